@@ -3,9 +3,10 @@
 
 use super::adf4351::Adf4351;
 use super::settings::{BOARD_CHANNELS, Tuning};
-use super::spi::{READ_BACK, SpiCore, SpiWord};
+use super::spi::{SpiCore, SpiWord};
 use super::{AntennaPort, Reception};
 use millstream_wire::regs::radio::FRONT_END_BASE;
+use millstream_wire::regs::spi::READ_BACK;
 
 /// The word of the attenuators, which UHD writes for all states of the radio.
 const ATTENUATORS: u32 = FRONT_END_BASE + 0x600;

@@ -2,8 +2,9 @@
 //! and switches (blocks section 5.2). It has one channel, and hosts reach all of it by SPI.
 
 use super::lmx2592::Lmx2592;
-use super::spi::{READ_BACK, SpiCore, SpiWord};
+use super::spi::{SpiCore, SpiWord};
 use super::{AntennaPort, Reception};
+use millstream_wire::regs::spi::READ_BACK;
 
 /// The slaves of the SPI core.
 const RX_OSCILLATOR: u32 = 2;

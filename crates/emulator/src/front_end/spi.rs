@@ -1,13 +1,6 @@
 //! The SPI core in a radio block (blocks section 5.2).
 
-use millstream_wire::regs::radio::FRONT_END_BASE;
-
-/// Write: `[23:0]` mask of the slaves, `[29:24]` number of bits.
-const CONTROL: u32 = FRONT_END_BASE + 0x548;
-/// Write: the bits, from bit 31 on; it starts a transfer.
-const DATA: u32 = FRONT_END_BASE + 0x550;
-/// Read: what the last transfer read.
-pub(super) const READ_BACK: u32 = FRONT_END_BASE + 0x88;
+use millstream_wire::regs::spi::{CONTROL, DATA, parts, word};
 
 /// The core.
 #[derive(Debug, Default)]
@@ -31,9 +24,8 @@ impl SpiCore {
         match address {
             CONTROL => self.control = value,
             DATA => {
-                let bits = self.control >> 24 & 63;
-                let word = value.checked_shr(32 - bits.min(32)).unwrap_or(0);
-                return Some(SpiWord { slaves: self.control & 0xff_ffff, bits, word });
+                let (slaves, bits) = parts(self.control);
+                return Some(SpiWord { slaves, bits, word: word(value, bits) });
             }
             _ => {}
         }

@@ -1,21 +1,12 @@
 //! The serial bus in the radio block of the N320 and N310 (facts page on blocks, section 5.2).
 
+use millstream_wire::regs::spi::{CONTROL, DATA, DIVIDER, READ_BACK, control, data};
+
 use crate::RadioError;
 use crate::control::Registers;
 
-/// Clock divider.
-const DIVIDER: u32 = 0x80540;
-/// `[23:0]` slaves, a bit each; `[29:24]` bits of a word; 30 and 31 edges.
-const CONTROL: u32 = 0x80548;
-/// The word, left-aligned; writing it starts the transfer.
-const DATA: u32 = 0x80550;
-/// The bits that came back in the latest transfer.
-const READ_BACK: u32 = 0x80088;
-
 /// A divider that is slow enough for all chips.
 const SLOW: u32 = 32;
-/// Data is valid at rising edges, in both directions.
-const RISING: u32 = 3 << 30;
 /// Bits of a word of all chips here.
 const WORD_BITS: u32 = 24;
 
@@ -39,8 +30,8 @@ impl<'a, R: Registers> SpiBus<'a, R> {
     pub fn send(&self, slave: u32, word: u32) -> Result<(), RadioError> {
         let write = |address, value| self.control.write(self.port, address, value);
         write(DIVIDER, SLOW)?;
-        write(CONTROL, slave | WORD_BITS << 24 | RISING)?;
-        write(DATA, word << (32 - WORD_BITS))
+        write(CONTROL, control(slave, WORD_BITS))?;
+        write(DATA, data(word, WORD_BITS))
     }
 
     /// Sends a word that asks, and returns the low 16 bits of the answer.

@@ -3,27 +3,12 @@
 use std::sync::Arc;
 
 use millstream_wire::regs::client_zero::noc_id;
+use millstream_wire::regs::null as regs;
 
 use super::{open, read_pair};
 use crate::control::Control;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
-
-/// `[31:24]` items of a line, `[23:16]` bits of an item; bit 1 the source runs, bit 0 clears the
-/// counters.
-const CONTROL: u32 = 0x00;
-/// Lines of a packet less 2.
-const LINES: u32 = 0x04;
-/// Bytes of a packet's items.
-const BYTES: u32 = 0x08;
-/// Idle cycles between packets.
-const IDLE: u32 = 0x0C;
-/// Counters: lines, and 8 bytes behind them packets.
-const SINK_COUNTERS: u32 = 0x10;
-const SOURCE_COUNTERS: u32 = 0x20;
-
-const RUN: u32 = 2;
-const CLEAR: u32 = 1;
 
 /// The most lines of a packet that the register can express.
 const LINES_MAX: usize = 1 << 12;
@@ -54,7 +39,7 @@ impl NullSrcSink {
     pub fn open(device: &Device) -> Result<Self, RadioError> {
         let place = open(device, (noc_id::NULL_SRC_SINK, "NullSrcSink"), 0, 0)?;
         let control = Arc::clone(device.control());
-        let word = control.read(place.block.port, CONTROL)?;
+        let word = control.read(place.block.port, regs::CONTROL)?;
         let line_bytes = ((word >> 24) * (word >> 16 & 0xFF) / 8) as usize;
         if line_bytes == 0 {
             let reason = "its block NullSrcSink says that its lines are empty".to_owned();
@@ -82,11 +67,11 @@ impl NullSrcSink {
         let lines = (samples * 4 / self.line_bytes).clamp(2, LINES_MAX);
         let bytes = lines * self.line_bytes;
         let write = |address, value| self.control.write(self.place.block.port, address, value);
-        write(LINES, lines as u32 - 2)?;
-        write(BYTES, bytes as u32)?;
-        write(IDLE, 0)?;
-        write(CONTROL, CLEAR)?;
-        write(CONTROL, RUN)?;
+        write(regs::PACKET_LINES, lines as u32 - 2)?;
+        write(regs::PACKET_BYTES, bytes as u32)?;
+        write(regs::IDLE_CYCLES, 0)?;
+        write(regs::CONTROL, regs::CLEAR)?;
+        write(regs::CONTROL, regs::RUN)?;
         Ok(bytes / 4)
     }
 
@@ -95,7 +80,7 @@ impl NullSrcSink {
     /// # Errors
     /// Those of register writes.
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.control.write(self.place.block.port, CONTROL, 0)
+        self.control.write(self.place.block.port, regs::CONTROL, 0)
     }
 
     /// Reads the counters of the source.
@@ -103,7 +88,7 @@ impl NullSrcSink {
     /// # Errors
     /// Those of register reads.
     pub fn source_counters(&self) -> Result<NullCounters, RadioError> {
-        self.counters(SOURCE_COUNTERS)
+        self.counters(regs::SOURCE_COUNTERS)
     }
 
     /// Reads the counters of the sink.
@@ -111,7 +96,7 @@ impl NullSrcSink {
     /// # Errors
     /// Those of register reads.
     pub fn sink_counters(&self) -> Result<NullCounters, RadioError> {
-        self.counters(SINK_COUNTERS)
+        self.counters(regs::SINK_COUNTERS)
     }
 
     fn counters(&self, at: u32) -> Result<NullCounters, RadioError> {

@@ -4,32 +4,12 @@
 use std::sync::Arc;
 
 use millstream_wire::regs::client_zero::noc_id;
+use millstream_wire::regs::replay::{self as regs, command};
 
 use super::{open, read_pair, write_pair};
 use crate::control::Control;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
-
-const BANK: u32 = 0x100;
-const COMPAT: u32 = 0x00;
-/// `[31:16]` bits of a word, `[15:0]` log2 of the memory's bytes.
-const MEMORY: u32 = 0x04;
-const RESTART: u32 = 0x08;
-const RECORD_BASE: u32 = 0x10;
-const RECORD_SIZE: u32 = 0x18;
-const RECORDED: u32 = 0x20;
-const PLAY_BASE: u32 = 0x28;
-const PLAY_SIZE: u32 = 0x30;
-const PLAY_WORDS: u32 = 0x38;
-const PLAY_TIME: u32 = 0x40;
-const COMMAND: u32 = 0x48;
-const PACKET_WORDS: u32 = 0x4C;
-const ITEM_BYTES: u32 = 0x50;
-
-const STOP: u32 = 0;
-const FINITE: u32 = 1;
-const CONTINUOUS: u32 = 2;
-const TIMED: u32 = 1 << 31;
 
 /// The major version of the register map.
 const MAJOR: u32 = 1;
@@ -54,7 +34,7 @@ impl Replay {
     pub fn open(device: &Device, port: u8) -> Result<Self, RadioError> {
         let place = open(device, (noc_id::REPLAY, "Replay"), 0, port)?;
         let control = Arc::clone(device.control());
-        let compat = control.read(place.block.port, COMPAT)?;
+        let compat = control.read(place.block.port, regs::COMPAT)?;
         if compat >> 16 != MAJOR {
             return Err(RadioError::Compat {
                 what: "the register map of the block Replay",
@@ -63,13 +43,13 @@ impl Replay {
                 hint: "use a device image of UHD 4.0 to 4.10",
             });
         }
-        let (word_bytes, memory_bytes) = memory(control.read(place.block.port, MEMORY)?)
+        let (word_bytes, memory_bytes) = memory(control.read(place.block.port, regs::MEMORY)?)
             .ok_or_else(|| RadioError::Unusable {
                 address: device.address(),
                 reason: "its block Replay has no memory of whole samples".to_owned(),
             })?;
         let this = Self { control, place, word_bytes, memory_bytes };
-        this.write(ITEM_BYTES, SAMPLE_BYTES as u32)?;
+        this.write(regs::ITEM_BYTES, SAMPLE_BYTES as u32)?;
         Ok(this)
     }
 
@@ -92,9 +72,9 @@ impl Replay {
     /// those of register writes.
     pub fn record(&self, first: u64, samples: u64) -> Result<(), RadioError> {
         let (base, size) = self.range(first, samples)?;
-        self.write_pair(RECORD_BASE, base)?;
-        self.write_pair(RECORD_SIZE, size)?;
-        self.write(RESTART, 1)
+        self.write_pair(regs::RECORD_BASE, base)?;
+        self.write_pair(regs::RECORD_SIZE, size)?;
+        self.write(regs::RECORD_RESTART, 1)
     }
 
     /// Reads the number of samples that have been recorded.
@@ -102,7 +82,7 @@ impl Replay {
     /// # Errors
     /// Those of register reads.
     pub fn recorded(&self) -> Result<u64, RadioError> {
-        let address = self.address(RECORDED);
+        let address = self.address(regs::RECORD_FULLNESS);
         Ok(read_pair(&self.control, self.place.block.port, address)? / SAMPLE_BYTES)
     }
 
@@ -121,20 +101,20 @@ impl Replay {
         at: Option<u64>,
     ) -> Result<(), RadioError> {
         let (base, size) = self.range(first, samples)?;
-        self.write_pair(PLAY_BASE, base)?;
-        self.write_pair(PLAY_SIZE, size)?;
+        self.write_pair(regs::PLAY_BASE, base)?;
+        self.write_pair(regs::PLAY_SIZE, size)?;
         let words = packet_samples as u64 * SAMPLE_BYTES / self.word_bytes;
-        self.write(PACKET_WORDS, words.clamp(1, u16::MAX.into()) as u32)?;
+        self.write(regs::PACKET_WORDS, words.clamp(1, u16::MAX.into()) as u32)?;
         if end {
-            self.write_pair(PLAY_WORDS, size / self.word_bytes)?;
+            self.write_pair(regs::PLAY_WORDS, size / self.word_bytes)?;
         }
         if let Some(ticks) = at {
-            self.write_pair(PLAY_TIME, ticks)?;
+            self.write_pair(regs::PLAY_TIME, ticks)?;
         }
-        let command = if end { FINITE } else { CONTINUOUS };
-        let timed = if at.is_some() { TIMED } else { 0 };
+        let command = if end { command::FINITE } else { command::CONTINUOUS };
+        let timed = if at.is_some() { command::TIMED } else { 0 };
         // A second write would queue a second playback.
-        let address = self.address(COMMAND);
+        let address = self.address(regs::PLAY_COMMAND);
         self.control.write_once(self.place.block.port, address, command | timed)
     }
 
@@ -143,7 +123,7 @@ impl Replay {
     /// # Errors
     /// Those of register writes.
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.write(COMMAND, STOP)
+        self.write(regs::PLAY_COMMAND, command::STOP)
     }
 
     /// Returns a place in the memory: its first byte and its bytes.
@@ -161,7 +141,7 @@ impl Replay {
     }
 
     fn address(&self, offset: u32) -> u32 {
-        BANK * u32::from(self.place.port) + offset
+        regs::BANK * u32::from(self.place.port) + offset
     }
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {

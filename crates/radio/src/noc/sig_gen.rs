@@ -3,28 +3,12 @@
 use std::sync::Arc;
 
 use millstream_wire::regs::client_zero::noc_id;
+use millstream_wire::regs::sig_gen::{self as regs, waveform};
 
 use super::open;
 use crate::control::{Control, Registers};
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
-
-const BANK: u32 = 0x20;
-const ENABLE: u32 = 0x00;
-/// Samples of a packet, 14 bits.
-const PACKET: u32 = 0x04;
-const SHAPE: u32 = 0x08;
-/// The factor of all shapes, 15 fraction bits.
-const GAIN: u32 = 0x0C;
-/// I in the upper half, Q in the lower one.
-const CONSTANT: u32 = 0x10;
-/// Half cycles a sample, 13 fraction bits.
-const INCREMENT: u32 = 0x14;
-/// The start of the rotation, X in the upper half.
-const START: u32 = 0x18;
-
-/// The gain of the rotation (CORDIC).
-const ROTATION_GAIN: f64 = 1.164_435_344_782_938;
 
 /// The most samples of a packet.
 const PACKET_SAMPLES_MAX: usize = (1 << 14) - 1;
@@ -80,8 +64,8 @@ impl SigGen {
     /// # Errors
     /// Those of register writes.
     pub fn start(&self, samples: usize) -> Result<(), RadioError> {
-        self.write(PACKET, samples.clamp(1, PACKET_SAMPLES_MAX) as u32)?;
-        self.write(ENABLE, 1)
+        self.write(regs::PACKET_SAMPLES, samples.clamp(1, PACKET_SAMPLES_MAX) as u32)?;
+        self.write(regs::ENABLE, 1)
     }
 
     /// Stops it.
@@ -89,11 +73,11 @@ impl SigGen {
     /// # Errors
     /// Those of register writes.
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.write(ENABLE, 0)
+        self.write(regs::ENABLE, 0)
     }
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
-        let address = BANK * u32::from(self.place.port) + offset;
+        let address = regs::BANK * u32::from(self.place.port) + offset;
         Registers::write(&*self.control, self.place.block.port, address, value)
     }
 }
@@ -111,15 +95,26 @@ fn writes(signal: GeneratorSignal) -> Result<Vec<(u32, u32)>, RadioError> {
     Ok(match signal {
         GeneratorSignal::Constant(i, q) => {
             let constant = half(level(i)?) << 16 | half(level(q)?);
-            vec![(CONSTANT, constant), (GAIN, full), (SHAPE, 0)]
+            vec![
+                (regs::CONSTANT, constant),
+                (regs::GAIN, full),
+                (regs::WAVEFORM, waveform::CONSTANT),
+            ]
         }
         GeneratorSignal::Sine { cycles_per_sample, amplitude } => {
             let frequency = check("frequency", cycles_per_sample, 0.5)?;
             let increment = (2.0 * frequency * f64::from(1 << 13)).round() as i16 as u16;
-            let start = half(level(amplitude)? / ROTATION_GAIN) << 16;
-            vec![(INCREMENT, increment.into()), (START, start), (GAIN, full), (SHAPE, 1)]
+            let start = half(level(amplitude)? / regs::ROTATION_GAIN) << 16;
+            vec![
+                (regs::PHASE_INCREMENT, increment.into()),
+                (regs::START_VECTOR, start),
+                (regs::GAIN, full),
+                (regs::WAVEFORM, waveform::SINE),
+            ]
         }
-        GeneratorSignal::Noise(amplitude) => vec![(GAIN, half(level(amplitude)?)), (SHAPE, 2)],
+        GeneratorSignal::Noise(amplitude) => {
+            vec![(regs::GAIN, half(level(amplitude)?)), (regs::WAVEFORM, waveform::NOISE)]
+        }
     })
 }
 

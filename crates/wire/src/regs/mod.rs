@@ -1,10 +1,13 @@
 //! Register maps that the host and the device share.
 //!
-//! [`sep`] is reached by management packets; [`client_zero`], [`dsp`], [`radio`] and [`e320`] by
-//! control packets.
+//! [`sep`] is reached by management packets, the others by control packets.
 
 pub mod client_zero;
 pub mod dsp;
 pub mod e320;
+pub mod null;
 pub mod radio;
+pub mod replay;
 pub mod sep;
+pub mod sig_gen;
+pub mod spi;

@@ -3,16 +3,10 @@
 use super::BlockPacket;
 use crate::antenna::Sc16;
 use millstream_wire::chdr::{MAX_LEN, Width};
-
-const STATUS: u32 = 0x00;
-const PACKET_LINES: u32 = 0x04;
-const PACKET_BYTES: u32 = 0x08;
-const COUNTERS: u32 = 0x10;
+use millstream_wire::regs::null as regs;
 
 const ITEM_BITS: u32 = 32;
 const ITEM_BYTES: usize = size_of::<Sc16>();
-const SOURCE_ON: u32 = 1 << 1;
-const CLEAR: u32 = 1 << 0;
 
 /// The largest packet, bytes.
 const PACKET_BYTES_MAX: usize = (8 << 10) - 64;
@@ -64,12 +58,12 @@ impl NullSrcSink {
     /// Reads a register.
     pub fn read(&self, address: u32) -> u32 {
         match address {
-            STATUS => {
-                let on = if self.on { SOURCE_ON } else { 0 };
+            regs::CONTROL => {
+                let on = if self.on { regs::RUN } else { 0 };
                 (self.items_per_line as u32) << 24 | ITEM_BITS << 16 | on
             }
-            COUNTERS.. => {
-                let offset = address - COUNTERS;
+            regs::SINK_COUNTERS.. => {
+                let offset = address - regs::SINK_COUNTERS;
                 let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
                 (if offset % 8 < 4 { counter } else { counter >> 32 }) as u32
             }
@@ -79,13 +73,13 @@ impl NullSrcSink {
 
     /// Writes a register.
     pub fn write(&mut self, address: u32, value: u32) {
-        if address >= COUNTERS {
+        if address >= regs::SINK_COUNTERS {
             return;
         }
         self.registers[address as usize / 4] = value;
-        if address == STATUS {
-            self.on = value & SOURCE_ON != 0;
-            if value & CLEAR != 0 {
+        if address == regs::CONTROL {
+            self.on = value & regs::RUN != 0;
+            if value & regs::CLEAR != 0 {
                 self.counters = [0; 6];
             }
         }
@@ -142,8 +136,9 @@ impl NullSrcSink {
     /// Returns the bytes of a packet of the source: whole lines, at least one.
     fn source_bytes(&self) -> usize {
         let line_bytes = self.items_per_line * ITEM_BYTES;
-        let bytes = (self.registers[PACKET_BYTES as usize / 4] as usize).min(PACKET_BYTES_MAX);
-        let lines = (self.registers[PACKET_LINES as usize / 4] & 0xfff) as usize + 2;
+        let bytes =
+            (self.registers[regs::PACKET_BYTES as usize / 4] as usize).min(PACKET_BYTES_MAX);
+        let lines = (self.registers[regs::PACKET_LINES as usize / 4] & 0xfff) as usize + 2;
         // Without a number of bytes the number of lines is used, of which one is the header.
         let bytes = if bytes == 0 { (lines - 1) * line_bytes } else { bytes };
         bytes.min(PACKET_BYTES_MAX).next_multiple_of(ITEM_BYTES)
@@ -178,16 +173,16 @@ mod tests {
         for (width, per_line) in [(Width::W64, 2), (Width::W512, 16)] {
             let mut block = NullSrcSink::new(width);
             assert_eq!(block.next_packet(0), None);
-            block.write(PACKET_BYTES, 256);
-            block.write(STATUS, SOURCE_ON);
-            assert_eq!(block.read(STATUS), (per_line << 24 | 32 << 16 | 2) as u32);
+            block.write(regs::PACKET_BYTES, 256);
+            block.write(regs::CONTROL, regs::RUN);
+            assert_eq!(block.read(regs::CONTROL), (per_line << 24 | 32 << 16 | 2) as u32);
             let items = [sent(&mut block, 0), sent(&mut block, 0)].concat();
             for (index, (low, high)) in items.into_iter().enumerate() {
                 assert_eq!((low, high), ((index / per_line) as u16, !((index / per_line) as u16)));
             }
             assert_eq!(block.read(0x20), (128 / per_line) as u32);
             assert_eq!((block.read(0x28), block.read(0x24)), (2, 0));
-            block.write(STATUS, CLEAR);
+            block.write(regs::CONTROL, regs::CLEAR);
             assert_eq!((block.read(0x20), block.next_packet(0)), (0, None));
         }
     }
@@ -207,10 +202,10 @@ mod tests {
     #[test]
     fn any_register_value_makes_a_packet_that_fits() {
         let mut block = NullSrcSink::new(Width::W64);
-        block.write(STATUS, SOURCE_ON);
+        block.write(regs::CONTROL, regs::RUN);
         for (bytes, lines) in [(0, 0), (3, 0), (u32::MAX, u32::MAX), (0, u32::MAX)] {
-            block.write(PACKET_BYTES, bytes);
-            block.write(PACKET_LINES, lines);
+            block.write(regs::PACKET_BYTES, bytes);
+            block.write(regs::PACKET_LINES, lines);
             let packet = block.next_packet(0).unwrap();
             assert!(packet.bytes.is_multiple_of(4) && (4..=8192).contains(&packet.bytes));
         }

@@ -2,10 +2,11 @@
 
 use super::BlockPacket;
 use crate::antenna::Sc16;
+use millstream_wire::regs::replay::{self as regs, command};
 use std::collections::VecDeque;
 
 /// Compatibility number of UHD 4.3.
-const COMPAT: u32 = 1 << 16 | 1;
+const VERSION: u32 = 1 << 16 | 1;
 /// Log2 of the bytes of the memory, which all ports share.
 const MEMORY_LOG2: u32 = 26;
 const MEMORY_BYTES: u64 = 1 << MEMORY_LOG2;
@@ -15,29 +16,6 @@ const WORD_BYTES: u64 = 8;
 /// The commands that wait at most.
 const COMMANDS_MAX: usize = 32;
 const ITEM_BYTES: usize = size_of::<Sc16>();
-
-const STRIDE: u32 = 0x100;
-const INFO: u32 = 0x00;
-const MEMORY: u32 = 0x04;
-const RECORD_RESTART: u32 = 0x08;
-const RECORD_BASE: u32 = 0x10;
-const RECORD_SIZE: u32 = 0x18;
-const RECORD_FULLNESS: u32 = 0x20;
-const PLAY_BASE: u32 = 0x28;
-const PLAY_SIZE: u32 = 0x30;
-const PLAY_WORDS: u32 = 0x38;
-const PLAY_TIME: u32 = 0x40;
-const PLAY_COMMAND: u32 = 0x48;
-const PACKET_WORDS: u32 = 0x4C;
-const PLAY_ITEM_BYTES: u32 = 0x50;
-const RECORD_POSITION: u32 = 0x54;
-const PLAY_POSITION: u32 = 0x5C;
-const COMMANDS_FREE: u32 = 0x64;
-
-const STOP: u32 = 0;
-const FINITE: u32 = 1;
-const CONTINUOUS: u32 = 2;
-const TIMED: u32 = 1 << 31;
 
 /// Words of a packet before a host sets them.
 const PACKET_WORDS_INITIAL: u32 = 160;
@@ -53,7 +31,7 @@ pub(crate) struct Replay {
 #[derive(Debug)]
 struct ReplayPort {
     /// The written values, by offset / 4.
-    registers: [u32; STRIDE as usize / 4],
+    registers: [u32; regs::BANK as usize / 4],
     /// Bytes recorded since the last restart.
     recorded: u64,
     plays: VecDeque<Play>,
@@ -89,38 +67,38 @@ impl Replay {
 
     /// Stops playing.
     pub fn stop(&mut self) {
-        self.ports.iter_mut().for_each(|port| port.command(STOP));
+        self.ports.iter_mut().for_each(|port| port.command(command::STOP));
     }
 
     /// Reads a register.
     pub fn read(&self, address: u32) -> u32 {
-        let Some(port) = self.ports.get((address / STRIDE) as usize) else { return 0 };
+        let Some(port) = self.ports.get((address / regs::BANK) as usize) else { return 0 };
         let low = |value: u64| value as u32;
         let high = |value: u64| (value >> 32) as u32;
-        match address % STRIDE {
-            INFO => COMPAT,
-            MEMORY => WORD_BITS << 16 | MEMORY_LOG2,
-            RECORD_FULLNESS => low(port.recorded),
-            offset if offset == RECORD_FULLNESS + 4 => high(port.recorded),
-            RECORD_POSITION => low(port.wide(RECORD_BASE).wrapping_add(port.recorded)),
-            offset if offset == RECORD_POSITION + 4 => {
-                high(port.wide(RECORD_BASE).wrapping_add(port.recorded))
+        match address % regs::BANK {
+            regs::COMPAT => VERSION,
+            regs::MEMORY => WORD_BITS << 16 | MEMORY_LOG2,
+            regs::RECORD_FULLNESS => low(port.recorded),
+            offset if offset == regs::RECORD_FULLNESS + 4 => high(port.recorded),
+            regs::RECORD_POSITION => low(port.wide(regs::RECORD_BASE).wrapping_add(port.recorded)),
+            offset if offset == regs::RECORD_POSITION + 4 => {
+                high(port.wide(regs::RECORD_BASE).wrapping_add(port.recorded))
             }
-            PLAY_POSITION => low(port.play_position()),
-            offset if offset == PLAY_POSITION + 4 => high(port.play_position()),
-            COMMANDS_FREE => (COMMANDS_MAX - port.plays.len()) as u32,
+            regs::PLAY_POSITION => low(port.play_position()),
+            offset if offset == regs::PLAY_POSITION + 4 => high(port.play_position()),
+            regs::COMMANDS_FREE => (COMMANDS_MAX - port.plays.len()) as u32,
             offset => port.register(offset),
         }
     }
 
     /// Writes a register.
     pub fn write(&mut self, address: u32, value: u32) {
-        let Some(port) = self.ports.get_mut((address / STRIDE) as usize) else { return };
-        let offset = address % STRIDE;
+        let Some(port) = self.ports.get_mut((address / regs::BANK) as usize) else { return };
+        let offset = address % regs::BANK;
         port.registers[offset as usize / 4] = value;
         match offset {
-            RECORD_RESTART => port.recorded = 0,
-            PLAY_COMMAND => port.command(value),
+            regs::RECORD_RESTART => port.recorded = 0,
+            regs::PLAY_COMMAND => port.command(value),
             _ => {}
         }
     }
@@ -153,10 +131,10 @@ impl Replay {
     /// Records items until the space for them is full.
     pub fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
         let port = &mut self.ports[port];
-        let size = port.wide(RECORD_SIZE);
+        let size = port.wide(regs::RECORD_SIZE);
         let room = (size.saturating_sub(port.recorded) / ITEM_BYTES as u64) as usize;
         let count = room.min(items.len());
-        let first = port.wide(RECORD_BASE).saturating_add(port.recorded);
+        let first = port.wide(regs::RECORD_BASE).saturating_add(port.recorded);
         let end = first.saturating_add((count * ITEM_BYTES) as u64);
         // Beyond the memory nothing is stored.
         if let Some(bytes) = self.memory.get_mut(first as usize..end as usize) {
@@ -169,9 +147,9 @@ impl Replay {
 
 impl ReplayPort {
     fn new() -> Self {
-        let mut registers = [0; STRIDE as usize / 4];
-        registers[PACKET_WORDS as usize / 4] = PACKET_WORDS_INITIAL;
-        registers[PLAY_ITEM_BYTES as usize / 4] = ITEM_BYTES as u32;
+        let mut registers = [0; regs::BANK as usize / 4];
+        registers[regs::PACKET_WORDS as usize / 4] = PACKET_WORDS_INITIAL;
+        registers[regs::ITEM_BYTES as usize / 4] = ITEM_BYTES as u32;
         let plays = VecDeque::with_capacity(COMMANDS_MAX);
         Self { registers, recorded: 0, plays, played: 0 }
     }
@@ -189,17 +167,17 @@ impl ReplayPort {
     /// so has one for which the queue has no place.
     fn command(&mut self, word: u32) {
         let bytes = match word & 3 {
-            STOP => {
+            command::STOP => {
                 self.plays.clear();
                 self.played = 0;
                 return;
             }
-            FINITE => Some(self.wide(PLAY_WORDS).saturating_mul(WORD_BYTES)),
-            CONTINUOUS => None,
+            command::FINITE => Some(self.wide(regs::PLAY_WORDS).saturating_mul(WORD_BYTES)),
+            command::CONTINUOUS => None,
             _ => return,
         };
-        let (base, size) = (self.wide(PLAY_BASE), self.wide(PLAY_SIZE));
-        let time = (word & TIMED != 0).then(|| self.wide(PLAY_TIME));
+        let (base, size) = (self.wide(regs::PLAY_BASE), self.wide(regs::PLAY_SIZE));
+        let time = (word & command::TIMED != 0).then(|| self.wide(regs::PLAY_TIME));
         let sound = size >= WORD_BYTES
             && base.checked_add(size).is_some_and(|end| end <= MEMORY_BYTES)
             && bytes != Some(0);
@@ -213,9 +191,9 @@ impl ReplayPort {
         // A packet ends where playing wraps around.
         let to_wrap = play.size - self.played % play.size;
         let left = play.bytes.map_or(u64::MAX, |bytes| bytes - self.played);
-        let most = u64::from(self.register(PACKET_WORDS).clamp(1, 0xfff)) * WORD_BYTES;
+        let most = u64::from(self.register(regs::PACKET_WORDS).clamp(1, 0xfff)) * WORD_BYTES;
         let bytes = most.min(to_wrap).min(left);
-        let item = u64::from(self.register(PLAY_ITEM_BYTES).max(1));
+        let item = u64::from(self.register(regs::ITEM_BYTES).max(1));
         let timestamp = play.time.map(|time| time.wrapping_add(self.played / item));
         Some(BlockPacket { bytes: bytes as usize, timestamp, eob: bytes == left })
     }
@@ -223,7 +201,7 @@ impl ReplayPort {
     fn play_position(&self) -> u64 {
         match self.plays.front() {
             Some(play) => play.base + self.played % play.size,
-            None => self.wide(PLAY_BASE),
+            None => self.wide(regs::PLAY_BASE),
         }
     }
 }
@@ -240,14 +218,14 @@ mod tests {
     fn replay(port: u32, base: u32, size: u32) -> Replay {
         let mut block = Replay::new(2);
         for (offset, value) in [
-            (RECORD_BASE, base),
-            (RECORD_SIZE, size),
-            (PLAY_BASE, base),
-            (PLAY_SIZE, size),
-            (PACKET_WORDS, 4),
-            (RECORD_RESTART, 1),
+            (regs::RECORD_BASE, base),
+            (regs::RECORD_SIZE, size),
+            (regs::PLAY_BASE, base),
+            (regs::PLAY_SIZE, size),
+            (regs::PACKET_WORDS, 4),
+            (regs::RECORD_RESTART, 1),
         ] {
-            block.write(STRIDE * port + offset, value);
+            block.write(regs::BANK * port + offset, value);
         }
         block
     }
@@ -278,7 +256,7 @@ mod tests {
         assert_eq!((block.read(0x120), block.read(0x154)), (80, (1 << 20) + 80));
         assert_eq!(block.read(0x20), 0, "the other port");
         block.write(0x138, 10);
-        block.write(0x148, FINITE);
+        block.write(0x148, command::FINITE);
         let packets = played(&mut block, 1, 9);
         let shape: Vec<_> = packets.iter().map(|(p, _)| (p.bytes, p.timestamp, p.eob)).collect();
         assert_eq!(shape, [(32, None, false), (32, None, false), (16, None, true)]);
@@ -290,24 +268,24 @@ mod tests {
     fn continuous_playing_wraps_around_and_ends_with_a_stop() {
         let mut block = replay(0, 64, 48);
         block.take(0, &items(0, 12));
-        block.write(PLAY_COMMAND, CONTINUOUS);
+        block.write(regs::PLAY_COMMAND, command::CONTINUOUS);
         let packets = played(&mut block, 0, 4);
         let sizes: Vec<_> = packets.iter().map(|(packet, _)| packet.bytes).collect();
         assert_eq!(sizes, [32, 16, 32, 16]);
         assert_eq!(packets[3].1, [8, 9, 10, 11]);
-        block.write(PLAY_COMMAND, STOP);
+        block.write(regs::PLAY_COMMAND, command::STOP);
         assert_eq!(block.next_packet(0), None);
     }
 
     #[test]
     fn a_timed_play_counts_its_items_and_commands_queue() {
         let mut block = replay(0, 0, 64);
-        block.write(PLAY_WORDS, 8);
-        block.write(PLAY_TIME, 1_000);
-        block.write(PLAY_COMMAND, TIMED | FINITE);
-        block.write(PLAY_TIME, 5_000);
-        block.write(PLAY_COMMAND, TIMED | FINITE);
-        assert_eq!(block.read(COMMANDS_FREE), 30);
+        block.write(regs::PLAY_WORDS, 8);
+        block.write(regs::PLAY_TIME, 1_000);
+        block.write(regs::PLAY_COMMAND, command::TIMED | command::FINITE);
+        block.write(regs::PLAY_TIME, 5_000);
+        block.write(regs::PLAY_COMMAND, command::TIMED | command::FINITE);
+        assert_eq!(block.read(regs::COMMANDS_FREE), 30);
         let times: Vec<_> =
             played(&mut block, 0, 9).iter().map(|(p, _)| (p.timestamp.unwrap(), p.eob)).collect();
         assert_eq!(times, [(1_000, false), (1_008, true), (5_000, false), (5_008, true)]);
@@ -326,8 +304,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_does_nothing() {
         let mut block = replay(0, 0xffff_ff00, 0xffff_ffff);
-        for command in [FINITE, CONTINUOUS, 3] {
-            block.write(PLAY_COMMAND, command);
+        for command in [command::FINITE, command::CONTINUOUS, 3] {
+            block.write(regs::PLAY_COMMAND, command);
             assert_eq!(block.next_packet(0), None);
         }
         assert_eq!(block.take(0, &items(0, 9)), 9, "taken, and stored nowhere");

@@ -2,22 +2,9 @@
 
 use super::BlockPacket;
 use crate::antenna::Sc16;
+use millstream_wire::regs::sig_gen::{self as regs, waveform};
 use std::f64::consts::PI;
 
-const STRIDE: u32 = 0x20;
-const ENABLE: usize = 0;
-const PACKET_SAMPLES: usize = 1;
-const WAVEFORM: usize = 2;
-const GAIN: usize = 3;
-const CONSTANT: usize = 4;
-const PHASE_INCREMENT: usize = 5;
-const START_VECTOR: usize = 6;
-
-const SINE: u32 = 1;
-const NOISE: u32 = 2;
-
-/// What the rotation in steps multiplies a vector with.
-const ROTATION_GAIN: f64 = 1.164_435_344_782_938;
 /// A phase increment of 1.0, which is half a turn.
 const HALF_TURN: f64 = (1 << 13) as f64;
 const GAIN_ONE: f64 = (1 << 15) as f64;
@@ -35,7 +22,7 @@ pub(crate) struct SigGen {
 #[derive(Debug, Default)]
 struct SigGenPort {
     /// The written values, by offset / 4.
-    registers: [u32; STRIDE as usize / 4],
+    registers: [u32; regs::BANK as usize / 4],
     /// The phase of the next sample of a sine, in increments.
     phase: u16,
     /// The state of the noise.
@@ -55,27 +42,27 @@ impl SigGen {
 
     /// Stops all outputs.
     pub fn stop(&mut self) {
-        self.ports.iter_mut().for_each(|port| port.registers[ENABLE] = 0);
+        self.ports.iter_mut().for_each(|port| *port.word_mut(regs::ENABLE) = 0);
     }
 
     /// Reads a register.
     pub fn read(&self, address: u32) -> u32 {
-        let port = self.ports.get((address / STRIDE) as usize);
-        port.map_or(0, |port| port.registers[(address % STRIDE) as usize / 4])
+        let port = self.ports.get((address / regs::BANK) as usize);
+        port.map_or(0, |port| port.word(address % regs::BANK))
     }
 
     /// Writes a register.
     pub fn write(&mut self, address: u32, value: u32) {
-        if let Some(port) = self.ports.get_mut((address / STRIDE) as usize) {
-            port.registers[(address % STRIDE) as usize / 4] = value;
+        if let Some(port) = self.ports.get_mut((address / regs::BANK) as usize) {
+            *port.word_mut(address % regs::BANK) = value;
         }
     }
 
     /// Returns the packet at the head of output `port`.
     pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
-        let registers = &self.ports[port].registers;
-        let samples = registers[PACKET_SAMPLES] as usize & 0x3fff;
-        let on = registers[ENABLE] & 1 != 0 && samples > 0;
+        let port = &self.ports[port];
+        let samples = port.word(regs::PACKET_SAMPLES) as usize & 0x3fff;
+        let on = port.word(regs::ENABLE) & 1 != 0 && samples > 0;
         on.then_some(BlockPacket { bytes: 4 * samples, timestamp: None, eob: false })
     }
 
@@ -87,25 +74,34 @@ impl SigGen {
 }
 
 impl SigGenPort {
+    fn word(&self, offset: u32) -> u32 {
+        self.registers[offset as usize / 4]
+    }
+
+    fn word_mut(&mut self, offset: u32) -> &mut u32 {
+        &mut self.registers[offset as usize / 4]
+    }
+
     fn sample(&mut self) -> Sc16 {
         let half = |word: u32| f64::from(word as u16 as i16);
-        let word = |index: usize| self.registers[index];
-        let gain = half(word(GAIN)) / GAIN_ONE;
-        let (i, q) = match word(WAVEFORM) & 3 {
-            SINE => {
-                let start = word(START_VECTOR);
-                let (x, y) = (half(start >> 16) * ROTATION_GAIN, half(start) * ROTATION_GAIN);
+        let word = |offset| self.word(offset);
+        let gain = half(word(regs::GAIN)) / GAIN_ONE;
+        let (i, q) = match word(regs::WAVEFORM) & 3 {
+            waveform::SINE => {
+                let start = word(regs::START_VECTOR);
+                let (x, y) =
+                    (half(start >> 16) * regs::ROTATION_GAIN, half(start) * regs::ROTATION_GAIN);
                 let (sin, cos) = (f64::from(self.phase) / HALF_TURN * PI).sin_cos();
                 // 16 bits of phase are whole turns, so that it wraps around.
-                self.phase = self.phase.wrapping_add(word(PHASE_INCREMENT) as u16);
+                self.phase = self.phase.wrapping_add(word(regs::PHASE_INCREMENT) as u16);
                 (x * cos - y * sin, x * sin + y * cos)
             }
-            NOISE => {
+            waveform::NOISE => {
                 // The generator of Knuth's MMIX, of which the upper bits are random.
                 self.noise = self.noise.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
                 (half((self.noise >> 32) as u32), half((self.noise >> 48) as u32))
             }
-            _ => (half(word(CONSTANT) >> 16), half(word(CONSTANT))),
+            _ => (half(word(regs::CONSTANT) >> 16), half(word(regs::CONSTANT))),
         };
         let bytes = |value: f64| ((value * gain).clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
         let ([a, b], [c, d]) = (bytes(i), bytes(q));
@@ -122,12 +118,14 @@ mod tests {
     }
 
     /// Returns samples of output 1 with these registers.
-    fn samples(registers: &[(usize, u32)], count: usize) -> Vec<(i16, i16)> {
+    fn samples(registers: &[(u32, u32)], count: usize) -> Vec<(i16, i16)> {
         let mut block = SigGen::new(2);
-        for (index, value) in
-            [(ENABLE, 1), (PACKET_SAMPLES, 100), (GAIN, 0x7fff)].iter().chain(registers)
+        for (offset, value) in
+            [(regs::ENABLE, 1), (regs::PACKET_SAMPLES, 100), (regs::GAIN, 0x7fff)]
+                .iter()
+                .chain(registers)
         {
-            block.write(STRIDE + 4 * *index as u32, *value);
+            block.write(regs::BANK + offset, *value);
         }
         assert_eq!(block.next_packet(0), None, "the other output is off");
         assert_eq!(block.next_packet(1).unwrap().bytes, 400);
@@ -139,21 +137,29 @@ mod tests {
     #[test]
     fn a_sine_has_the_frequency_and_amplitude_of_its_registers() {
         // An eighth of a turn for each sample, and the amplitude 1000 / 1.164435.
-        let sine = [(WAVEFORM, SINE), (PHASE_INCREMENT, 0x0800), (START_VECTOR, 859 << 16)];
+        let sine = [
+            (regs::WAVEFORM, waveform::SINE),
+            (regs::PHASE_INCREMENT, 0x0800),
+            (regs::START_VECTOR, 859 << 16),
+        ];
         let got = samples(&sine, 9);
         let want = [(1000, 0), (707, 707), (0, 1000), (-707, 707), (-1000, 0)];
         for ((i, q), (x, y)) in got.iter().zip(want) {
             assert!((i - x).abs() <= 2 && (q - y).abs() <= 2, "{got:?}");
         }
-        let backwards = [(WAVEFORM, SINE), (PHASE_INCREMENT, 0xF800), (START_VECTOR, 859 << 16)];
+        let backwards = [
+            (regs::WAVEFORM, waveform::SINE),
+            (regs::PHASE_INCREMENT, 0xF800),
+            (regs::START_VECTOR, 859 << 16),
+        ];
         assert!((samples(&backwards, 2)[1].1 + 707).abs() <= 2, "a negative frequency");
     }
 
     #[test]
     fn a_constant_is_scaled_and_noise_fills_the_range() {
-        let half = [(GAIN, 0x4000), (CONSTANT, (1000 << 16) | 0xfc18)];
+        let half = [(regs::GAIN, 0x4000), (regs::CONSTANT, (1000 << 16) | 0xfc18)];
         assert_eq!(samples(&half, 3), [(500, -500); 3]);
-        let noise = samples(&[(WAVEFORM, NOISE)], 10_000);
+        let noise = samples(&[(regs::WAVEFORM, waveform::NOISE)], 10_000);
         let power: f64 = noise.iter().map(|one| f64::from(one.0).powi(2)).sum::<f64>() / 1e4;
         // Values from -1 to 1 that are all as likely.
         assert!((power.sqrt() / 32_768.0 - 3f64.sqrt().recip()).abs() < 0.02, "{}", power.sqrt());
@@ -170,7 +176,7 @@ mod tests {
         assert_eq!(block.next_packet(0).unwrap().bytes, 36);
         block.write(4, 0x4000);
         assert_eq!(block.next_packet(0), None, "14 bits of length");
-        block.write(STRIDE, 1);
-        assert_eq!(block.read(STRIDE), 0, "there is no second output");
+        block.write(regs::BANK, 1);
+        assert_eq!(block.read(regs::BANK), 0, "there is no second output");
     }
 }

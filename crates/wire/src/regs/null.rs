@@ -1,0 +1,23 @@
+//! Registers of the block NullSrcSink: a source of counting items and a sink (facts page on blocks,
+//! section 2.2). Counters have 64 bits, the lower half first: lines, and 8 bytes behind them
+//! packets.
+
+/// `[31:24]` items of a line, `[23:16]` bits of an item; [`RUN`] and [`CLEAR`].
+pub const CONTROL: u32 = 0x00;
+/// Lines of a packet less 2, 12 bits.
+pub const PACKET_LINES: u32 = 0x04;
+/// Bytes of a packet's items.
+pub const PACKET_BYTES: u32 = 0x08;
+/// Idle cycles between packets.
+pub const IDLE_CYCLES: u32 = 0x0C;
+/// What the sink took.
+pub const SINK_COUNTERS: u32 = 0x10;
+/// What the source made.
+pub const SOURCE_COUNTERS: u32 = 0x20;
+/// What passed through port 1.
+pub const LOOP_COUNTERS: u32 = 0x30;
+
+/// The source runs.
+pub const RUN: u32 = 1 << 1;
+/// The counters become zero.
+pub const CLEAR: u32 = 1 << 0;
