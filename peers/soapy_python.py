@@ -72,15 +72,17 @@ class Reader:
         return self.radio.readStreamStatus(self.stream, timeoutUs=timeout_us)
 
 
-def gaps_are_exact(args):
-    """Each gap: a short read, one overflow with the time at which samples resume, and that time in the status."""
+def gaps_are_exact(args, size=4096):
+    """Each gap: a read with its flag, one overflow with the time at which samples resume, and that time in the status."""
     radio = opened(args)
-    with Reader(radio) as reader:
+    with Reader(radio, size=size) as reader:
         reader.start()
-        due, resumes, lost = None, [], 0
+        due, resumes, lost, abrupt = None, [], 0, False
         while len(resumes) < LOST:
             got = reader.read()
             assert got.flags & SOAPY_SDR_HAS_TIME, got
+            assert abrupt == (got.ret == SOAPY_SDR_OVERFLOW), (got, abrupt)
+            abrupt = bool(got.flags & SOAPY_SDR_END_ABRUPT)
             if got.ret == SOAPY_SDR_OVERFLOW:
                 assert got.timeNs == due + PACKET * NS, (got, due)
                 resumes.append(got.timeNs)
@@ -89,7 +91,6 @@ def gaps_are_exact(args):
                 assert got.ret > 0 and due in (None, got.timeNs), (got, due)
                 want = got.timeNs // NS + np.arange(got.ret)
                 assert np.array_equal(ticks(reader.buffers[0][:got.ret]), want & 0xFFFFFFFF), got
-                abrupt = bool(got.flags & SOAPY_SDR_END_ABRUPT)
                 assert abrupt or got.ret == reader.size, got
             due = got.timeNs + max(got.ret, 0) * NS
         for resume in resumes:
@@ -104,6 +105,8 @@ def gaps_are_exact(args):
 
 def in_process_gaps():
     gaps_are_exact({**RAMP, "fault": FAULT})
+    # Full reads, which end where gaps begin.
+    gaps_are_exact({**RAMP, "fault": FAULT}, PACKET)
 
 
 def gaps_of_another_process():

@@ -7,15 +7,15 @@ use crate::radio::Radio;
 use crate::received::{FirstTime, Gap, Received};
 use crate::wait::{TimeLimit, lock};
 use millstream_client::{
-    ClientError, ClientSample, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap,
-    StreamStart,
+    ClientError, ClientSample, GapPolicy, LineTurn, RxOptions, RxRead, RxReadEvent, RxReader,
+    StreamGap, StreamStart, TurnLine,
 };
 use millstream_radio::Complex32;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Samples that are dropped at a time.
 const DROPPED: usize = 65_536;
@@ -33,6 +33,9 @@ pub struct RxStream {
     raises: bool,
     started: AtomicBool,
     ended: AtomicBool,
+    /// The reads of several threads: each has contiguous samples, although it asks the reader more
+    /// than once.
+    line: TurnLine,
     /// A gap that follows samples which were returned before it.
     ahead: Mutex<Option<StreamGap>>,
 }
@@ -74,7 +77,25 @@ impl RxStream {
         }
     }
 
+    /// Waits until no other thread reads.
+    fn turn(&self, py: Python<'_>, limit: TimeLimit) -> PyResult<LineTurn<'_>> {
+        if let Some(turn) = self.line.take() {
+            return Ok(turn);
+        }
+        loop {
+            let until = Instant::now() + limit.slice();
+            if let Some(turn) = py.detach(|| self.line.wait(until, || false)) {
+                return Ok(turn);
+            }
+            if limit.is_over() {
+                return Err(limit.error("another thread read"));
+            }
+            py.check_signals()?;
+        }
+    }
+
     fn fill(&self, py: Python<'_>, array: &SampleArray, limit: TimeLimit) -> PyResult<Received> {
+        let _turn = self.turn(py, limit)?;
         let mut got = Received { samples: 0, first: None, gap: self.take_gap()?, end: false };
         let mut stopped = false;
         loop {
@@ -192,6 +213,7 @@ impl RxStream {
             raises,
             started: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            line: TurnLine::default(),
             ahead: Mutex::new(None),
         })
     }

@@ -163,10 +163,12 @@ def gaps_of(stream):
     return gaps
 
 
-def test_a_hundred_gaps_are_exact(emulated, radio):
-    # Every hundredth packet of 100 samples: 101 of them begin in a million samples less a bit.
+@pytest.mark.parametrize("block", [50_000, 100])
+def test_a_hundred_gaps_are_exact(emulated, radio, block):
+    # Every hundredth packet of 100 samples: 101 of them begin in a million samples less a bit. Blocks of 100 samples end
+    # where gaps begin.
     emulated.add_fault("lose to_host data every=100")
-    with radio.receive(samples=1_010_000, samples_per_packet=100, block=50_000) as stream:
+    with radio.receive(samples=1_010_000, samples_per_packet=100, block=block) as stream:
         gaps = gaps_of(stream)
     ledger = stream.ledger
     ledger.check()
@@ -215,6 +217,42 @@ def test_other_policies_for_gaps(emulated, radio, policy):
     else:
         assert len(got) == 100_000 - lost
     assert sum(gaps) == (lost if policy == "raise" else 0)
+
+
+def test_two_threads_read_in_turns(radio):
+    with radio.receive(samples=400_000) as stream:
+        counts = [0, 0]
+
+        def read(which):
+            while True:
+                block = stream.read(700 + which)
+                if len(block):
+                    check_run(block.samples, round(block.time_ns * RATE / 1e9))
+                counts[which] += len(block)
+                if block.end:
+                    break
+
+        threads = [threading.Thread(target=read, args=[which]) for which in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+    assert sum(counts) == 400_000 and min(counts) > 0
+
+
+def test_a_second_read_waits_no_longer_than_its_time_out(radio):
+    with radio.receive() as stream:
+        first = threading.Thread(target=lambda: stream.read(50_000_000, timeout=None))
+        first.start()
+        time.sleep(0.1)
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError):
+            stream.read(10, timeout=0.2)
+        assert 0.15 < time.monotonic() - begin < 5
+        stream.stop()
+        first.join(30)
+        assert not first.is_alive()
 
 
 def test_a_silent_stream_times_out(radio):

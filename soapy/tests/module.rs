@@ -38,31 +38,55 @@ fn compile(library: &Path, module: &Path) -> Result<String, String> {
     output("c++", &arguments)
 }
 
-#[test]
-fn soapysdr_loads_the_module_and_opens_a_radio() {
+/// Returns a folder with the module, or `None` where that cannot be made.
+fn module() -> Option<tempfile::TempDir> {
     for (program, argument) in [("pkg-config", "--exists"), ("SoapySDRUtil", "--info")] {
         let argument =
             if program == "pkg-config" { vec![argument, "SoapySDR"] } else { vec![argument] };
         if let Err(reason) = output(program, &argument) {
             eprintln!("skipped: no SoapySDR here (libsoapysdr-dev, soapysdr-tools): {reason}");
-            return;
+            return None;
         }
     }
     if let Err(reason) = output("c++", &["--version"]) {
         eprintln!("skipped: {reason}");
-        return;
+        return None;
     }
     let library = library().expect("the build makes the static library");
     let folder = tempfile::tempdir().unwrap();
     compile(&library, &folder.path().join("libmillstreamSupport.so")).unwrap();
-    let shown = Command::new("SoapySDRUtil")
-        .arg("--probe=driver=millstream,radio=emulated")
-        .env("SOAPY_SDR_PLUGIN_PATH", folder.path())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&shown.stdout);
-    assert!(shown.status.success(), "{text}{}", String::from_utf8_lossy(&shown.stderr));
+    Some(folder)
+}
+
+/// Runs a program that finds the module, and returns what it printed.
+fn with_module(folder: &Path, command: &mut Command) -> String {
+    let done = command.env("SOAPY_SDR_PLUGIN_PATH", folder).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
+    text
+}
+
+#[test]
+fn soapysdr_loads_the_module_and_opens_a_radio() {
+    let Some(folder) = module() else { return };
+    let mut probe = Command::new("SoapySDRUtil");
+    probe.arg("--probe=driver=millstream,radio=emulated");
+    let text = with_module(folder.path(), &mut probe);
     for part in ["hardware=e320", "Channels: 2 Rx, 2 Tx", "Native format: CS16"] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
+}
+
+/// `make sanitize-soapy` runs the same program for longer, under sanitizers.
+#[test]
+fn careless_programs_get_errors_and_exact_gaps() {
+    let Some(folder) = module() else { return };
+    let program = folder.path().join("stress");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stress.cpp");
+    let flags = "-std=c++14 -O1 -Wall -Wextra -Werror -o";
+    let mut arguments: Vec<&str> = flags.split(' ').collect();
+    arguments.extend([program.to_str().unwrap(), source, "-lSoapySDR", "-lpthread"]);
+    output("c++", &arguments).unwrap();
+    let text = with_module(folder.path(), Command::new(&program).arg("3"));
+    assert!(text.contains("gaps are exact") && text.contains("unloading"), "{text}");
 }

@@ -31,9 +31,11 @@
 //! The contract of a reader:
 //!
 //! - Every read with samples has the time of its first sample.
-//! - A read never crosses a gap. The read before a gap is short and says `abrupt_end`, unless the
-//!   gap begins exactly behind a full read. Then comes one [`RxReadEvent::Gap`], with the exact
-//!   number of missing samples and the time at which samples resume. [`GapPolicy`] changes this.
+//! - A read never crosses a gap. The read before a gap says `abrupt_end`, also a full one. Then
+//!   comes one [`RxReadEvent::Gap`], with the exact number of missing samples and the time at which
+//!   samples resume. [`GapPolicy`] changes this.
+//! - To know that, a full read that ends with a packet waits for the next one, at most 0.1 s. A
+//!   read that its time-out ends, and [`RxReader::read_some`], say only what is known by then.
 //! - The stream goes on by itself behind a gap.
 //! - A read that waits returns when another thread stops or closes the stream.
 //!
@@ -77,6 +79,7 @@ pub use sample::ClientSample;
 pub use status::{StatusKind, StreamStatus};
 pub use time::{ns_of_ticks, ticks_of_ns};
 pub use tuning::{GAIN_NAME, TuneParts};
+pub use turns::{LineTurn, TurnLine};
 pub use tx::{TxOptions, TxWrite, TxWriter};
 
 /// When and for how long a stream runs.

@@ -20,10 +20,13 @@ use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 const READ_SECONDS: f64 = 0.01;
 const READ_SAMPLES_MAX: usize = 65_536;
 
+/// How long a full read waits for the packet behind it, which tells whether a gap follows.
+const LOOK_BEHIND_MAX: Duration = Duration::from_millis(100);
+
 /// A receive stream of one or several aligned channels.
 ///
 /// Clones share the stream. All functions may be called at any time from any thread; two reads at
-/// the same time take turns.
+/// the same time take turns, and the second one waits no longer than its time-out.
 #[derive(Debug, Clone)]
 pub struct RxReader {
     parts: Arc<ReaderParts>,
@@ -137,8 +140,11 @@ impl RxReader {
     /// Reads until the buffers are full, one for each channel; less at a gap, at the end of the
     /// stream, or at the end of `timeout`. With a `timeout` of zero it takes what is there.
     ///
-    /// In the steady state it allocates nothing for one or two channels, and takes one lock that
-    /// no other thread holds.
+    /// A full read that ends with a packet waits for the next one, at most 0.1 s, because only that
+    /// one tells whether a gap follows.
+    ///
+    /// In the steady state it allocates nothing for one or two channels, and takes locks that no
+    /// other thread holds.
     ///
     /// # Errors
     /// [`ClientError::Closed`], [`ClientError::Buffers`]; [`ClientError::Rx`] when the radio cannot
@@ -181,9 +187,12 @@ impl RxReader {
         let begin = Instant::now();
         let until = begin + timeout.min(YEAR);
         let stops = parts.stops.load(Ordering::Relaxed);
-        let mut got = RxRead::default();
-        let outcome = parts.run.slices(|run| {
-            if parts.closed.load(Ordering::Relaxed) {
+        let (mut got, mut full_until) = (RxRead::default(), None);
+        let closed = || parts.closed.load(Ordering::Relaxed);
+        let stopped = || parts.stops.load(Ordering::Relaxed) != stops;
+        let over = || closed() || stopped();
+        let outcome = parts.run.slices(until, over, |run| {
+            if closed() {
                 return Next::Done(Err(ClientError::Closed));
             }
             let now = Instant::now();
@@ -194,23 +203,38 @@ impl RxReader {
                     return Next::Done(Err(error));
                 }
                 let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
-                let stopped = parts.stops.load(Ordering::Relaxed) != stops;
-                if got.samples > 0 || stopped || left.is_zero() {
+                if got.samples > 0 || stopped() || left.is_zero() {
                     return Next::Done(Ok(()));
                 }
                 return Next::Sleep(left);
             }
             let wait = until.saturating_duration_since(now).min(SLICE);
-            match run.slice(outs, room, &mut got, wait, &parts.status) {
-                Err(error) => Next::Done(Err(error)),
-                Ok(true) => Next::Done(Ok(())),
-                Ok(false) if room == 0 || (some && got.samples > 0) => Next::Done(Ok(())),
-                // An event that is known is not left behind.
-                Ok(false) if now >= until && !run.has_news() => Next::Done(Ok(())),
-                Ok(false) => Next::Again,
+            if got.samples < room || room == 0 {
+                match run.slice(outs, room, &mut got, wait, &parts.status) {
+                    Err(error) => return Next::Done(Err(error)),
+                    Ok(true) if got.samples < room || room == 0 => return Next::Done(Ok(())),
+                    // An event that is known is not left behind.
+                    Ok(false) if now >= until && !run.has_news() => {}
+                    Ok(false) if !some || got.samples == 0 => return Next::Again,
+                    Ok(_) => {}
+                }
             }
+            if got.samples == 0 {
+                return Next::Done(Ok(()));
+            }
+            let full_until = *full_until.get_or_insert(now + LOOK_BEHIND_MAX);
+            let wait = if some { Duration::ZERO } else { wait };
+            let known = run.look_behind(&mut got, wait, &parts.status);
+            if known || some || now >= until.min(full_until) {
+                return Next::Done(Ok(()));
+            }
+            Next::Again
         });
-        outcome?;
+        match outcome {
+            Some(outcome) => outcome?,
+            None if closed() => return Err(ClientError::Closed),
+            None => {}
+        }
         if got.samples == 0 && got.event == RxReadEvent::None && !got.end_of_burst {
             got.event = RxReadEvent::Timeout;
         }

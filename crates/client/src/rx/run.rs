@@ -184,6 +184,32 @@ impl RxRun {
         }
     }
 
+    /// Finds out whether the stream is interrupted or ends directly behind the samples of a read,
+    /// and marks the read so. Returns whether that is known, after waiting up to `wait`.
+    ///
+    /// Where zeros stand for missing samples it waits for nothing.
+    pub fn look_behind(&mut self, got: &mut RxRead, wait: Duration, status: &StatusQueue) -> bool {
+        if got.end_of_burst || got.abrupt_end || self.zeros > 0 {
+            return true;
+        }
+        if self.pending.is_none() && !self.ended && self.active {
+            let wait = if self.gaps == GapPolicy::Zeros { Duration::ZERO } else { wait };
+            let Some(source) = &mut self.source else { return true };
+            match source.peek(wait) {
+                Ok(RxMeta { event: RxEvent::Timeout, .. }) => {
+                    return self.gaps == GapPolicy::Zeros;
+                }
+                Ok(meta) => self.take(meta, got, status),
+                Err(error) => {
+                    (self.active, self.lost) = (false, Some(error.to_string()));
+                    self.failure = Some(error.into());
+                }
+            }
+        }
+        got.abrupt_end = self.pending.is_some();
+        true
+    }
+
     /// Returns whether something other than a sample is to be returned.
     pub fn has_news(&self) -> bool {
         self.pending.is_some() || self.zeros > 0 || self.ended
@@ -232,7 +258,7 @@ impl RxRun {
     fn gap(&mut self, first: RxMeta, status: &StatusQueue) {
         let (mut samples, mut ticks) = (first.event.missing(), first.ticks);
         while let Some(source) = self.source.as_mut().filter(|_| !self.ended) {
-            let Ok(meta) = source.peek() else { break };
+            let Ok(meta) = source.peek(Duration::ZERO) else { break };
             self.ended |= meta.ends;
             if cause(&meta.event).is_none() {
                 break;

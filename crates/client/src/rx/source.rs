@@ -127,15 +127,19 @@ impl RxSource {
         }
     }
 
-    /// Returns what is known without receiving a sample: an event directly behind the last one.
-    pub(crate) fn peek(&mut self) -> Result<RxMeta, RxError> {
+    /// Returns what comes next without receiving a sample: an event directly behind the last one,
+    /// or none if it is a sample. Waits up to `timeout` until that is known.
+    pub(crate) fn peek(&mut self, timeout: Duration) -> Result<RxMeta, RxError> {
         match &mut self.streams {
-            Streams::One(stream) => stream.recv_sc16(&mut [], Duration::ZERO).map(RxMeta::from),
-            Streams::Several(group) => {
-                let mut none: Vec<&mut [[i16; 2]]> =
-                    group.members().iter().map(|_| -> &mut [[i16; 2]] { &mut [] }).collect();
-                group.recv_sc16(&mut none, Duration::ZERO).map(RxMeta::from)
-            }
+            Streams::One(stream) => stream.recv_sc16(&mut [], timeout).map(RxMeta::from),
+            Streams::Several(group) => match group.members().len() {
+                2 => group.recv_sc16(&mut [&mut [], &mut []], timeout).map(RxMeta::from),
+                more => {
+                    let mut none: Vec<&mut [[i16; 2]]> = Vec::with_capacity(more);
+                    none.resize_with(more, Default::default);
+                    group.recv_sc16(&mut none, timeout).map(RxMeta::from)
+                }
+            },
         }
     }
 }

@@ -26,7 +26,7 @@ const WRITE_SAMPLES_MAX: usize = 65_536;
 /// A transmit stream of one or several aligned channels.
 ///
 /// Clones share the stream. All functions may be called at any time from any thread; two writes at
-/// the same time take turns.
+/// the same time take turns, and the second one waits no longer than its time-out.
 #[derive(Debug, Clone)]
 pub struct TxWriter {
     parts: Arc<WriterParts>,
@@ -157,8 +157,11 @@ impl TxWriter {
         let until = begin + timeout.min(YEAR);
         let stops = parts.stops.load(Ordering::Relaxed);
         let mut done = TxWrite::default();
-        let outcome = parts.run.slices(|run| {
-            if parts.closed.load(Ordering::Relaxed) {
+        let closed = || parts.closed.load(Ordering::Relaxed);
+        let stopped = || parts.stops.load(Ordering::Relaxed) != stops;
+        let over = || closed() || stopped();
+        let outcome = parts.run.slices(until, over, |run| {
+            if closed() {
                 return Next::Done(Err(ClientError::Closed));
             }
             if let Some(error) = run.lost() {
@@ -167,8 +170,7 @@ impl TxWriter {
             let now = Instant::now();
             if !run.active {
                 let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
-                let stopped = parts.stops.load(Ordering::Relaxed) != stops;
-                if done.samples > 0 || stopped || left.is_zero() {
+                if done.samples > 0 || stopped() || left.is_zero() {
                     return Next::Done(Ok(()));
                 }
                 return Next::Sleep(left);
@@ -181,7 +183,11 @@ impl TxWriter {
                 Ok(false) => Next::Again,
             }
         });
-        outcome.map(|()| done)
+        match outcome {
+            Some(outcome) => outcome.map(|()| done),
+            None if closed() => Err(ClientError::Closed),
+            None => Ok(done),
+        }
     }
 
     /// Returns the oldest event that was not taken yet. It waits up to `timeout` for one.

@@ -54,6 +54,50 @@ fn a_stop_or_close_ends_a_read_that_waits() {
 }
 
 #[test]
+fn a_second_read_waits_for_the_first_one_no_longer_than_its_time_out() {
+    let radio = ramp("");
+    let reader = started(&radio, RxOptions::default());
+    let second = |timeout| {
+        let begin = Instant::now();
+        (reader.read(&mut [&mut [[0_i16; 2]; 10]], timeout), begin.elapsed())
+    };
+    std::thread::scope(|scope| {
+        let long = |timeout| {
+            let reader = reader.clone();
+            // More samples than come in the length of the test.
+            move || reader.read(&mut [&mut vec![[0_i16; 2]; 1 << 26]], timeout)
+        };
+        let first = scope.spawn(long(HOUR));
+        std::thread::sleep(Duration::from_millis(50));
+        for timeout in [Duration::ZERO, Duration::from_millis(30)] {
+            let (read, took) = second(timeout);
+            let read = read.unwrap();
+            assert_eq!((read.samples, read.event), (0, RxReadEvent::Timeout));
+            assert!(timeout <= took && took < timeout + PROMPT, "{took:?}");
+        }
+        let third = scope.spawn(long(HOUR));
+        std::thread::sleep(Duration::from_millis(50));
+        reader.stop().unwrap();
+        assert!(first.join().unwrap().unwrap().samples > 0);
+        assert_eq!(third.join().unwrap().unwrap().event, RxReadEvent::Timeout);
+        reader.start(StreamStart::default()).unwrap();
+        // The first one ends, and the second one has its turn.
+        let first = scope.spawn(long(Duration::from_millis(100)));
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(second(PATIENCE).0.unwrap().samples, 10);
+        assert!(first.join().unwrap().unwrap().samples > 0);
+        let first = scope.spawn(long(HOUR));
+        std::thread::sleep(Duration::from_millis(50));
+        let second = scope.spawn(long(HOUR));
+        std::thread::sleep(Duration::from_millis(50));
+        reader.close();
+        for thread in [first, second] {
+            assert!(matches!(thread.join().unwrap(), Err(ClientError::Closed)));
+        }
+    });
+}
+
+#[test]
 fn a_stream_starts_and_stops_again_and_again() {
     let radio = ramp("");
     let reader = reader(&radio, RxOptions::default());

@@ -49,6 +49,52 @@ fn a_gap_is_counted_exactly_and_the_stream_goes_on() {
     assert_eq!(ledger.lost_total(), LOST * PACKET);
 }
 
+/// Reads of one packet are always full, and end where gaps begin.
+#[test]
+fn a_full_read_before_a_gap_says_so() {
+    for channels in [&[0][..], &[0, 1], &[1]] {
+        let radio = ramp(FAULT);
+        let options = RxOptions::default().with_samples_per_packet(PACKET as u32);
+        let reader = radio.reader(channels, options).unwrap();
+        reader.start(Default::default()).unwrap();
+        let mut memory = vec![vec![[0_i16; 2]; PACKET as usize]; channels.len()];
+        let (mut before, mut gaps) = (None::<millstream_client::RxRead>, 0);
+        while gaps < LOST {
+            let mut outs: Vec<_> = memory.iter_mut().map(|one| &mut one[..]).collect();
+            let read = reader.read(&mut outs, PATIENCE).unwrap();
+            let due = before.map(|read| read.time_ticks + read.samples as u64);
+            match read.event {
+                RxReadEvent::None => {
+                    assert_eq!(read.samples, PACKET as usize);
+                    assert!(due.is_none_or(|due| due == read.time_ticks), "{read:?}");
+                    assert!(before.is_none_or(|before| !before.abrupt_end), "{before:?}");
+                }
+                RxReadEvent::Gap(gap) => {
+                    assert_eq!(Some(gap.resume_ticks), due.map(|due| due + gap.samples));
+                    assert!(before.unwrap().abrupt_end, "{before:?} {gap:?}");
+                    gaps += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+            before = Some(read);
+        }
+    }
+}
+
+/// A read whose time is over cannot know more than what is there.
+#[test]
+fn a_read_without_time_does_not_wait_for_the_next_packet() {
+    let radio = ramp(",fault=lose to_host data skip=3");
+    let reader = started(&radio, RxOptions::default());
+    let mut samples = vec![[0_i16; 2]; 3 * PACKET as usize];
+    let mut count = 0;
+    while count < samples.len() {
+        let read = reader.read(&mut [&mut samples[count..]], Duration::ZERO).unwrap();
+        assert!(!read.abrupt_end && matches!(read.event, RxReadEvent::None | RxReadEvent::Timeout));
+        count += read.samples;
+    }
+}
+
 #[test]
 fn zeros_keep_the_count_of_samples() {
     let radio = ramp(FAULT);
