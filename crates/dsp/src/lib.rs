@@ -13,6 +13,7 @@ pub mod design;
 pub mod fir;
 mod history;
 pub mod impair;
+pub mod levels;
 pub mod linear;
 pub mod loop_filter;
 pub mod nco;

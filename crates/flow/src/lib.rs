@@ -73,6 +73,7 @@ mod rate;
 pub mod registry;
 pub mod runtime;
 pub mod tag;
+mod tap;
 
 /// The item type `cf32`.
 pub use num_complex::Complex;
@@ -98,3 +99,4 @@ pub use runtime::{
 };
 pub use runtime::{Stall, Stopper};
 pub use tag::{Key, ShortText, Tag, TagRule, TagTime, TagValue, keys};
+pub use tap::OutputTap;

@@ -14,6 +14,7 @@ use crate::item::{Item, ItemType};
 use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
 use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
+use crate::tap::{OutputTap, TapSlot};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
@@ -87,13 +88,14 @@ pub struct Out<T: Item> {
     writer: Option<Writer<T>>,
     min_items: usize,
     tags: TagsOut,
+    tap: TapSlot<T>,
 }
 
 impl<T: Item> Out<T> {
     /// Makes an output that wants room for at least `min_items` items per call.
     #[must_use]
     pub fn with_min_items(min_items: usize) -> Self {
-        Self { writer: None, min_items, tags: TagsOut::default() }
+        Self { writer: None, min_items, tags: TagsOut::default(), tap: TapSlot::default() }
     }
 
     /// Returns all the room that is there now, contiguous, but at most a batch of the plan's. It
@@ -110,6 +112,10 @@ impl<T: Item> Out<T> {
         match &mut self.writer {
             Some(writer) => {
                 self.tags.publish(writer.position() + items as u64);
+                if let Some(tap) = self.tap.get() {
+                    let position = writer.position();
+                    tap.produced(position, &writer.slice_mut()[..items]);
+                }
                 writer.produce(items);
             }
             None => assert!(items == 0, "produced items on a port that is not open"),
@@ -121,7 +127,11 @@ impl<T: Item> Out<T> {
     pub fn tag(&mut self, index: usize, key: Key, value: impl Into<TagValue>) {
         let position = self.position();
         let offset = position.saturating_add(index as u64);
-        self.tags.put(Tag { offset, key, value: value.into() }, position);
+        let tag = Tag { offset, key, value: value.into() };
+        if let Some(tap) = self.tap.get() {
+            tap.tagged(&tag);
+        }
+        self.tags.put(tag, position);
     }
 }
 
@@ -190,10 +200,6 @@ macro_rules! either_port {
             self.tags.is_empty()
         }
 
-        fn bypass(&mut self) -> Option<$Cursor> {
-            self.$end.as_mut()?.bypass()
-        }
-
         fn resume(&mut self, cursor: $Cursor) {
             if let Some(end) = &mut self.$end {
                 end.resume(cursor);
@@ -207,6 +213,10 @@ type Inlet<T> = (Reader<T>, TagReceiver);
 
 impl<T: Item> InputPort for In<T> {
     either_port!(reader, Consumer, ConsumerView);
+
+    fn bypass(&mut self) -> Option<Consumer> {
+        self.reader.as_mut()?.bypass()
+    }
 
     fn tag_news(&self) -> Option<TagChangeFlag> {
         self.tags.news()
@@ -249,6 +259,18 @@ impl<T: Item> InputPort for In<T> {
 
 impl<T: Item> OutputPort for Out<T> {
     either_port!(writer, Producer, ProducerView);
+
+    fn bypass(&mut self) -> Option<Producer> {
+        // A tap sees what `produce` sees, and items of a lane do not pass there.
+        let writer = self.writer.as_mut().filter(|_| self.tap.is_empty());
+        writer?.bypass()
+    }
+
+    fn tap(&mut self, tap: Box<dyn Any + Send>) -> bool {
+        let Ok(tap) = tap.downcast::<Box<dyn OutputTap<T>>>() else { return false };
+        self.tap = TapSlot::new(*tap);
+        true
+    }
 
     fn hold_tag(&mut self, tag: Tag, rank: u16) {
         let position = self.position();

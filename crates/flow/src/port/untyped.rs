@@ -55,7 +55,7 @@ pub trait OutputPort {
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has no
-    /// room meanwhile. `None` if the cursor is out already, or there is no ring.
+    /// room meanwhile. `None` if the cursor is out already, there is no ring, or a tap.
     fn bypass(&mut self) -> Option<Producer>;
     /// Takes the cursor back.
     fn resume(&mut self, cursor: Producer);
@@ -69,6 +69,8 @@ pub trait OutputPort {
     /// # Errors
     /// [`RingError`] when the ring cannot be made.
     fn open_collector(&mut self, items: usize) -> Result<Box<dyn Collector>, RingError>;
+    /// Takes a `Box<dyn OutputTap<T>>`; false if its type is another.
+    fn tap(&mut self, tap: Box<dyn Any + Send>) -> bool;
     /// Ends the stream.
     fn close(&mut self);
 }
