@@ -1,0 +1,96 @@
+// Controls of a server that was started with `--web-control`; otherwise there are none.
+
+import { byId, make, text } from "./dom.js";
+import { parseNumber, words } from "./format.js";
+
+/** The name of a control for people: `freq_hz` is the frequency in Hz. */
+const named = (name) => words(name).replace(/^freq\b/, "frequency").replace(/ hz$/, ", Hz").replace(/ db$/, ", dB");
+
+export class ControlPanel {
+  constructor() {
+    this.connection = null;
+    this.waiting = new Map();
+  }
+
+  /** Shows the controls that `hello` lists. */
+  show(hello) {
+    const controls = hello.control ? hello.controls ?? [] : [];
+    byId("control").hidden = !controls.length;
+    const key = JSON.stringify(controls);
+    if (key === this.key) return;
+    this.key = key;
+    const targets = new Map();
+    for (const control of controls) {
+      if (!targets.has(control.target)) targets.set(control.target, []);
+      targets.get(control.target).push(control);
+    }
+    const groups = [...targets].map(([target, list]) => make("fieldset", {}, make("legend", {}, target), list.map((control) => this.row(control))));
+    byId("control-body").replaceChildren(...groups);
+  }
+
+  row(control) {
+    const id = `control-${control.target}-${control.name}`;
+    const label = make("label", { for: id, title: control.help ?? "" }, named(control.name));
+    const button = make("button", { type: "submit" }, control.kind === "action" ? "Do" : "Set");
+    const input = this.input(control, id);
+    const form = make("form", { class: "set" }, input ? label : make("span", { class: "label", title: control.help ?? "" }, named(control.name)), input, button);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const value = this.value(control, input);
+      if (value === undefined) {
+        this.answer(false, `${control.name}: “${input.value}” is no number; write for example 98.5M`);
+        return;
+      }
+      this.set(control.target, control.name, value, button);
+    });
+    return form;
+  }
+
+  input(control, id) {
+    if (control.kind === "action") return null;
+    if (control.choices?.length) {
+      const options = control.choices.map((choice) => make("option", { value: choice, selected: choice === control.value }, String(choice)));
+      return make("select", { id }, options);
+    }
+    if (control.kind === "switch" || control.kind === "bool") return make("input", { id, type: "checkbox", checked: control.value === true });
+    const value = control.value ?? "";
+    const range = control.min !== undefined && control.max !== undefined ? `${control.min} to ${control.max}` : "";
+    return make("input", { id, type: "text", value, inputmode: control.kind === "number" ? "text" : null, placeholder: range || control.kind, autocomplete: "off", spellcheck: "false" });
+  }
+
+  value(control, input) {
+    if (!input) return null;
+    if (input.type === "checkbox") return input.checked;
+    const isNumber = ["number", "float", "integer"].includes(control.kind) && !control.choices?.some((choice) => typeof choice === "string");
+    return isNumber ? parseNumber(input.value) ?? undefined : input.value;
+  }
+
+  set(target, name, value, button = null) {
+    const id = this.connection.control(target, name, value);
+    if (id === null) { this.answer(false, "not connected: nothing was sent"); return; }
+    if (button) button.disabled = true;
+    const timer = setTimeout(() => this.reply({ id, ok: false, text: `${target} ${name}: no answer within 5 s` }), 5000);
+    this.waiting.set(id, { button, timer });
+  }
+
+  /** Takes a `reply`. */
+  reply({ id, ok, text: said }) {
+    const one = this.waiting.get(id);
+    if (one) {
+      clearTimeout(one.timer);
+      this.waiting.delete(id);
+      if (one.button) one.button.disabled = false;
+    }
+    this.answer(ok, said || (ok ? "done" : "refused"));
+  }
+
+  answer(ok, said) {
+    byId("answer").dataset.good = ok ? "yes" : "no";
+    text(byId("answer"), `${ok ? "✓" : "✗"} ${said}`);
+  }
+
+  /** The control that tunes, if there is one. */
+  tuner(hello) {
+    return hello?.control ? hello.controls?.find(({ name }) => name === "freq_hz" || name === "frequency_hz") ?? null : null;
+  }
+}

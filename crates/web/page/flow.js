@@ -1,0 +1,156 @@
+// The flowgraph as a picture: partitions with their threads and cores, blocks with their load beside the plan's, and rings.
+
+import { byId, make, svg, text } from "./dom.js";
+import { count, share, si } from "./format.js";
+import { place, route } from "./layout.js";
+
+const RING = 38;
+const load = (value) => (value >= 0.0995 ? `${Math.round(value * 100)} %` : share(value));
+const blockOf = (end) => end.slice(0, end.lastIndexOf("."));
+
+export class FlowPanel {
+  constructor() {
+    this.box = byId("flow-picture");
+    this.before = null;
+    new ResizeObserver(() => { this.key = null; }).observe(this.box);
+  }
+
+  clear() {
+    this.key = null;
+    this.before = null;
+  }
+
+  update(store) {
+    const { status, hello } = store;
+    const has = Boolean(status?.blocks?.length);
+    byId("flow").hidden = !has;
+    if (!has) return;
+    const edges = status.edges?.length ? status.edges : hello?.graph?.edges ?? [];
+    const key = JSON.stringify([status.blocks.map(({ name, partition }) => [name, partition]), edges.map(({ from, to }) => [from, to]), this.box.clientWidth]);
+    if (key !== this.key && this.box.clientWidth > 0) {
+      this.key = key;
+      this.build(status, edges);
+    }
+    if (this.key === key) this.fill(store, edges);
+  }
+
+  build(status, edges) {
+    const lanes = new Map();
+    for (const { name, partition } of status.blocks) {
+      if (!lanes.has(partition)) lanes.set(partition, { name: partition, blocks: [] });
+      lanes.get(partition).blocks.push(name);
+    }
+    const ends = edges.map(({ from, to }) => ({ from: blockOf(from), to: blockOf(to) }));
+    const width = Math.max(280, this.box.clientWidth), plan = place([...lanes.values()], ends, width);
+    this.parts = { lanes: new Map(), blocks: new Map(), edges: [] };
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${plan.height + 2}`, width, height: plan.height + 2, role: "img", "aria-label": "Flowgraph; the table below has the same numbers" });
+    const texts = [];
+    for (const { lane, x, y, width, height } of plan.boxes) {
+      const load = svg("text", { class: "lane-load", x: x + width - 12, y: y + 17, "text-anchor": "end" });
+      const name = svg("text", { class: "lane-name", x: x + 12, y: y + 17 });
+      this.parts.lanes.set(lane.name, { load, name, narrow: width < 560 });
+      picture.append(svg("rect", { class: "lane", x: x + 0.5, y: y + 0.5, width: width - 1, height, rx: 10 }));
+      texts.push(name, load);
+    }
+    const wires = svg("g"), rings = svg("g"), heads = svg("g");
+    heads.append(...texts);
+    picture.append(wires, heads);
+    edges.forEach((edge, index) => {
+      const from = plan.blocks.get(ends[index].from), to = plan.blocks.get(ends[index].to);
+      if (!from || !to) return;
+      const way = route(from, to);
+      wires.append(svg("path", { class: "wire", d: way.path }));
+      rings.append(this.ring(edge, way));
+    });
+    for (const { name } of status.blocks) picture.append(this.block(name, plan.blocks.get(name)));
+    picture.append(rings);
+    this.box.replaceChildren(picture);
+    this.table(status, edges);
+  }
+
+  ring(edge, { x, y, upright }) {
+    const fill = svg("rect", { class: "ring-fill", x: x - RING / 2 + 1, y: y - 5, width: 0, height: 10, rx: 4 });
+    const label = svg("text", upright ? { class: "ring-label", x: x + RING / 2 + 4, y: y + 4 } : { class: "ring-label", x, y: y + 16, "text-anchor": "middle" });
+    const title = svg("title");
+    const group = svg("g", { class: "ring" }, title, svg("rect", { class: "ring-shell", x: x - RING / 2, y: y - 6, width: RING, height: 12, rx: 5 }), fill, label);
+    this.parts.edges.push({ key: `${edge.from} ${edge.to}`, fill, label, title, group });
+    return group;
+  }
+
+  block(name, { x, y, width, height }) {
+    const inner = width - 20;
+    const part = {
+      inner, title: svg("title"),
+      bar: svg("rect", { class: "load", x: x + 10, y: y + 27, width: 0, height: 8, rx: 2 }),
+      plan: svg("rect", { class: "load-plan", x: x + 10, y: y + 24, width: 2, height: 14 }),
+      load: svg("text", { class: "figure", x: x + 10, y: y + 51 }), rate: svg("text", { class: "figure dim", x: x + 10, y: y + 66 }),
+      planX: x + 10,
+    };
+    const most = Math.max(6, Math.floor(inner / 6.9)), shown = name.length > most ? `${name.slice(0, most - 1)}…` : name;
+    part.group = svg("g", { class: "block" }, part.title, svg("rect", { class: "box", x, y, width, height, rx: 8 }),
+      svg("text", { class: "name", x: x + 10, y: y + 17 }, shown),
+      svg("rect", { class: "load-track", x: x + 10, y: y + 27, width: inner, height: 8, rx: 2 }), part.bar, part.plan, part.load, part.rate);
+    this.parts.blocks.set(name, part);
+    return part.group;
+  }
+
+  fill(store, edges) {
+    const { status, hello } = store, elapsed = this.before ? status.elapsed_s - this.before.elapsed : 0;
+    const blocked = new Map(), items = new Map();
+    const sums = new Map();
+    for (const block of status.blocks) {
+      const part = this.parts.blocks.get(block.name);
+      sums.set(block.partition, (sums.get(block.partition) ?? 0) + (block.load ?? 0));
+      if (!part) continue;
+      const measured = block.load ?? 0, planned = block.plan_load;
+      part.bar.setAttribute("width", (Math.min(1, measured) * part.inner).toFixed(1));
+      part.group.classList.toggle("busy", measured > 0.85);
+      const hasPlan = planned !== null && planned !== undefined;
+      part.plan.style.display = hasPlan ? "" : "none";
+      if (hasPlan) part.plan.setAttribute("x", (part.planX + Math.min(1, planned) * part.inner - 1).toFixed(1));
+      text(part.load, hasPlan ? `${load(measured)} (plan ${load(planned)})` : `${load(measured)} of a core`);
+      const total = block.items_out || block.items_in, earlier = this.before?.items.get(block.name);
+      items.set(block.name, total);
+      text(part.rate, earlier !== undefined && elapsed > 0 ? `${si((total - earlier) / elapsed)} items/s` : "");
+      text(part.title, `${block.name}: ${count(block.calls)} calls, ${count(block.items_in)} items in, ${count(block.items_out)} out`);
+    }
+    edges.forEach((edge) => {
+      const part = this.parts.edges.find(({ key }) => key === `${edge.from} ${edge.to}`);
+      if (!part || edge.fill === undefined) return;
+      part.fill.setAttribute("width", (Math.min(1, edge.fill) * (RING - 2)).toFixed(1));
+      text(part.label, share(Math.round(edge.fill * 1000) / 1000));
+      const wasFull = this.before?.blocked.get(part.key);
+      blocked.set(part.key, edge.blocked);
+      part.group.classList.toggle("full", wasFull !== undefined && edge.blocked > wasFull);
+      text(part.title, `${edge.from} → ${edge.to}: ring of ${count(edge.capacity_items)} items of ${edge.item_bytes} bytes, ${share(edge.fill)} full; ${count(edge.starved)} times too empty, ${count(edge.blocked)} times too full`);
+    });
+    const waits = new Map((hello?.plan?.partition ?? []).map((one) => [one.name, one.wait]));
+    for (const partition of status.partitions ?? []) {
+      const part = this.parts.lanes.get(partition.name);
+      if (!part) continue;
+      const core = partition.cpu === null || partition.cpu === undefined ? "any core" : `core ${partition.cpu}`;
+      const wait = waits.get(partition.name);
+      text(part.name, part.narrow ? `${partition.name} · ${core}` : `${partition.name} · thread ${partition.tid} · ${core}${wait ? ` · ${wait}` : ""}`);
+      const blocks = share(sums.get(partition.name) ?? 0);
+      text(part.load, part.narrow ? `${share(partition.load)} (blocks ${blocks})` : `thread ${share(partition.load)} of a core, its blocks ${blocks}`);
+    }
+    const used = (status.partitions ?? []).reduce((sum, one) => sum + (one.load ?? 0), 0);
+    text(byId("flow-note"), `${status.blocks.length} blocks on ${(status.partitions ?? []).length} threads, ${used.toFixed(2)} cores`);
+    this.before = { elapsed: status.elapsed_s, blocked, items };
+    if (byId("flow-table").closest("details").open) this.fillTable(status);
+  }
+
+  table(status) {
+    const head = ["block", "partition", "load", "plan", "calls", "items in", "items out"].map((name) => make("th", { scope: "col" }, name));
+    this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 6 }, () => make("td"))]));
+    const rows = [...this.cells].map(([name, cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells));
+    byId("flow-table").replaceChildren(make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
+  }
+
+  fillTable(status) {
+    for (const block of status.blocks) {
+      const values = [block.partition, share(block.load), share(block.plan_load), count(block.calls), count(block.items_in), count(block.items_out)];
+      this.cells.get(block.name)?.forEach((cell, index) => text(cell, values[index]));
+    }
+  }
+}

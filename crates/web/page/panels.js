@@ -1,0 +1,130 @@
+// Key figures, events, and the record of the machine.
+
+import { byId, make, text } from "./dom.js";
+import { count, seconds, share, si, words } from "./format.js";
+import { DELIVERED, EXPECTED, TIME } from "./store.js";
+import { quantile } from "./latency.js";
+
+const EVENTS_SHOWN = 200;
+const BAD = new Set(["gap", "warning", "error"]);
+
+/** The large figures at the top. */
+export class Tiles {
+  constructor() { this.parts = new Map(); }
+
+  clear() {
+    this.parts.clear();
+    byId("tiles").replaceChildren();
+  }
+
+  set(name, label, value, note = "", state = "") {
+    if (!this.parts.has(name)) {
+      const parts = { value: make("b"), note: make("small"), label: make("span", { class: "label" }) };
+      parts.box = make("div", { class: "tile", "data-tile": name }, parts.label, parts.value, parts.note);
+      this.parts.set(name, parts);
+      byId("tiles").append(parts.box);
+    }
+    const parts = this.parts.get(name);
+    text(parts.label, label);
+    text(parts.value, value);
+    text(parts.note, note);
+    parts.box.dataset.state = state;
+  }
+
+  update(store, scope) {
+    const { status, total, ledger } = store;
+    if (!status) return;
+    if (status.ledgers?.length) {
+      const rate = slope(ledger, DELIVERED), expected = slope(ledger, EXPECTED);
+      this.set("rate", "delivered", si(rate, "S/s"), expected === null ? "" : `of ${si(expected, "S/s", 4)}`);
+      const lost = total.lostTotal, now = expected !== null && rate !== null && expected - rate > expected * 1e-4;
+      this.set("lost", "lost", count(lost), lost ? `${share(lost / total.expected)} of all` : "of all samples", lost ? (now ? "bad" : "warn") : "good");
+    }
+    const seen = scope.share();
+    if (scope.stream) this.set("seen", "the spectrum saw", share(seen), "of the samples");
+    const signal = status.signals?.[0];
+    if (signal) this.set("mer", "MER", signal.mer_db === null ? "–" : `${signal.mer_db.toFixed(1)} dB`, words(signal.state), signal.state === "locked" ? "good" : "warn");
+    for (const latency of status.latencies ?? []) {
+      if (latency.unit !== "s") continue;
+      this.set(`latency ${latency.name}`, latency.name === "behind" ? "behind the radio" : words(latency.name),
+        seconds(quantile(latency.bounds, latency.counts, 0.99), 2), `p99, most ${seconds(latency.max, 2)}`);
+    }
+    const cores = this.cores(status);
+    this.set("cpu", "processor", cores === null ? "–" : `${cores.toFixed(2)} cores`, this.dashboard === null ? "" : `dashboard ${share(this.dashboard)}`);
+    this.set("time", status.ended ? "ended after" : "running", status.elapsed_s < 120 ? `${status.elapsed_s.toFixed(0)} s` : seconds(status.elapsed_s), `${status.server?.clients ?? 0} watching`);
+  }
+
+  /** Cores in use over the last second or so. */
+  cores(status) {
+    this.dashboard ??= null;
+    const now = { at: status.elapsed_s, all: status.cpu_s, own: status.server?.cpu_s ?? 0 };
+    this.uses ??= [];
+    if (this.uses.length && now.at < this.uses.at(-1).at) this.uses.length = 0;
+    this.uses.push(now);
+    if (this.uses.length > 8) this.uses.shift();
+    const time = now.at - this.uses[0].at;
+    if (!(time > 0)) return null;
+    this.dashboard = (now.own - this.uses[0].own) / time;
+    return (now.all - this.uses[0].all) / time;
+  }
+}
+
+/** Growth of a column in a second, over the last two. */
+function slope(history, column) {
+  const last = history.length - 1, first = Math.max(0, last - 8);
+  const time = last > first ? history.get(last, TIME) - history.get(first, TIME) : 0;
+  return time > 0 ? (history.get(last, column) - history.get(first, column)) / time : null;
+}
+
+/** Shows events, newest first; at most two hundred. */
+export class EventsPanel {
+  constructor() {
+    byId("events-level").addEventListener("change", (event) => { byId("log").dataset.level = event.target.value; });
+  }
+  clear() { byId("log").replaceChildren(); }
+  add(events) {
+    const log = byId("log");
+    const entries = events.slice(-EVENTS_SHOWN).map((event) => {
+      const causes = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0).map(([cause, samples]) => `${words(cause)} ${count(samples)}`);
+      const only = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0);
+      const detail = only.length === 1 ? `: ${words(only[0][0])}` : causes.length ? `: ${causes.join(", ")}` : "";
+      return make("li", { "data-kind": event.kind, "data-bad": BAD.has(event.kind) ? "yes" : null },
+        make("time", {}, `${event.elapsed_s?.toFixed(2) ?? "–"} s`), make("span", { class: "kind" }, event.kind),
+        make("span", { class: "what" }, `${event.name ? `${event.name}: ` : ""}${event.text ?? ""}${detail}`));
+    });
+    log.prepend(...entries.reverse());
+    while (log.childElementCount > EVENTS_SHOWN) log.lastElementChild.remove();
+    byId("events").dataset.empty = log.childElementCount ? "no" : "yes";
+  }
+}
+
+const FIRST = [
+  ["cpu_model", "processor"], ["physical_cores", "cores"], ["cpus_allowed", "allowed CPUs"], ["cpus_isolated", "isolated CPUs"],
+  ["memory_bytes", "memory"], ["kernel_release", "kernel"], ["preemption", "preemption"], ["governor", "governor"],
+  ["clock_source", "clock"], ["hypervisor", "virtual machine"], ["millstream_version", "Millstream"], ["timestamp", "started"],
+];
+
+/** Shows the record of the machine: what matters first, the whole record on demand. */
+export function showEnvironment(hello) {
+  const record = hello.environment ?? {};
+  byId("environment").hidden = !Object.keys(record).length;
+  const value = (name, what) => {
+    if (what === null || what === undefined || what === "") return "none";
+    if (what === true) return "yes";
+    if (what === false) return "no";
+    if (name.endsWith("_bytes") && typeof what === "number") return si(what, "B");
+    return typeof what === "object" ? JSON.stringify(what) : String(what);
+  };
+  const rows = FIRST.filter(([name]) => name in record).map(([name, label]) => [make("dt", {}, label), make("dd", {}, value(name, record[name]))]);
+  for (const nic of record.nics ?? []) {
+    rows.push([make("dt", {}, `network ${nic.name}`), make("dd", {}, `${nic.driver ?? "?"}, MTU ${nic.mtu ?? "?"}${nic.speed_mbps ? `, ${nic.speed_mbps} Mbit/s` : ""}`)]);
+  }
+  const rest = make("details", {}, make("summary", {}, "The whole record"));
+  rest.addEventListener("toggle", () => {
+    if (rest.open && rest.childElementCount === 1) rest.append(make("pre", {}, JSON.stringify(record, null, 1)));
+  });
+  const command = make("details", {}, make("summary", {}, "The command"), make("pre", {}, (hello.command ?? []).join(" ")));
+  byId("environment-body").replaceChildren(...rows.flat());
+  byId("environment").querySelectorAll("details").forEach((old) => old.remove());
+  byId("environment").append(command, rest);
+}
