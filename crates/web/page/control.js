@@ -6,6 +6,9 @@ import { parseNumber, words } from "./format.js";
 /** The name of a control for people: `freq_hz` is the frequency in Hz. */
 const named = (name) => words(name).replace(/^freq\b/, "frequency").replace(/ hz$/, ", Hz").replace(/ db$/, ", dB");
 
+/** Whether a control only says when: it has no value to choose. */
+const isAction = ({ name, kind }) => kind === "true or false" && (name === "stop" || name === "start");
+
 export class ControlPanel {
   constructor() {
     this.connection = null;
@@ -29,11 +32,11 @@ export class ControlPanel {
   }
 
   row(control) {
-    const id = `control-${control.target}-${control.name}`;
-    const label = make("label", { for: id, title: control.help ?? "" }, named(control.name));
-    const button = make("button", { type: "submit" }, control.kind === "action" ? "Do" : "Set");
+    const id = `control-${control.target}-${control.name}`, label = named(control.name);
+    const button = make("button", { type: "submit" }, isAction(control) ? label : "Set");
     const input = this.input(control, id);
-    const form = make("form", { class: "set" }, input ? label : make("span", { class: "label", title: control.help ?? "" }, named(control.name)), input, button);
+    const form = make("form", { class: "set", "data-control": `${control.target}.${control.name}` },
+      make(input ? "label" : "span", { for: input ? id : null, title: control.help ?? "" }, input ? label : control.help ?? ""), input, button);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const value = this.value(control, input);
@@ -47,21 +50,23 @@ export class ControlPanel {
   }
 
   input(control, id) {
-    if (control.kind === "action") return null;
+    if (isAction(control)) return null;
     if (control.choices?.length) {
       const options = control.choices.map((choice) => make("option", { value: choice, selected: choice === control.value }, String(choice)));
       return make("select", { id }, options);
     }
-    if (control.kind === "switch" || control.kind === "bool") return make("input", { id, type: "checkbox", checked: control.value === true });
-    const value = control.value ?? "";
+    if (control.kind === "true or false") return make("input", { id, type: "checkbox", checked: control.value === true });
     const range = control.min !== undefined && control.max !== undefined ? `${control.min} to ${control.max}` : "";
-    return make("input", { id, type: "text", value, inputmode: control.kind === "number" ? "text" : null, placeholder: range || control.kind, autocomplete: "off", spellcheck: "false" });
+    return make("input", {
+      id, type: "text", value: control.value ?? "", placeholder: range || control.kind, title: control.help ?? "", autocomplete: "off", spellcheck: "false",
+    });
   }
 
+  /** The value of an input; undefined if it is none of the control's kind. */
   value(control, input) {
-    if (!input) return null;
+    if (!input) return true;
     if (input.type === "checkbox") return input.checked;
-    const isNumber = ["number", "float", "integer"].includes(control.kind) && !control.choices?.some((choice) => typeof choice === "string");
+    const isNumber = control.kind === "a number" || control.kind === "a whole number";
     return isNumber ? parseNumber(input.value) ?? undefined : input.value;
   }
 
@@ -71,6 +76,15 @@ export class ControlPanel {
     if (button) button.disabled = true;
     const timer = setTimeout(() => this.reply({ id, ok: false, text: `${target} ${name}: no answer within 5 s` }), 5000);
     this.waiting.set(id, { button, timer });
+  }
+
+  /** Waits for no reply any more: the connection that it would come on is lost. */
+  forget() {
+    for (const { button, timer } of this.waiting.values()) {
+      clearTimeout(timer);
+      if (button) button.disabled = false;
+    }
+    this.waiting.clear();
   }
 
   /** Takes a `reply`. */
@@ -87,10 +101,5 @@ export class ControlPanel {
   answer(ok, said) {
     byId("answer").dataset.good = ok ? "yes" : "no";
     text(byId("answer"), `${ok ? "✓" : "✗"} ${said}`);
-  }
-
-  /** The control that tunes, if there is one. */
-  tuner(hello) {
-    return hello?.control ? hello.controls?.find(({ name }) => name === "freq_hz" || name === "frequency_hz") ?? null : null;
   }
 }

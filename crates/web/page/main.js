@@ -91,7 +91,7 @@ function showState(state, said) {
   if (link.dataset.state === "ended" && state !== "live") said = "the run is over";
   link.dataset.state = store.status?.ended && state !== "live" ? "ended" : state;
   text(byId("link-text"), said);
-  if (state !== "live") control.waiting.clear();
+  if (state !== "live") control.forget();
 }
 
 /** Asks for as many bins as the screen can show of the part that is looked at, and for nothing while hidden. */
@@ -136,6 +136,8 @@ function frame() {
 function press(button, on) { byId(button).setAttribute("aria-pressed", on); }
 function hold() {
   scope.held = !scope.held;
+  scope.waterfall.hold(scope.held);
+  scope.published = 0;
   press("hold", scope.held);
   scope.dirty = true;
 }

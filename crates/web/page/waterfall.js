@@ -49,7 +49,7 @@ export class Waterfall {
     this.lines.length = 0;
     this.bytes = 0;
     this.base = null;
-    this.lastTime = null;
+    this.heldAt = null;
     this.newest = 0;
     this.period = 1 / 30;
     this.withTicks = false;
@@ -68,6 +68,12 @@ export class Waterfall {
     }
   }
 
+  /** Holds the picture still, or lets it follow the lines again. */
+  hold(held) {
+    this.heldAt = held ? this.lines.at(-1)?.time ?? null : null;
+    this.stale = true;
+  }
+
   /** Takes a line; while `held` it is only kept. */
   take(frame, stream, held) {
     const time = lineTime(frame, stream);
@@ -82,8 +88,7 @@ export class Waterfall {
     let old = 0;
     while (this.lines.length - old > LINES_KEPT || this.bytes > BYTES_KEPT) this.bytes -= this.lines[old++].values.byteLength;
     if (old) this.lines.splice(0, old);
-    if (held) this.stale = true;
-    else if (!this.stale) this.paint(frame);
+    if (!held && !this.stale) this.paint(frame);
   }
 
   /** The time from which on a line is shown. */
@@ -181,13 +186,12 @@ export class Waterfall {
     this.image = this.pen.createImageData(width, 1);
     this.words = new Uint32Array(this.image.data.buffer);
     this.rowSeconds = this.seconds / height;
-    const last = this.lines.at(-1);
-    this.base ??= last?.time ?? null;
+    const end = this.heldAt ?? this.lines.at(-1)?.time;
     this.stale = false;
-    if (!last) return;
-    this.newest = this.row(last.time);
-    const oldest = last.time - this.seconds;
-    for (const line of this.lines) if (line.time >= oldest) this.paint(line);
+    if (end === undefined) return;
+    this.base ??= end;
+    this.newest = this.row(end);
+    for (const line of this.lines) if (line.time >= end - this.seconds && line.time <= end) this.paint(line);
   }
 
   /** Draws everything; `gaps` are those of the stream. */
