@@ -27,7 +27,10 @@ export class ControlPanel {
       if (!targets.has(control.target)) targets.set(control.target, []);
       targets.get(control.target).push(control);
     }
-    const groups = [...targets].map(([target, list]) => make("fieldset", {}, make("legend", {}, target), list.map((control) => this.row(control))));
+    const groups = [...targets].map(([target, list]) => {
+      const rows = list.map((control) => this.row(control));
+      return make("fieldset", {}, make("legend", {}, target), rows);
+    });
     byId("control-body").replaceChildren(...groups);
   }
 
@@ -35,8 +38,9 @@ export class ControlPanel {
     const id = `control-${control.target}-${control.name}`, label = named(control.name);
     const button = make("button", { type: "submit" }, isAction(control) ? label : "Set");
     const input = this.input(control, id);
-    const form = make("form", { class: "set", "data-control": `${control.target}.${control.name}` },
-      make(input ? "label" : "span", { for: input ? id : null, title: control.help ?? "" }, input ? label : control.help ?? ""), input, button);
+    const help = control.help ?? "";
+    const said = input ? make("label", { for: id, title: help }, label) : make("span", {}, help);
+    const form = make("form", { class: "set", "data-control": `${control.target}.${control.name}` }, said, input, button);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const value = this.value(control, input);
@@ -52,13 +56,14 @@ export class ControlPanel {
   input(control, id) {
     if (isAction(control)) return null;
     if (control.choices?.length) {
-      const options = control.choices.map((choice) => make("option", { value: choice, selected: choice === control.value }, String(choice)));
-      return make("select", { id }, options);
+      const option = (choice) => make("option", { value: choice, selected: choice === control.value }, String(choice));
+      return make("select", { id }, control.choices.map(option));
     }
     if (control.kind === "true or false") return make("input", { id, type: "checkbox", checked: control.value === true });
     const range = control.min !== undefined && control.max !== undefined ? `${control.min} to ${control.max}` : "";
     return make("input", {
-      id, type: "text", value: control.value ?? "", placeholder: range || control.kind, title: control.help ?? "", autocomplete: "off", spellcheck: "false",
+      id, type: "text", value: control.value ?? "", placeholder: range || control.kind, title: control.help ?? "",
+      autocomplete: "off", spellcheck: "false",
     });
   }
 

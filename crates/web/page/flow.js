@@ -26,7 +26,8 @@ export class FlowPanel {
     byId("flow").hidden = !has;
     if (!has) return;
     const edges = status.edges?.length ? status.edges : hello?.graph?.edges ?? [];
-    const key = JSON.stringify([status.blocks.map(({ name, partition }) => [name, partition]), edges.map(({ from, to }) => [from, to]), this.box.clientWidth]);
+    const places = status.blocks.map(({ name, partition }) => [name, partition]);
+    const key = JSON.stringify([places, edges.map(({ from, to }) => [from, to]), this.box.clientWidth]);
     if (key !== this.key && this.box.clientWidth > 0) {
       this.key = key;
       this.build(status, edges);
@@ -43,7 +44,11 @@ export class FlowPanel {
     const ends = edges.map(({ from, to }) => ({ from: blockOf(from), to: blockOf(to) }));
     const width = Math.max(280, this.box.clientWidth), plan = place([...lanes.values()], ends, width);
     this.parts = { lanes: new Map(), blocks: new Map(), edges: [] };
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${plan.height + 2}`, width, height: plan.height + 2, role: "img", "aria-label": "Flowgraph; the table below has the same numbers" });
+    const height = plan.height + 2;
+    const picture = svg("svg", {
+      viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
+      "aria-label": "Flowgraph; the table below has the same numbers",
+    });
     const texts = [];
     for (const { lane, x, y, width, height } of plan.boxes) {
       const load = svg("text", { class: "lane-load", x: x + width - 12, y: y + 17, "text-anchor": "end" });
@@ -70,9 +75,11 @@ export class FlowPanel {
 
   ring(edge, { x, y, upright }) {
     const fill = svg("rect", { class: "ring-fill", x: x - RING / 2 + 1, y: y - 5, width: 0, height: 10, rx: 4 });
-    const label = svg("text", upright ? { class: "ring-label", x: x + RING / 2 + 4, y: y + 4 } : { class: "ring-label", x, y: y + 16, "text-anchor": "middle" });
+    const place = upright ? { x: x + RING / 2 + 4, y: y + 4 } : { x, y: y + 16, "text-anchor": "middle" };
+    const label = svg("text", { class: "ring-label", ...place });
     const title = svg("title");
-    const group = svg("g", { class: "ring" }, title, svg("rect", { class: "ring-shell", x: x - RING / 2, y: y - 6, width: RING, height: 12, rx: 5 }), fill, label);
+    const shell = svg("rect", { class: "ring-shell", x: x - RING / 2, y: y - 6, width: RING, height: 12, rx: 5 });
+    const group = svg("g", { class: "ring" }, title, shell, fill, label);
     this.parts.edges.push({ key: `${edge.from} ${edge.to}`, fill, label, title, group });
     return group;
   }
@@ -83,13 +90,15 @@ export class FlowPanel {
       inner, title: svg("title"),
       bar: svg("rect", { class: "load", x: x + 10, y: y + 27, width: 0, height: 8, rx: 2 }),
       plan: svg("rect", { class: "load-plan", x: x + 10, y: y + 24, width: 2, height: 14 }),
-      load: svg("text", { class: "figure", x: x + 10, y: y + 51 }), rate: svg("text", { class: "figure dim", x: x + 10, y: y + 66 }),
+      load: svg("text", { class: "figure", x: x + 10, y: y + 51 }),
+      rate: svg("text", { class: "figure dim", x: x + 10, y: y + 66 }),
       planX: x + 10,
     };
     const most = Math.max(6, Math.floor(inner / 6.9)), shown = name.length > most ? `${name.slice(0, most - 1)}…` : name;
     part.group = svg("g", { class: "block" }, part.title, svg("rect", { class: "box", x, y, width, height, rx: 8 }),
       svg("text", { class: "name", x: x + 10, y: y + 17 }, shown),
-      svg("rect", { class: "load-track", x: x + 10, y: y + 27, width: inner, height: 8, rx: 2 }), part.bar, part.plan, part.load, part.rate);
+      svg("rect", { class: "load-track", x: x + 10, y: y + 27, width: inner, height: 8, rx: 2 }),
+      part.bar, part.plan, part.load, part.rate);
     this.parts.blocks.set(name, part);
     return part.group;
   }
@@ -112,7 +121,8 @@ export class FlowPanel {
       const total = block.items_out || block.items_in, earlier = this.before?.items.get(block.name);
       items.set(block.name, total);
       text(part.rate, earlier !== undefined && elapsed > 0 ? `${si((total - earlier) / elapsed)} items/s` : "");
-      text(part.title, `${block.name}: ${count(block.calls)} calls, ${count(block.items_in)} items in, ${count(block.items_out)} out`);
+      const passed = `${count(block.items_in)} items in, ${count(block.items_out)} out`;
+      text(part.title, `${block.name}: ${count(block.calls)} calls, ${passed}`);
     }
     edges.forEach((edge) => {
       const part = this.parts.edges.find(({ key }) => key === `${edge.from} ${edge.to}`);
@@ -122,7 +132,9 @@ export class FlowPanel {
       const wasFull = this.before?.blocked.get(part.key);
       blocked.set(part.key, edge.blocked);
       part.group.classList.toggle("full", wasFull !== undefined && edge.blocked > wasFull);
-      text(part.title, `${edge.from} → ${edge.to}: ring of ${count(edge.capacity_items)} items of ${edge.item_bytes} bytes, ${share(edge.fill)} full; ${count(edge.starved)} times too empty, ${count(edge.blocked)} times too full`);
+      const size = `${count(edge.capacity_items)} items of ${edge.item_bytes} bytes, ${share(edge.fill)} full`;
+      const polls = `${count(edge.starved)} times too empty, ${count(edge.blocked)} times too full`;
+      text(part.title, `${edge.from} → ${edge.to}: ring of ${size}; ${polls}`);
     });
     const waits = new Map((hello?.plan?.partition ?? []).map((one) => [one.name, one.wait]));
     for (const partition of status.partitions ?? []) {
@@ -130,18 +142,22 @@ export class FlowPanel {
       if (!part) continue;
       const core = partition.cpu === null || partition.cpu === undefined ? "any core" : `core ${partition.cpu}`;
       const wait = waits.get(partition.name);
-      text(part.name, part.narrow ? `${partition.name} · ${core}` : `${partition.name} · thread ${partition.tid} · ${core}${wait ? ` · ${wait}` : ""}`);
+      const said = part.narrow ? [partition.name, core] : [partition.name, `thread ${partition.tid}`, core, wait];
+      text(part.name, said.filter(Boolean).join(" · "));
       const blocks = share(sums.get(partition.name) ?? 0);
-      text(part.load, part.narrow ? `${share(partition.load)} (blocks ${blocks})` : `thread ${share(partition.load)} of a core, its blocks ${blocks}`);
+      const whole = share(partition.load);
+      text(part.load, part.narrow ? `${whole} (blocks ${blocks})` : `thread ${whole} of a core, its blocks ${blocks}`);
     }
     const used = (status.partitions ?? []).reduce((sum, one) => sum + (one.load ?? 0), 0);
-    text(byId("flow-note"), `${status.blocks.length} blocks on ${(status.partitions ?? []).length} threads, ${used.toFixed(2)} cores`);
+    const threads = (status.partitions ?? []).length;
+    text(byId("flow-note"), `${status.blocks.length} blocks on ${threads} threads, ${used.toFixed(2)} cores`);
     this.before = { elapsed: status.elapsed_s, blocked, items };
     if (byId("flow-table").closest("details").open) this.fillTable(status);
   }
 
   table(status) {
-    const head = ["block", "partition", "load", "plan", "calls", "items in", "items out"].map((name) => make("th", { scope: "col" }, name));
+    const names = ["block", "partition", "load", "plan", "calls", "items in", "items out"];
+    const head = names.map((name) => make("th", { scope: "col" }, name));
     this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 6 }, () => make("td"))]));
     const rows = [...this.cells].map(([name, cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells));
     byId("flow-table").replaceChildren(make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
@@ -149,7 +165,8 @@ export class FlowPanel {
 
   fillTable(status) {
     for (const block of status.blocks) {
-      const values = [block.partition, share(block.load), share(block.plan_load), count(block.calls), count(block.items_in), count(block.items_out)];
+      const loads = [share(block.load), share(block.plan_load)];
+      const values = [block.partition, ...loads, ...[block.calls, block.items_in, block.items_out].map(count)];
       this.cells.get(block.name)?.forEach((cell, index) => text(cell, values[index]));
     }
   }

@@ -44,7 +44,8 @@ export class LatencyPanel {
     byId("latency").hidden = !latencies.length;
     for (const latency of latencies) {
       if (this.rows.has(latency.name)) continue;
-      const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": `Histogram: ${latency.about ?? latency.name}` });
+      const label = `Histogram: ${latency.about ?? latency.name}`;
+      const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": label });
       const figures = make("p", { class: "figures" });
       byId("latency-body").append(make("h3", {}, words(latency.name), make("small", {}, latency.about ?? "")), canvas, figures);
       this.rows.set(latency.name, { surface: new Surface(canvas, () => { this.dirty = true; }), figures });
@@ -77,8 +78,10 @@ export class LatencyPanel {
       return;
     }
     const last = Math.min(counts.findLastIndex((value) => value > 0), bounds.length - 1);
-    const lowest = Math.max(bounds[Math.max(0, first - 1)] ?? bounds[0] / 2, bounds[0] / 2, 1e-9), highest = Math.max(bounds[last], lowest * 4);
-    const low = Math.log10(lowest), span = Math.log10(highest) - low, x = (value) => left + ((Math.log10(Math.max(value, lowest)) - low) / span) * width;
+    const lowest = Math.max(bounds[Math.max(0, first - 1)] ?? bounds[0] / 2, bounds[0] / 2, 1e-9);
+    const highest = Math.max(bounds[last], lowest * 4);
+    const low = Math.log10(lowest), span = Math.log10(highest) - low;
+    const x = (value) => left + ((Math.log10(Math.max(value, lowest)) - low) / span) * width;
     const bars = new Float64Array(BARS_MOST);
     for (let index = first; index < counts.length; index += 1) {
       if (!counts[index]) continue;
@@ -102,7 +105,8 @@ export class LatencyPanel {
     for (let power = Math.ceil(low); power <= low + span; power += 1) {
       context.fillStyle = colour("dim");
       context.fillRect(x(10 ** power), bottom, 1, 4);
-      context.fillText(write(10 ** power).replace(/\.0+(?= )/, ""), Math.min(Math.max(x(10 ** power), 20), surface.width - 20), bottom + 11);
+      const label = write(10 ** power).replace(/\.0+(?= )/, "");
+      context.fillText(label, Math.min(Math.max(x(10 ** power), 20), surface.width - 20), bottom + 11);
     }
     const said = QUANTILES.map(([share, name], index) => {
       const value = quantile(bounds, counts, share);
@@ -110,7 +114,8 @@ export class LatencyPanel {
       context.fillRect(Math.min(x(value), left + width - 1), top - 4, 1.5, bottom - top + 4);
       return `${name} ${write(value)}`;
     });
-    said.push(`max ${write(latency.max)}`, `${count(counts.reduce((sum, one) => sum + one, 0))} values${recent ? ", last 10 s" : ""}`);
+    const all = counts.reduce((sum, one) => sum + one, 0);
+    said.push(`max ${write(latency.max)}`, `${count(all)} values${recent ? ", last 10 s" : ""}`);
     text(figures, said.join(" · "));
   }
 }

@@ -27,7 +27,8 @@ function layers(names, edges) {
  */
 export function place(lanes, edges, width) {
   const names = lanes.flatMap((lane) => lane.blocks), layer = layers(names, edges);
-  const order = [...lanes].sort((one, other) => Math.min(...one.blocks.map((name) => layer.get(name))) - Math.min(...other.blocks.map((name) => layer.get(name))));
+  const first = (lane) => Math.min(...lane.blocks.map((name) => layer.get(name)));
+  const order = [...lanes].sort((one, other) => first(one) - first(other));
   const columns = Math.max(1, ...layer.values()) + 1, inner = width - 2 * PAD;
   const wide = (inner - (columns - 1) * 50) / columns;
   return wide >= 112 ? inColumns(order, layer, width, columns, Math.min(wide, 180)) : inRows(order, layer, width);
@@ -44,7 +45,8 @@ function inColumns(lanes, layer, width, columns, wide) {
       const column = layer.get(name), row = used.get(column) ?? 0;
       used.set(column, row + 1);
       deepest = Math.max(deepest, row + 1);
-      blocks.set(name, { column, x: PAD + column * (wide + gap), y: top + HEAD + row * (BLOCK_HEIGHT + 10), width: wide, height: BLOCK_HEIGHT });
+      const x = PAD + column * (wide + gap), y = top + HEAD + row * (BLOCK_HEIGHT + 10);
+      blocks.set(name, { column, x, y, width: wide, height: BLOCK_HEIGHT });
     }
     const height = HEAD + deepest * (BLOCK_HEIGHT + 10) - 10 + PAD;
     boxes.push({ lane, x: 0, y: top, width, height });
@@ -63,7 +65,8 @@ function inRows(lanes, layer, width) {
     const sorted = [...lane.blocks].sort((one, other) => layer.get(one) - layer.get(other));
     sorted.forEach((name, index) => {
       const row = Math.floor(index / fit);
-      blocks.set(name, { x: PAD + (index % fit) * (wide + gap), y: top + HEAD + row * (BLOCK_HEIGHT + 34), width: wide, height: BLOCK_HEIGHT });
+      const x = PAD + (index % fit) * (wide + gap), y = top + HEAD + row * (BLOCK_HEIGHT + 34);
+      blocks.set(name, { x, y, width: wide, height: BLOCK_HEIGHT });
     });
     const height = HEAD + Math.ceil(sorted.length / fit) * (BLOCK_HEIGHT + 34) - 34 + PAD;
     boxes.push({ lane, x: 0, y: top, width, height });
@@ -95,6 +98,7 @@ export function route(from, to) {
   const middle = down ? y1 + Math.min(17, (y2 - y1) / 2) : (y1 + y2) / 2;
   const turn = x2 > x1 ? 8 : -8;
   return {
-    path: `M${x1} ${y1}V${middle - 8}q0 8 ${turn} 8H${x2 - turn}q${turn} 0 ${turn} 8V${y2}`, x: (x1 + x2) / 2, y: middle, upright: true,
+    path: `M${x1} ${y1}V${middle - 8}q0 8 ${turn} 8H${x2 - turn}q${turn} 0 ${turn} 8V${y2}`,
+    x: (x1 + x2) / 2, y: middle, upright: true,
   };
 }

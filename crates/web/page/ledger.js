@@ -28,7 +28,8 @@ export class LedgerPanel {
       const whole = end < history.length - 1 || history.get(end, TIME) - second > 0.7;
       if (whole && time > 0) {
         const change = (column) => history.get(end, column) - history.get(begin, column);
-        const bar = { second, time, expected: change(EXPECTED), delivered: change(DELIVERED), held: change(HELD), lost: [], lostTotal: 0 };
+        const [expected, delivered, held] = [EXPECTED, DELIVERED, HELD].map(change);
+        const bar = { second, time, expected, delivered, held, lost: [], lostTotal: 0 };
         for (let cause = 0; cause <= CAUSES.length; cause += 1) {
           const samples = Math.max(0, change(LOST + cause));
           bar.lost.push(samples);
@@ -48,8 +49,7 @@ export class LedgerPanel {
     byId("ledger").hidden = !has;
     document.body.classList.toggle("without-ledger", !has);
     if (!has) return;
-    const sends = status.ledgers.some((ledger) => ledger.held !== undefined);
-    this.equation(total, sends);
+    this.equation(total, store.hello?.verb === "tx", status.ledgers.some((ledger) => ledger.held !== undefined));
     const said = status.ledgers.every((ledger) => ledger.balances);
     // Counters of a running stream may be a packet apart: only the server knows whether that is so.
     const good = said && total.difference === 0;
@@ -60,22 +60,24 @@ export class LedgerPanel {
     this.dirty = true;
   }
 
-  equation(total, sends) {
-    const box = byId("equation");
-    if (this.sends !== sends) {
-      this.sends = sends;
+  equation(total, sends, holds) {
+    const box = byId("equation"), shape = `${sends} ${holds}`;
+    if (this.shape !== shape) {
+      this.shape = shape;
       const part = (name, label, sign = null) => {
         const value = make("b", {}, "0");
         this[`${name}Value`] = value;
-        return make("span", { class: `part ${name}` }, sign ? make("span", { class: "sign" }, sign) : null, make("span", {}, value, make("small", {}, label)));
+        const mark = sign ? make("span", { class: "sign" }, sign) : null;
+        return make("span", { class: `part ${name}` }, mark, make("span", {}, value, make("small", {}, label)));
       };
-      box.replaceChildren(part("expected", sends ? "accepted" : "expected"), part("delivered", sends ? "transmitted" : "delivered", "="),
-        ...(sends ? [part("held", "in flight", "+")] : []), part("lost", "lost", "+"));
+      box.replaceChildren(part("expected", sends ? "accepted" : "expected"),
+        part("delivered", sends ? "transmitted" : "delivered", "="),
+        ...(holds ? [part("held", sends ? "in flight" : "held", "+")] : []), part("lost", "lost", "+"));
     }
     text(this.expectedValue, count(total.expected));
     text(this.deliveredValue, count(total.delivered));
     text(this.lostValue, count(total.lostTotal));
-    if (sends) text(this.heldValue, count(total.held));
+    if (holds) text(this.heldValue, count(total.held));
     box.dataset.lost = total.lostTotal > 0 ? "some" : "none";
   }
 
@@ -123,7 +125,8 @@ export class LedgerPanel {
     this.stack(this.all, bars, newest, wanted, (bar) => [[bar.delivered / bar.time, colour("delivered")],
       [Math.max(0, bar.held) / bar.time, colour("held")],
       ...bar.lost.map((samples, index) => [samples / bar.time, index])], "samples/s", true);
-    this.stack(this.lost, bars, newest, wanted, (bar) => bar.lost.map((samples, index) => [samples / bar.time, index]), "lost/s", false);
+    const lost = (bar) => bar.lost.map((samples, index) => [samples / bar.time, index]);
+    this.stack(this.lost, bars, newest, wanted, lost, "lost/s", false);
   }
 
   /** Draws bars of stacked parts; with `expected` as a line over them, which must meet their tops. */
@@ -164,10 +167,11 @@ export class LedgerPanel {
       let base = 0;
       for (const [value, fill] of stacks[index]) {
         if (!value) continue;
-        const upper = y(base + value);
-        context.fillStyle = typeof fill === "number" ? causeFill(context, fill) : fill;
+        const upper = y(base + value), isLoss = typeof fill === "number";
+        context.fillStyle = isLoss ? causeFill(context, fill) : fill;
         // A loss is never too small to be seen.
-        context.fillRect(x, Math.min(upper, y(base) - (typeof fill === "number" ? 1.5 : 0)), wide, Math.max(y(base) - upper, typeof fill === "number" ? 1.5 : 0));
+        const high = Math.max(y(base) - upper, isLoss ? 1.5 : 0);
+        context.fillRect(x, y(base) - high, wide, high);
         base += value;
       }
       if (withLine) {

@@ -16,11 +16,14 @@ import { count, share, si } from "./format.js";
 
 const LINES_PER_S = 30;
 const BINS_LEAST = 512, BINS_MOST = 16384;
+const HERE = /^(127\.[\d.]+|localhost|\[::1\])$/;
 const SPANS = [5, 10, 20, 30, 60];
 
 const store = new Store();
 const seen = { lines: 0, statuses: 0 };
 let shown = null;
+let drawn = null;
+const delays = [];
 
 const scope = new Scope(() => later());
 const tiles = new Tiles(), events = new EventsPanel(), flow = new FlowPanel(), latency = new LatencyPanel();
@@ -75,7 +78,12 @@ function takeStatus(status) {
   latency.update(store);
   television.update(store);
   const server = status.server ?? {}, dropped = scope.frame?.dropped ?? 0;
-  text(byId("counts"), `${count(seen.lines)} lines, ${count(dropped)} dropped for this page, ${count(server.lines_dropped ?? 0)} for all · ${si(connection.bytes, "B")} received · ${server.clients ?? 0} watching · refused ${count(Object.values(server.refused ?? {}).reduce((sum, one) => sum + one, 0))}`);
+  if (delays.length) byId("stack").dataset.delayMs = delay();
+  const refused = Object.values(server.refused ?? {}).reduce((sum, one) => sum + one, 0);
+  text(byId("counts"), [
+    `${count(seen.lines)} lines, ${count(dropped)} dropped for this page, ${count(server.lines_dropped ?? 0)} for all`,
+    ...(delays.length ? [`samples to picture ${delay().toFixed(0)} ms (p95)`] : []), `${si(connection.bytes, "B")} received`, `${server.clients ?? 0} watching`, `${count(refused)} requests refused`,
+  ].join(" · "));
 }
 
 function takeFrame(frame) {
@@ -101,9 +109,11 @@ function subscribe() {
   if (!document.hidden) {
     if (shown !== null) {
       wanted.add(shown);
-      const { width } = scope.plot(scope.spectrum), part = scope.from === null || !scope.frame ? 1 : (scope.to - scope.from) / scope.frame.span;
+      const { width } = scope.plot(scope.spectrum), knows = scope.from !== null && scope.frame;
+      const part = knows ? (scope.to - scope.from) / scope.frame.span : 1;
       const needed = Math.max(BINS_LEAST, Math.min(BINS_MOST, (2 * width * scope.spectrum.scale) / part));
-      connection.subscribe({ stream: shown, bins: 2 ** Math.ceil(Math.log2(needed) - 0.4), lines_per_s: LINES_PER_S, average: Number(byId("average").value) || 1, format: "u8" });
+      const bins = 2 ** Math.ceil(Math.log2(needed) - 0.4), average = Number(byId("average").value) || 1;
+      connection.subscribe({ stream: shown, bins, lines_per_s: LINES_PER_S, average, format: "u8" });
     }
     const symbols = store.hello.streams?.find(({ kind }) => kind === "symbols");
     if (symbols) {
@@ -125,12 +135,28 @@ function frame() {
   if (document.hidden) return;
   if (scope.dirty) {
     scope.draw(store.gaps.get(shown)?.items ?? []);
+    noteDelay();
     const part = scope.share();
     text(byId("coverage"), part === null ? "no lines" : `saw ${share(part)} of the samples`);
     const { frame: line } = scope;
     text(byId("scope-note"), line ? `${line.bins} bins${scope.held ? " · held" : ""}` : "");
   }
   for (const panel of panels) if (panel.dirty) panel.draw(store);
+}
+
+/** Notes how old the newest line is when it is drawn. Other machines have other clocks: there it is not known. */
+function noteDelay() {
+  const line = scope.frame;
+  if (!line || line === drawn || scope.held || !HERE.test(location.hostname)) return;
+  drawn = line;
+  delays.push(Date.now() - line.unix * 1000);
+  if (delays.length > 120) delays.shift();
+}
+
+/** The time from samples to the picture that nineteen of twenty lines keep, milliseconds. */
+function delay() {
+  const sorted = [...delays].sort((one, other) => one - other);
+  return sorted.length ? sorted[Math.floor((sorted.length - 1) * 0.95)] : null;
 }
 
 function press(button, on) { byId(button).setAttribute("aria-pressed", on); }
@@ -160,7 +186,11 @@ function start() {
   const choose = (id, otherwise, use) => {
     byId(id).value = remembered.get(id, otherwise);
     use(byId(id).value);
-    byId(id).addEventListener("change", ({ target }) => { remembered.set(id, target.value); use(target.value); scope.dirty = true; });
+    byId(id).addEventListener("change", ({ target }) => {
+      remembered.set(id, target.value);
+      use(target.value);
+      scope.dirty = true;
+    });
   };
   choose("span", "10", (value) => scope.waterfall.set({ seconds: Number(value) || 10 }));
   choose("average", "4", () => subscribe());
@@ -170,7 +200,8 @@ function start() {
     scope.setStream(store.stream(shown));
     subscribe();
   });
-  const actions = { hold, peak, theme: flipTheme, in: () => scope.zoom(0.5), out: () => scope.zoom(2), whole: () => scope.showWhole() };
+  const zoom = { in: () => scope.zoom(0.5), out: () => scope.zoom(2), whole: () => scope.showWhole() };
+  const actions = { hold, peak, theme: flipTheme, ...zoom };
   for (const [id, action] of Object.entries(actions)) byId(id).addEventListener("click", action);
   const keys = { " ": hold, d: flipTheme, p: peak, "+": actions.in, "=": actions.in, "-": actions.out, 0: actions.whole };
   addEventListener("keydown", (event) => {

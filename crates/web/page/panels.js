@@ -38,20 +38,26 @@ export class Tiles {
       const rate = slope(ledger, DELIVERED), expected = slope(ledger, EXPECTED);
       this.set("rate", "delivered", si(rate, "S/s"), expected === null ? "" : `of ${si(expected, "S/s", 4)}`);
       const lost = total.lostTotal, now = expected !== null && rate !== null && expected - rate > expected * 1e-4;
-      this.set("lost", "lost", count(lost), lost ? `${share(lost / total.expected)} of all` : "of all samples", lost ? (now ? "bad" : "warn") : "good");
+      const part = lost ? `${share(lost / total.expected)} of all` : "of all samples";
+      this.set("lost", "lost", count(lost), part, lost ? (now ? "bad" : "warn") : "good");
     }
     const seen = scope.share();
-    if (scope.stream) this.set("seen", "the spectrum saw", share(seen), "of the samples");
+    if (scope.stream) this.set("seen", "spectrum saw", share(seen), "of the samples");
     const signal = status.signals?.[0];
-    if (signal) this.set("mer", "MER", signal.mer_db === null ? "–" : `${signal.mer_db.toFixed(1)} dB`, words(signal.state), signal.state === "locked" ? "good" : "warn");
+    if (signal) {
+      const ratio = Number.isFinite(signal.mer_db) ? `${signal.mer_db.toFixed(1)} dB` : "–";
+      this.set("mer", "MER", ratio, words(signal.state), signal.state === "locked" ? "good" : "warn");
+    }
     for (const latency of status.latencies ?? []) {
       if (latency.unit !== "s") continue;
       this.set(`latency ${latency.name}`, latency.name === "behind" ? "behind the radio" : words(latency.name),
         seconds(quantile(latency.bounds, latency.counts, 0.99), 2), `p99, most ${seconds(latency.max, 2)}`);
     }
     const cores = this.cores(status);
-    this.set("cpu", "processor", cores === null ? "–" : `${cores.toFixed(2)} cores`, this.dashboard === null ? "" : `dashboard ${share(this.dashboard)}`);
-    this.set("time", status.ended ? "ended after" : "running", status.elapsed_s < 120 ? `${status.elapsed_s.toFixed(0)} s` : seconds(status.elapsed_s), `${status.server?.clients ?? 0} watching`);
+    const own = this.dashboard === null ? "" : `dashboard ${share(this.dashboard)}`;
+    this.set("cpu", "processor", cores === null ? "–" : `${cores.toFixed(2)} cores`, own);
+    const time = status.elapsed_s < 120 ? `${status.elapsed_s.toFixed(0)} s` : seconds(status.elapsed_s);
+    this.set("time", status.ended ? "ended after" : "running", time, `${status.server?.clients ?? 0} watching`);
   }
 
   /** Cores in use over the last second or so. */
@@ -85,9 +91,9 @@ export class EventsPanel {
   add(events) {
     const log = byId("log");
     const entries = events.slice(-EVENTS_SHOWN).map((event) => {
-      const causes = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0).map(([cause, samples]) => `${words(cause)} ${count(samples)}`);
-      const only = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0);
-      const detail = only.length === 1 ? `: ${words(only[0][0])}` : causes.length ? `: ${causes.join(", ")}` : "";
+      const lost = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0);
+      const causes = lost.map(([cause, samples]) => (lost.length === 1 ? words(cause) : `${words(cause)} ${count(samples)}`));
+      const detail = causes.length ? `: ${causes.join(", ")}` : "";
       return make("li", { "data-kind": event.kind, "data-bad": BAD.has(event.kind) ? "yes" : null },
         make("time", {}, `${event.elapsed_s?.toFixed(2) ?? "–"} s`), make("span", { class: "kind" }, event.kind),
         make("span", { class: "what" }, `${event.name ? `${event.name}: ` : ""}${event.text ?? ""}${detail}`));
@@ -115,9 +121,11 @@ export function showEnvironment(hello) {
     if (name.endsWith("_bytes") && typeof what === "number") return si(what, "B");
     return typeof what === "object" ? JSON.stringify(what) : String(what);
   };
-  const rows = FIRST.filter(([name]) => name in record).map(([name, label]) => [make("dt", {}, label), make("dd", {}, value(name, record[name]))]);
+  const known = FIRST.filter(([name]) => name in record);
+  const rows = known.map(([name, label]) => [make("dt", {}, label), make("dd", {}, value(name, record[name]))]);
   for (const nic of record.nics ?? []) {
-    rows.push([make("dt", {}, `network ${nic.name}`), make("dd", {}, `${nic.driver ?? "?"}, MTU ${nic.mtu ?? "?"}${nic.speed_mbps ? `, ${nic.speed_mbps} Mbit/s` : ""}`)]);
+    const said = [nic.driver, nic.mtu && `MTU ${nic.mtu}`, nic.speed_mbps && `${nic.speed_mbps} Mbit/s`];
+    rows.push([make("dt", {}, `network ${nic.name}`), make("dd", {}, said.filter(Boolean).join(", "))]);
   }
   const rest = make("details", {}, make("summary", {}, "The whole record"));
   rest.addEventListener("toggle", () => {

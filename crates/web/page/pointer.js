@@ -10,7 +10,8 @@ export function attachPointer(element, scope) {
   };
   const point = ({ x, y }) => {
     const below = y - scope.spectrum.canvas.offsetHeight;
-    scope.cursor = { x, time: below > 0 && scope.waterfall.lines.length ? scope.waterfall.timeAt(below - scope.plot(scope.waterfall.surface).top) : null };
+    const { waterfall } = scope, inWaterfall = below > 0 && waterfall.lines.length > 0;
+    scope.cursor = { x, time: inWaterfall ? waterfall.timeAt(below - scope.plot(waterfall.surface).top) : null };
     scope.dirty = true;
   };
   const perPixel = () => (scope.to - scope.from) / scope.plot(scope.spectrum).width;

@@ -274,7 +274,8 @@ export class Scope {
     }
     if (this.marker !== null) line(this.marker.frequency, "marker", [5, 3]);
     if (!this.cursor) return;
-    const bin = this.cursor.time === null ? this.snap(this.cursor.x) : Math.min(Math.max(0, this.binOf(this.frequencyAt(this.cursor.x))), this.frame.bins - 1);
+    const under = Math.min(Math.max(0, this.binOf(this.frequencyAt(this.cursor.x))), this.frame.bins - 1);
+    const bin = this.cursor.time === null ? this.snap(this.cursor.x) : under;
     const frequency = this.frequencyOf(bin);
     this.pointed = { frequency, level: this.levels[bin] };
     line(frequency, "cursor", []);
@@ -295,13 +296,15 @@ export class Scope {
       const bar = this.waterfall.bars.find(({ begin, end }) => this.cursor.time >= begin && this.cursor.time <= end);
       if (line) {
         const at = Math.round(((frequency - line.centre) / line.span + 0.5) * line.bins), value = line.values[at];
-        if (value !== undefined) parts[1] = `${(line.values instanceof Uint8Array ? line.reference + line.step * value : value).toFixed(1)} dBFS`;
+        const level = line.values instanceof Uint8Array ? line.reference + line.step * value : value;
+        if (value !== undefined) parts[1] = `${level.toFixed(1)} dBFS`;
         parts.push(`at ${line.time.toFixed(3)} s`, `${share(line.share)} seen`);
       } else parts.push(bar ? `gap of ${seconds(bar.end - bar.begin)}` : "no line");
     }
     if (this.marker) {
       const away = frequency - this.marker.frequency;
-      parts.push(`Δ ${this.frame.span === 1 ? away.toFixed(4) : hertz(away, step)}, ${(this.levels[bin] - this.marker.level).toFixed(1)} dB`);
+      const apart = this.frame.span === 1 ? away.toFixed(4) : hertz(away, step);
+      parts.push(`Δ ${apart}, ${(this.levels[bin] - this.marker.level).toFixed(1)} dB`);
     }
     text(byId("readout"), parts.join(" · "));
   }
@@ -318,8 +321,10 @@ export class Scope {
       strongestHz: this.frequencyOf(best), top: this.plot(this.waterfall.surface).top,
       newestS: this.waterfall.timeAt(0), pixelS: this.waterfall.rowSeconds * this.spectrum.scale,
     });
-    const label = `${hertz(this.from, 1e3)} to ${hertz(this.to, 1e3)}, strongest ${this.levels[best].toFixed(0)} dBFS at ${this.label(this.frequencyOf(best), this.frame.span / 1e4)}`;
-    byId("spectrum").setAttribute("aria-label", `Spectrum, ${label}`);
-    byId("waterfall").setAttribute("aria-label", `Waterfall of ${this.waterfall.seconds} s, ${this.waterfall.bars?.length ?? 0} gaps in sight`);
+    const strongest = `${this.levels[best].toFixed(0)} dBFS at ${this.label(this.frequencyOf(best), this.frame.span / 1e4)}`;
+    const label = `Spectrum, ${hertz(this.from, 1e3)} to ${hertz(this.to, 1e3)}, strongest ${strongest}`;
+    byId("spectrum").setAttribute("aria-label", label);
+    const gaps = this.waterfall.bars?.length ?? 0;
+    byId("waterfall").setAttribute("aria-label", `Waterfall of ${this.waterfall.seconds} s, ${gaps} gaps in sight`);
   }
 }
