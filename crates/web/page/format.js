@@ -7,17 +7,18 @@ export function si(value, unit = "", digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   if (value === 0) return `0 ${unit}`.trim();
   const size = Math.abs(value);
-  const [factor, prefix] = PREFIXES.find(([factor]) => size >= factor * 0.9999) ?? PREFIXES.at(-1);
+  const [factor, prefix] = PREFIXES.find(([factor]) => size >= factor * 0.9995) ?? PREFIXES.at(-1);
   const scaled = value / factor;
   const places = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(scaled)) + 1e-9));
   return `${scaled.toFixed(Math.min(places, 9))} ${prefix}${unit}`.trim();
 }
 
-/** Writes a frequency so that steps of `step` Hz can be told apart. */
-export function hertz(value, step = 1) {
+/** Writes a frequency so that steps of `step` Hz can be told apart, in the unit that suits the size of `like`. */
+export function hertz(value, step = 1, like = value) {
   if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  const [factor, prefix] = size >= 1e9 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
+  const size = Math.abs(like);
+  // Within a band the unit stays: 999.8 MHz is followed by 1000.2 MHz.
+  const [factor, prefix] = size >= 1e9 && step >= 1e7 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
   const places = Math.max(0, Math.min(9, Math.ceil(Math.log10(factor / Math.max(step, 1e-3)) - 1e-9)));
   return `${(value / factor).toFixed(places)} ${prefix}Hz`;
 }

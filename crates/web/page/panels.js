@@ -93,10 +93,10 @@ export class EventsPanel {
     const entries = events.slice(-EVENTS_SHOWN).map((event) => {
       const lost = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0);
       const causes = lost.map(([cause, samples]) => (lost.length === 1 ? words(cause) : `${words(cause)} ${count(samples)}`));
-      const detail = causes.length ? `: ${causes.join(", ")}` : "";
+      const said = event.kind === "gap" ? `${count(event.items)} samples lost: ${causes.join(", ")}` : event.text ?? "";
       return make("li", { "data-kind": event.kind, "data-bad": BAD.has(event.kind) ? "yes" : null },
         make("time", {}, `${event.elapsed_s?.toFixed(2) ?? "–"} s`), make("span", { class: "kind" }, event.kind),
-        make("span", { class: "what" }, `${event.name ? `${event.name}: ` : ""}${event.text ?? ""}${detail}`));
+        make("span", { class: "what" }, `${event.name ? `${event.name}: ` : ""}${said}`));
     });
     log.prepend(...entries.reverse());
     while (log.childElementCount > EVENTS_SHOWN) log.lastElementChild.remove();

@@ -198,7 +198,7 @@ export class Scope {
   /** A frequency in words; without a known rate it is a share of the rate. */
   label(frequency, step) {
     if (this.frame.span === 1) return `${frequency.toFixed(3)} fs`;
-    return hertz(frequency, step);
+    return hertz(frequency, step, this.frame.centre);
   }
 
   yOf(plot, level) { return plot.top + ((this.high - level) / (this.high - this.low)) * plot.height; }
