@@ -1,8 +1,10 @@
 //! Runs a graph to its end with a live line, and turns its counters into results.
 
+use crate::dashboard::Dashboard;
 use crate::interrupt;
 use crate::live::Live;
 use crate::output::{Join, describe, short};
+use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::blocks::FileSink;
@@ -63,14 +65,21 @@ pub struct GraphReport {
 pub fn run(
     graph: Graph,
     plan: &Plan,
-    live: &mut Live,
+    (live, dashboard): (&mut Live, &mut Option<Dashboard>),
+    signals: impl Fn() -> Vec<SignalReport>,
     status: impl Fn(Duration, &Snapshot) -> String,
 ) -> anyhow::Result<GraphReport> {
     let run = attended(graph, plan, |now, elapsed, running| {
+        if let Some(dashboard) = dashboard {
+            dashboard.attend(now, elapsed, running, &signals);
+        }
         live.show(now, || status(elapsed, &running.snapshot()));
         Ok(())
     });
     live.end();
+    if let (Some(dashboard), Ok(run)) = (dashboard, &run) {
+        dashboard.end(run, signals());
+    }
     run.map_err(|error| match error.downcast::<RunError>() {
         Ok(RunError::Block { source, .. }) => anyhow!(source),
         Ok(other) => other.into(),

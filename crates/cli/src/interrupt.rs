@@ -51,6 +51,11 @@ pub fn install() {
     }
 }
 
+/// Asks the process to end, as the user does by a signal.
+pub fn ask() {
+    let _ = ASKED_NS.compare_exchange(0, now_ns(), Ordering::Relaxed, Ordering::Relaxed);
+}
+
 /// Whether the user asked the process to end.
 pub fn asked() -> bool {
     ASKED_NS.load(Ordering::Relaxed) != 0

@@ -6,7 +6,8 @@ mod record;
 mod report;
 mod target;
 
-use crate::front_end::FrontEndArgs;
+use crate::dashboard::{Dashboard, DashboardPlan, DashboardTopic, WebArgs};
+use crate::front_end::{ChannelTuning, FrontEndArgs};
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, seconds_or_0, whole};
@@ -18,8 +19,10 @@ use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
 use millstream_radio::block::OpenAgain;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, RxArgs, StreamRate};
+use millstream_web::StreamFacts;
 use record::{RecordingTarget, ReopenPlan};
 use report::{FinishedRecording, RecordedChannel};
+use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 use target::{FORMATS, RecordingFiles};
@@ -103,6 +106,9 @@ pub struct Args {
     /// a failure.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
+
+    #[command(flatten)]
+    web: WebArgs,
 }
 
 /// How to open the radio of the only channel again, with all settings.
@@ -169,12 +175,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         SampleFormat::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
         _ => record.connect::<Complex32>(&mut graph)?,
     };
+    let title = hardware.first().cloned().unwrap_or_default();
+    let mut dashboard = match args.web.plan() {
+        Some(plan) => Some(dashboard(plan, &mut graph, rate, &tuned, title)?),
+        None => None,
+    };
     let mut live = Live::new();
     let channels = targets.len() as u64;
     let show = |elapsed, snapshot: &Snapshot| report::status(elapsed, snapshot, channels, wanted);
     let began = std::time::SystemTime::now() + lead.unwrap_or_default();
-    let run = graph_run::run(graph, &plan(args.buffer, targets.len()), &mut live, show)
-        .map_err(|error| report::with_part(error, &targets))?;
+    let run = graph_run::run(
+        graph,
+        &plan(args.buffer, targets.len()),
+        (&mut live, &mut dashboard),
+        Vec::new,
+        show,
+    )
+    .map_err(|error| report::with_part(error, &targets))?;
     let (segments, ledgers) = told.collect(&run)?;
     let all = args.channel.into_iter().zip(targets).zip(hardware.into_iter().zip(ledgers));
     let channel = |(((number, target), (hardware, ledger)), tuned)| RecordedChannel {
@@ -195,6 +212,36 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         max_lost: args.max_lost,
         run,
     })
+}
+
+/// Shows the channels in the dashboard.
+fn dashboard(
+    mut plan: DashboardPlan,
+    graph: &mut Graph,
+    rate: StreamRate,
+    tuned: &[ChannelTuning],
+    title: String,
+) -> anyhow::Result<Dashboard> {
+    for (index, tuned) in tuned.iter().enumerate() {
+        let output =
+            if tuned_alone(graph) { "radio.out".to_owned() } else { format!("radio.out{index}") };
+        let facts = StreamFacts {
+            rate_hz: Some(rate.samples_hz()),
+            centre_hz: tuned.freq_hz,
+            ticks_hz: Some(rate.ticks_hz),
+        };
+        plan.show(graph, &output, facts)?;
+    }
+    let results = json!({
+        "rate_hz": rate.samples_hz(), "ticks_per_sample": rate.ticks_per_sample, "tuned": tuned,
+    });
+    let results = results.as_object().cloned().unwrap_or_default();
+    plan.start(graph, DashboardTopic { verb: "rx", title, results })
+}
+
+/// Whether the radio's block has one output.
+fn tuned_alone(graph: &Graph) -> bool {
+    graph.output_item("radio.out").is_ok()
 }
 
 /// At least one sample, or `None` without end.

@@ -1,7 +1,7 @@
 //! The parts of a graph file that decide its cost.
 
 use super::{FileProblem, GraphFile, GraphFileError};
-use crate::registry::{BlockType, Registry};
+use crate::registry::{BlockType, ParameterValue, Registry};
 use std::fmt::Write;
 
 impl GraphFile {
@@ -44,6 +44,40 @@ impl GraphFile {
         }
         lines.sort();
         Ok(lines.join("\n"))
+    }
+
+    /// Returns a numeric parameter of a block, with the values that the blocks get; `None` if the
+    /// block has no such number.
+    ///
+    /// # Errors
+    /// As [`structure`](Self::structure).
+    pub fn number(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+        (block, parameter): (&str, &str),
+    ) -> Result<Option<f64>, GraphFileError> {
+        let find = || {
+            let values = self.parameter_values(overrides)?;
+            let Some(entry) = self.blocks.iter().find(|entry| entry.name == block) else {
+                return Ok(None);
+            };
+            let parameters = entry.parameters(entry.block_type(registry)?, &values)?;
+            let found = parameters.iter().find(|(name, _)| *name == parameter);
+            Ok(found.and_then(|(_, value)| match value {
+                ParameterValue::Number(number) => Some(*number),
+                ParameterValue::Integer(number) => Some(*number as f64),
+                _ => None,
+            }))
+        };
+        find().map_err(|problem: FileProblem| problem.of(&self.name))
+    }
+
+    /// Returns the type of a block of the file.
+    #[must_use]
+    pub fn type_of(&self, block: &str) -> Option<&str> {
+        let entry = self.blocks.iter().find(|entry| entry.name == block)?;
+        Some(&entry.type_name)
     }
 
     /// Returns the names of the blocks that a rehearsal replaces.

@@ -120,7 +120,8 @@ impl ParameterValue {
 
     /// Reads text that a user typed as a value of `kind`. Numbers of a list are separated by
     /// commas.
-    pub(crate) fn from_text(text: &str, kind: ParameterKind) -> Option<Self> {
+    #[must_use]
+    pub fn from_text(text: &str, kind: ParameterKind) -> Option<Self> {
         let number = || typed_number(text).map(Self::Number);
         match kind {
             ParameterKind::Text => Some(Self::Text(text.to_owned())),

@@ -6,6 +6,7 @@
 mod picture;
 
 use crate::child_radio::{self, ChildRadio};
+use crate::dashboard::{DashboardTopic, WebArgs, facts_of};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds, within};
@@ -56,6 +57,9 @@ pub struct Args {
     /// File for one decoded picture, which ffmpeg makes.
     #[arg(long, value_name = "FILE.png", default_value = "demo.png")]
     picture: PathBuf,
+
+    #[command(flatten)]
+    web: WebArgs,
 }
 
 /// Succeeds when enough signal was decoded without an error and no sample was lost.
@@ -153,12 +157,23 @@ fn receive(
         format!("out={}", args.out.to_str().context("--out: the name must be UTF-8")?),
     ];
     let (registry, monitors) = graph_run::registry();
-    let graph = file.build(&registry, &set)?;
+    let mut graph = file.build(&registry, &set)?;
+    let mut dashboard = None;
+    if let Some(mut plan) = args.web.plan() {
+        plan.show_all(&mut graph, facts_of(&file, &set))?;
+        let title = "an emulated E320 with a television transmitter".to_owned();
+        let topic = DashboardTopic { verb: "demo", title, ..DashboardTopic::default() };
+        dashboard = Some(plan.start(&graph, topic)?);
+    }
     let signal = || SignalReport::all(&monitors).pop();
     let mut live = Live::new();
-    let run = graph_run::run(graph, file.plan(), &mut live, |elapsed, snapshot| {
-        status(elapsed, snapshot, signal().as_ref())
-    })?;
+    let run = graph_run::run(
+        graph,
+        file.plan(),
+        (&mut live, &mut dashboard),
+        || SignalReport::all(&monitors),
+        |elapsed, snapshot| status(elapsed, snapshot, signal().as_ref()),
+    )?;
     Ok((run, signal().context("the graph contains no receiver, which is a defect of Millstream")?))
 }
 

@@ -6,6 +6,7 @@ mod summary;
 mod supervisor;
 mod view;
 
+use crate::dashboard::{Dashboard, DashboardTopic, WebArgs, facts_of};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::output::{Report, note};
@@ -71,6 +72,9 @@ pub struct Args {
     /// End with an error if no item moves for this long, or if one call of a block takes this long.
     #[arg(long, value_name = "TIME", value_parser = crate::numbers::seconds)]
     stall_limit: Option<f64>,
+
+    #[command(flatten)]
+    web: WebArgs,
 }
 
 /// Runs until every source has ended or the user asks to end.
@@ -90,14 +94,22 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     if let Some(caveat) = wanted.caveat(args.adapt) {
         note(format_args!("millstream: {caveat}"));
     }
-    let graph = file.build(&registry, &args.set)?;
+    let mut graph = file.build(&registry, &args.set)?;
+    let mut dashboard = None;
+    if let Some(mut plan) = args.web.plan() {
+        plan.show_all(&mut graph, facts_of(&file, &args.set))?;
+        let title = args.graph.display().to_string();
+        let topic = DashboardTopic { verb: "run", title, ..DashboardTopic::default() };
+        dashboard = Some(plan.start(&graph, topic)?);
+    }
     let plan = wanted.of(&graph);
     let adapter = if args.adapt { Some(plan::adapter(&graph, &plan)?) } else { None };
     let stall_limit = args.stall_limit.map(Duration::try_from_secs_f64).transpose();
     let stall_limit = stall_limit.context("--stall-limit")?;
     let outbox = Outbox::new(&args.send, &graph)?;
     let mut attendant = Supervisor::new(adapter, outbox, stall_limit);
-    let run = attended(&args, graph, &plan, &mut attendant, &monitors)?;
+    let display = (&mut attendant, &mut dashboard);
+    let run = attended(&args, graph, &plan, display, &monitors)?;
     supervisor::tell(attendant.end(run.elapsed_s));
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
@@ -125,7 +137,7 @@ fn attended(
     args: &Args,
     graph: Graph,
     plan: &Plan,
-    attendant: &mut Supervisor,
+    (attendant, dashboard): (&mut Supervisor, &mut Option<Dashboard>),
     monitors: &Monitors,
 ) -> anyhow::Result<GraphReport> {
     let mut live = Live::new();
@@ -133,6 +145,10 @@ fn attended(
     let run = graph_run::attended(graph, plan, |now, elapsed, running| {
         let signals = || SignalReport::all(monitors);
         let events = attendant.attend(now, elapsed, running)?;
+        if let Some(dashboard) = dashboard {
+            events.iter().for_each(|event| dashboard.board().note("note", "run", event.as_str()));
+            dashboard.attend(now, elapsed, running, signals);
+        }
         if let Some(view) = &mut view {
             view.show(now, elapsed, running, &signals(), &attendant.events);
             return Ok(());
@@ -149,6 +165,9 @@ fn attended(
         Ok(())
     });
     live.end();
+    if let (Some(dashboard), Ok(run)) = (dashboard, &run) {
+        dashboard.end(run, SignalReport::all(monitors));
+    }
     if view.is_some() {
         supervisor::tell(&attendant.events);
     }

@@ -1,0 +1,287 @@
+//! `--web`: the dashboard of a command that runs a graph.
+
+mod moment;
+
+use crate::graph_run::{self, GraphReport};
+use crate::interrupt;
+use crate::output::{note, now};
+use crate::signal::SignalReport;
+use anyhow::Context;
+use millstream_atsc::params::SEGMENT_SYMBOLS;
+use millstream_atsc::segment::Segment;
+use millstream_cpu::Environment;
+use millstream_flow::{
+    Complex, Graph, MessageSpec, ParameterKind, ParameterValue, Plan, RunningGraph, Shape,
+};
+use millstream_web::{
+    Board, ControlInfo, ControlRequest, Hello, ServerOptions, StreamFacts, Streams, WebAddress,
+    WebServer,
+};
+use moment::Moment;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Intervals of statuses, with a client and without.
+const PERIODS: (Duration, Duration) = (Duration::from_millis(240), Duration::from_secs(1));
+/// The levels of 8-VSB.
+const LEVELS: [f32; 8] = [-7.0, -5.0, -3.0, -1.0, 1.0, 3.0, 5.0, 7.0];
+
+/// The options of the dashboard.
+#[derive(clap::Args, Clone, Default)]
+pub struct WebArgs {
+    /// Show the run live in a browser. PORT alone is for this machine only.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    web: Option<WebAddress>,
+
+    /// Let the dashboard change the run, for example stop it.
+    #[arg(long, requires = "web")]
+    web_control: bool,
+}
+
+/// What the dashboard shows about a command beside its graph.
+#[derive(Default)]
+pub struct DashboardTopic<'a> {
+    /// The verb.
+    pub verb: &'a str,
+    /// What it works on.
+    pub title: String,
+    /// Members of the report's results that do not change.
+    pub results: Map<String, Value>,
+}
+
+/// A dashboard before its graph runs.
+pub struct DashboardPlan {
+    args: WebArgs,
+    streams: Streams,
+}
+
+/// A dashboard of a running graph.
+pub struct Dashboard {
+    server: WebServer,
+    controls: Vec<(String, MessageSpec)>,
+    results: Map<String, Value>,
+    plan: Option<Plan>,
+    before: Option<Moment>,
+    /// Number of the state changes of each receiver that were told.
+    told: Vec<u64>,
+}
+
+impl WebArgs {
+    /// Begins a dashboard, if one is wanted.
+    pub fn plan(&self) -> Option<DashboardPlan> {
+        self.web?;
+        Some(DashboardPlan { args: self.clone(), streams: Streams::new() })
+    }
+}
+
+impl DashboardPlan {
+    /// Shows an output with complex samples.
+    pub fn show(
+        &mut self,
+        graph: &mut Graph,
+        output: &str,
+        facts: StreamFacts,
+    ) -> anyhow::Result<()> {
+        self.streams.spectrum(graph, output, facts)?;
+        Ok(())
+    }
+
+    /// Shows all outputs of blocks without inputs, and the symbols of equalisers. `facts` tells
+    /// what is known about the samples of a block.
+    pub fn show_all(
+        &mut self,
+        graph: &mut Graph,
+        facts: impl Fn(&str) -> StreamFacts,
+    ) -> anyhow::Result<()> {
+        let shape = Shape::of(graph);
+        let mut seen: Vec<&str> = Vec::new();
+        for edge in &shape.edges {
+            if seen.contains(&edge.output.as_str()) {
+                continue;
+            }
+            seen.push(&edge.output);
+            if shape.edges.iter().all(|other| other.to != edge.from) {
+                let facts = facts(&shape.blocks[edge.from].name);
+                self.streams.spectrum(graph, &edge.output, facts)?;
+            }
+        }
+        // A demodulator puts out segments, too, but before its equaliser.
+        let has_input = |node: usize| {
+            let mut inputs = shape.edges.iter().filter(move |other| other.to == node);
+            inputs.any(|input| is_segments(graph, &input.output))
+        };
+        let after = shape.edges.iter().find(|edge| has_input(edge.from));
+        if let Some(edge) = after.filter(|edge| is_segments(graph, &edge.output)) {
+            let append = |segment: &Segment, values: &mut Vec<Complex<f32>>| {
+                values.extend(segment.symbols.iter().map(|symbol| Complex::new(*symbol, 0.0)));
+            };
+            let shown = (SEGMENT_SYMBOLS, append as fn(&_, &mut _));
+            self.streams.symbols::<Segment>(graph, &edge.output, &LEVELS, shown)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the server.
+    pub fn start(self, graph: &Graph, topic: DashboardTopic<'_>) -> anyhow::Result<Dashboard> {
+        let address = self.args.web.context("--web has no address")?;
+        let shape = Shape::of(graph);
+        let mut controls = Vec::new();
+        for block in &shape.blocks {
+            let messages = graph.messages(&block.name)?;
+            controls.extend(messages.into_iter().map(|message| (block.name.clone(), message)));
+        }
+        let hello = Hello {
+            verb: topic.verb.to_owned(),
+            title: topic.title,
+            command: std::env::args().collect(),
+            environment: json!(Environment::read(Path::new("/"), &now())),
+            graph: graph_document(&shape),
+            controls: control_infos(&controls),
+            ..Hello::default()
+        };
+        let options =
+            ServerOptions { address, control: self.args.web_control, hello, streams: self.streams };
+        let server = WebServer::start(options)?;
+        note(format_args!("dashboard {}", server.url()));
+        let (plan, before, told) = (None, None, Vec::new());
+        Ok(Dashboard { server, controls, results: topic.results, plan, before, told })
+    }
+}
+
+fn is_segments(graph: &Graph, output: &str) -> bool {
+    let item = graph.output_item(output);
+    item.is_ok_and(|item| item == millstream_flow::ItemType::of::<Segment>())
+}
+
+fn graph_document(shape: &Shape) -> Value {
+    let blocks: Vec<_> = shape.blocks.iter().map(|block| json!({"name": block.name})).collect();
+    let edges = shape
+        .edges
+        .iter()
+        .map(|edge| json!({"from": edge.output, "to": edge.input, "item_bytes": edge.item_bytes}));
+    json!({"blocks": blocks, "edges": edges.collect::<Vec<_>>()})
+}
+
+fn control_infos(controls: &[(String, MessageSpec)]) -> Vec<ControlInfo> {
+    let stop = ControlInfo {
+        target: "run".to_owned(),
+        name: "stop".to_owned(),
+        kind: ParameterKind::Boolean.to_string(),
+        help: "end the run as Ctrl-C does".to_owned(),
+    };
+    let message = |(block, spec): &(String, MessageSpec)| ControlInfo {
+        target: block.clone(),
+        name: spec.name.to_owned(),
+        kind: spec.kind.to_string(),
+        help: spec.help.to_owned(),
+    };
+    std::iter::once(stop).chain(controls.iter().map(message)).collect()
+}
+
+impl Dashboard {
+    /// Returns the board, for events.
+    pub fn board(&self) -> &Board {
+        self.server.board()
+    }
+
+    /// Does what clients want, and publishes the state from time to time. Called from the waiting
+    /// thread.
+    pub fn attend(
+        &mut self,
+        now: Instant,
+        elapsed: Duration,
+        running: &RunningGraph,
+        signals: impl FnOnce() -> Vec<SignalReport>,
+    ) {
+        while let Some(request) = self.board().take_control() {
+            let outcome = self.obey(&request, running);
+            let text = outcome.as_ref().map_or_else(Clone::clone, Clone::clone);
+            self.board().note("control", &request.target, text);
+            self.board().reply(&request, outcome);
+        }
+        let period = if self.board().is_watched() { PERIODS.0 } else { PERIODS.1 };
+        if self.before.as_ref().is_some_and(|before| now.duration_since(before.at) < period) {
+            return;
+        }
+        if self.plan.as_ref() != Some(running.plan()) {
+            let plan = running.plan().clone();
+            self.board().change(|hello| hello.plan = json!(plan));
+            self.plan = Some(plan);
+        }
+        let moment = Moment::of(now, elapsed, running, signals());
+        self.tell_signals(&moment.signals);
+        self.publish(moment, false);
+    }
+
+    /// Publishes the end.
+    pub fn end(&mut self, run: &GraphReport, signals: Vec<SignalReport>) {
+        let moment = Moment::of_end(run, signals);
+        self.tell_signals(&moment.signals);
+        self.publish(moment, true);
+    }
+
+    fn publish(&mut self, moment: Moment, ended: bool) {
+        let status = moment.status(self.before.as_ref(), ended);
+        let (results, plan) = (self.results.clone(), self.plan.clone());
+        let copy = moment.clone();
+        let report = Arc::new(move || copy.report(&results, plan.as_ref()));
+        self.server.board().publish(status, report);
+        self.before = Some(moment);
+    }
+
+    fn obey(&self, request: &ControlRequest, running: &RunningGraph) -> Result<String, String> {
+        let ControlRequest { target, name, value, .. } = request;
+        if (target.as_str(), name.as_str()) == ("run", "stop") {
+            interrupt::ask();
+            return Ok("the run ends".to_owned());
+        }
+        let known = |(block, spec): &&(String, MessageSpec)| block == target && spec.name == name;
+        let Some((_, spec)) = self.controls.iter().find(known) else {
+            return Err(format!("there is no {target}.{name}; `controls` of hello lists all"));
+        };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let value = ParameterValue::from_text(&text, spec.kind)
+            .ok_or_else(|| format!("{target}.{name} is {}, but got {text}", spec.kind))?;
+        let done = format!("sent {target}.{name} = {value}");
+        running.send(target, name, value).map(|()| done).map_err(|error| error.to_string())
+    }
+
+    /// Tells the changes of the receivers' states.
+    fn tell_signals(&mut self, signals: &[SignalReport]) {
+        self.told.resize(signals.len(), 0);
+        for (signal, told) in signals.iter().zip(&mut self.told) {
+            let first = *told;
+            for change in signal.events.iter().filter(|change| change.at_sample >= first) {
+                let text = format!("{} at sample {}", change.state, change.at_sample);
+                self.server.board().note("signal", &signal.receiver, text);
+                *told = change.at_sample + 1;
+            }
+        }
+    }
+}
+
+/// What the parameters of a graph file say about the samples of its blocks.
+pub fn facts_of<'a>(
+    file: &'a millstream_flow::GraphFile,
+    set: &'a [String],
+) -> impl Fn(&str) -> StreamFacts + 'a {
+    let (registry, _) = graph_run::registry();
+    move |block| {
+        let number = |name| file.number(&registry, set, (block, name)).ok().flatten();
+        let of_graph = || {
+            let rated = file
+                .block_names()
+                .find_map(|other| file.number(&registry, set, (other, "rate_hz")).ok().flatten());
+            rated.filter(|_| file.parameters().contains_key("rate"))
+        };
+        let centre_hz = number("freq_hz").filter(|_| file.type_of(block) == Some("radio_rx"));
+        StreamFacts {
+            rate_hz: number("rate_hz").or_else(of_graph).filter(|rate| *rate > 0.0),
+            centre_hz: centre_hz.filter(|hz| *hz > 0.0),
+            // The times of tags are fractions of seconds: a clock of nanoseconds shows them.
+            ticks_hz: Some(1e9),
+        }
+    }
+}

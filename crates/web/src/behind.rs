@@ -1,0 +1,151 @@
+//! How far the host is behind the radio: the delay of samples beyond that of the fastest ones.
+
+use millstream_flow::TagTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Classes of a histogram: 1 µs, 2 µs, 4 µs, … 8.4 s, and all above.
+const CLASSES: usize = 25;
+/// The fastest samples of two such periods are the reference: clocks drift apart.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Delays by classes. One thread writes, any thread reads.
+#[derive(Debug, Default)]
+pub(crate) struct Histogram {
+    counts: [AtomicU64; CLASSES],
+    sum_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+/// The values of a [`Histogram`] at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HistogramValues {
+    pub bounds_s: Vec<f64>,
+    pub counts: Vec<u64>,
+    pub sum_s: f64,
+    pub max_s: f64,
+}
+
+impl Histogram {
+    fn record(&self, delay_ns: u64) {
+        let class = (64 - (delay_ns / 1000).leading_zeros() as usize).min(CLASSES - 1);
+        let add = |number: &AtomicU64, value: u64| {
+            number.store(number.load(Ordering::Relaxed).wrapping_add(value), Ordering::Relaxed);
+        };
+        add(&self.counts[class], 1);
+        add(&self.sum_ns, delay_ns);
+        if delay_ns > self.max_ns.load(Ordering::Relaxed) {
+            self.max_ns.store(delay_ns, Ordering::Relaxed);
+        }
+    }
+
+    pub fn values(&self) -> HistogramValues {
+        let seconds = |number: &AtomicU64| number.load(Ordering::Relaxed) as f64 / 1e9;
+        HistogramValues {
+            bounds_s: (0..CLASSES - 1).map(|class| (1u64 << class) as f64 / 1e6).collect(),
+            counts: self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+            sum_s: seconds(&self.sum_ns),
+            max_s: seconds(&self.max_ns),
+        }
+    }
+}
+
+/// Compares the times of samples with this machine's clock.
+#[derive(Debug)]
+pub(crate) struct BehindMeter {
+    rate_hz: Option<f64>,
+    /// A known time: of the item with that number.
+    anchor: Option<(u64, f64)>,
+    began: Option<Instant>,
+    /// The least difference of the clocks in this period and the one before, seconds.
+    least: [f64; 2],
+    period_began: Duration,
+    histogram: Arc<Histogram>,
+}
+
+impl BehindMeter {
+    pub fn new(rate_hz: Option<f64>, histogram: Arc<Histogram>) -> Self {
+        let rate_hz = rate_hz.filter(|rate| *rate > 0.0);
+        let least = [f64::INFINITY; 2];
+        let period_began = Duration::ZERO;
+        Self { rate_hz, anchor: None, began: None, least, period_began, histogram }
+    }
+
+    /// Whether [`note`](Self::note) has an effect.
+    pub fn is_on(&self) -> bool {
+        self.anchor.is_some() && self.rate_hz.is_some()
+    }
+
+    /// Takes the time of an item.
+    pub fn anchor(&mut self, item: u64, time: TagTime) {
+        self.anchor = Some((item, time.as_secs_f64()));
+    }
+
+    /// Samples were lost by this cause: some mean that the radio's clock was set.
+    pub fn lost(&mut self, cause: &str) {
+        if matches!(cause, "clock_jump" | "reopened") {
+            self.least = [f64::INFINITY; 2];
+        }
+    }
+
+    /// All items before `end` are there at `now`.
+    pub fn note(&mut self, end: u64, now: Instant) {
+        let (Some((item, time_s)), Some(rate_hz)) = (self.anchor, self.rate_hz) else { return };
+        let elapsed = now.duration_since(*self.began.get_or_insert(now));
+        if elapsed.saturating_sub(self.period_began) > PERIOD {
+            self.period_began = elapsed;
+            self.least = [self.least[1], f64::INFINITY];
+        }
+        let ahead_s = (end as f64 - item as f64) / rate_hz;
+        let difference_s = elapsed.as_secs_f64() - (time_s + ahead_s);
+        self.least[1] = self.least[1].min(difference_s);
+        let behind_s = difference_s - self.least[0].min(self.least[1]);
+        self.histogram.record((behind_s * 1e9) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_are_in_their_classes() {
+        let histogram = Histogram::default();
+        for delay_ns in [0, 999, 1000, 1999, 2000, 1_000_000, u64::MAX / 4] {
+            histogram.record(delay_ns);
+        }
+        let values = histogram.values();
+        assert_eq!((&values.counts[..3], values.counts[CLASSES - 1]), (&[2, 2, 1][..], 1));
+        assert_eq!((values.bounds_s[0], values.bounds_s[1]), (1e-6, 2e-6));
+        assert_eq!(values.counts.len(), values.bounds_s.len() + 1);
+        // 1 ms lies between 512 µs and 1024 µs.
+        assert_eq!(values.counts[10], 1);
+    }
+
+    #[test]
+    fn the_fastest_samples_are_the_reference_and_drift_is_forgotten() {
+        let histogram = Arc::new(Histogram::default());
+        let mut meter = BehindMeter::new(Some(1000.0), Arc::clone(&histogram));
+        let begin = Instant::now();
+        assert!(!meter.is_on());
+        meter.anchor(0, TagTime { seconds: 5, fraction: 0 });
+        assert!(meter.is_on());
+        let mut at = |ms: u64, items: u64| {
+            meter.note(items, begin + Duration::from_millis(ms));
+            histogram.values().max_s
+        };
+        // A hundred samples a tenth of a second, the third hundred 20 ms late.
+        assert!(at(100, 100) < 1e-6 && at(200, 200) < 1e-6);
+        assert!((at(320, 300) - 0.02).abs() < 1e-6);
+        assert!((at(400, 400) - 0.02).abs() < 1e-6, "caught up");
+        // Then all come 30 ms late: a delay at first, and the usual after two periods.
+        for hundred in 5..400 {
+            at(hundred * 100 + 30, hundred * 100);
+        }
+        let values = histogram.values();
+        assert!((values.max_s - 0.03).abs() < 1e-6);
+        let late: u64 = values.counts[15..].iter().sum();
+        assert!((90..=210).contains(&late), "{late}");
+    }
+}

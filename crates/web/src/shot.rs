@@ -1,0 +1,265 @@
+//! Shots: a few contiguous items of a stream, which its thread copies when the server asks for
+//! them. A shot goes to the stream empty and comes back full; without one on its way the stream
+//! looks at one number for each batch.
+
+use crate::behind::{BehindMeter, Histogram};
+use millstream_flow::{Complex, Item, OutputTap, Tag, TagTime, TagValue, keys};
+use millstream_ring::spsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+/// Tags that wait for the server; further ones are counted, not kept.
+const TAGS_MAX: usize = 4096;
+
+/// How items are shown.
+pub(crate) struct Show<T> {
+    /// Values of an item.
+    pub values: usize,
+    /// Appends the values of an item; full scale is amplitude 1.
+    pub append: fn(&T, &mut Vec<Complex<f32>>),
+}
+
+impl Show<Complex<f32>> {
+    /// Complex samples as they are.
+    pub const FC32: Self = Self { values: 1, append: |item, values| values.push(*item) };
+}
+
+impl Show<[i16; 2]> {
+    /// Complex samples of 16 bits.
+    pub const SC16: Self = Self {
+        values: 1,
+        append: |item, values| {
+            let [re, im] = item.map(|part| f32::from(part) / 32768.0);
+            values.push(Complex::new(re, im));
+        },
+    };
+}
+
+/// Items on their way.
+struct Shot<T> {
+    items: Vec<T>,
+    wanted: usize,
+    first: u64,
+    /// A known time: of the item with that number.
+    anchor: Option<(u64, TagTime)>,
+    taken: SystemTime,
+}
+
+/// The end of a stream at its block: see [`OutputTap`].
+pub(crate) struct ShotTap<T: Item> {
+    requests: Receiver<Box<Shot<T>>>,
+    answers: Sender<Box<Shot<T>>>,
+    tags: Sender<Tag>,
+    current: Option<Box<Shot<T>>>,
+    /// The last two known times: one may be ahead of the items so far.
+    anchors: [Option<(u64, TagTime)>; 2],
+    /// Where the last loss is.
+    loss_at: Option<u64>,
+    behind: BehindMeter,
+}
+
+/// The end of a stream at the server.
+pub(crate) struct ShotSource<T: Item> {
+    requests: Sender<Box<Shot<T>>>,
+    answers: Receiver<Box<Shot<T>>>,
+    tags: Receiver<Tag>,
+    /// The shot while it is here.
+    here: Option<Box<Shot<T>>>,
+    show: Show<T>,
+}
+
+/// What a shot has brought.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    pub values: Vec<Complex<f32>>,
+    /// Items of the stream before the first.
+    pub first: u64,
+    /// A known time, of the item with that number.
+    pub anchor: Option<(u64, TagTime)>,
+    /// When they were taken, seconds of the wall clock.
+    pub unix_s: f64,
+}
+
+/// A stream as the server sees it.
+pub(crate) trait SampleSource: Send {
+    /// Asks for this many values of contiguous items; false while an earlier question is open.
+    fn ask(&mut self, wanted: usize) -> bool;
+    /// Takes the answer into `samples`; false if there is none yet.
+    fn answer(&mut self, samples: &mut Samples) -> bool;
+    /// Takes the next tag of the stream.
+    fn tag(&mut self) -> Option<Tag>;
+}
+
+/// Makes both ends of a stream of `rate_hz` items a second, and its delays.
+pub(crate) fn shots<T: Item>(
+    rate_hz: Option<f64>,
+    show: Show<T>,
+) -> (ShotTap<T>, ShotSource<T>, Arc<Histogram>) {
+    let (ask, requests) = channel(1);
+    let (answers, receive) = channel(1);
+    let (tag, tags) = channel(TAGS_MAX);
+    let behind = Arc::new(Histogram::default());
+    let tap = ShotTap {
+        requests,
+        answers,
+        tags: tag,
+        current: None,
+        anchors: [None; 2],
+        loss_at: None,
+        behind: BehindMeter::new(rate_hz, Arc::clone(&behind)),
+    };
+    let empty = Shot {
+        items: Vec::new(),
+        wanted: 0,
+        first: 0,
+        anchor: None,
+        taken: SystemTime::UNIX_EPOCH,
+    };
+    let here = Some(Box::new(empty));
+    let source = ShotSource { requests: ask, answers: receive, tags, here, show };
+    (tap, source, behind)
+}
+
+impl<T: Item> OutputTap<T> for ShotTap<T> {
+    fn tagged(&mut self, tag: &Tag) {
+        match (tag.key, tag.value) {
+            (keys::RX_TIME, TagValue::Time(time)) => {
+                self.anchors = [self.anchors[1], Some((tag.offset, time))];
+                self.behind.anchor(tag.offset, time);
+            }
+            (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
+                self.loss_at = Some(tag.offset);
+                self.behind.lost(cause.as_str());
+            }
+            _ => (),
+        }
+        // If nobody takes them, events are missing, but no sample.
+        let _ = self.tags.push(*tag);
+    }
+
+    fn produced(&mut self, position: u64, items: &[T]) {
+        let end = position + items.len() as u64;
+        if self.behind.is_on() {
+            self.behind.note(end, Instant::now());
+        }
+        if self.current.is_none() {
+            self.current = self.requests.pop();
+        }
+        let Some(shot) = &mut self.current else { return };
+        let mut skipped = 0;
+        if let Some(at) = self.loss_at.take_if(|at| *at < end) {
+            skipped = at.saturating_sub(position) as usize;
+            shot.items.clear();
+        }
+        if shot.items.is_empty() {
+            shot.first = position + skipped as u64;
+            let known = |anchor: &&Option<(u64, TagTime)>| {
+                anchor.is_some_and(|(offset, _)| offset <= shot.first)
+            };
+            shot.anchor = self.anchors.iter().rev().find(known).copied().flatten();
+        }
+        let taken = (shot.wanted - shot.items.len()).min(items.len() - skipped);
+        // Within the capacity that the server has reserved.
+        shot.items.extend_from_slice(&items[skipped..skipped + taken]);
+        if shot.items.len() == shot.wanted
+            && let Some(mut shot) = self.current.take()
+        {
+            shot.taken = SystemTime::now();
+            // There is room: one shot is on its way at most.
+            let _ = self.answers.push(shot);
+        }
+    }
+}
+
+impl<T: Item> SampleSource for ShotSource<T> {
+    fn ask(&mut self, wanted: usize) -> bool {
+        let Some(mut shot) = self.here.take() else { return false };
+        shot.items.clear();
+        shot.wanted = wanted.div_ceil(self.show.values).max(1);
+        shot.items.reserve(shot.wanted);
+        match self.requests.push(shot) {
+            Ok(()) => true,
+            Err(shot) => {
+                self.here = Some(shot);
+                false
+            }
+        }
+    }
+
+    fn answer(&mut self, samples: &mut Samples) -> bool {
+        let Some(shot) = self.answers.pop() else { return false };
+        samples.values.clear();
+        shot.items.iter().for_each(|item| (self.show.append)(item, &mut samples.values));
+        (samples.first, samples.anchor) = (shot.first, shot.anchor);
+        let since = shot.taken.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        samples.unix_s = since.as_secs_f64();
+        self.here = Some(shot);
+        true
+    }
+
+    fn tag(&mut self) -> Option<Tag> {
+        self.tags.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REAL: Show<f32> =
+        Show { values: 1, append: |item, values| values.push(Complex::new(*item, 0.0)) };
+
+    #[test]
+    fn a_shot_holds_contiguous_items_and_never_those_around_a_loss() {
+        let (mut tap, mut source, _) = shots(None, REAL);
+        let mut samples = Samples::default();
+        tap.produced(0, &[0.0; 10]);
+        assert!(source.ask(6) && !source.ask(6));
+        assert!(!source.answer(&mut samples));
+        tap.produced(10, &[10.0, 11.0, 12.0, 13.0]);
+        // Two of the six are missing still when a loss comes, at the second item of a batch.
+        let tag = |offset, key, value| Tag { offset, key, value };
+        tap.tagged(&tag(15, keys::LOSS_CAUSE, TagValue::text("late")));
+        tap.tagged(&tag(15, keys::RX_TIME, TagValue::Time(TagTime { seconds: 3, fraction: 0 })));
+        tap.produced(14, &[14.0, 15.0, 16.0, 17.0, 18.0]);
+        assert!(!source.answer(&mut samples), "four so far");
+        tap.produced(19, &[19.0, 20.0, 21.0]);
+        assert!(source.answer(&mut samples));
+        let values: Vec<_> = samples.values.iter().map(|value| value.re).collect();
+        assert_eq!((samples.first, values), (15, vec![15.0, 16.0, 17.0, 18.0, 19.0, 20.0]));
+        assert_eq!(samples.anchor.unwrap().0, 15);
+        assert_eq!(source.tag().unwrap().key, keys::LOSS_CAUSE);
+        assert!(source.ask(3));
+    }
+
+    #[test]
+    fn a_time_ahead_of_the_first_item_is_not_its_time() {
+        let (mut tap, mut source, _) = shots(None, REAL);
+        let mut samples = Samples::default();
+        let time = |offset| Tag {
+            offset,
+            key: keys::RX_TIME,
+            value: TagValue::Time(TagTime { seconds: offset, fraction: 0 }),
+        };
+        tap.tagged(&time(0));
+        assert!(source.ask(2));
+        tap.tagged(&time(3));
+        tap.produced(0, &[0.0; 4]);
+        assert!(source.answer(&mut samples));
+        assert_eq!(samples.anchor.unwrap().0, 0);
+    }
+
+    #[test]
+    fn nobody_at_the_server_is_no_trouble() {
+        let (mut tap, source, _) = shots(Some(1e6), Show::SC16);
+        drop(source);
+        for n in 0..10_000 {
+            let value = TagValue::Time(TagTime { seconds: 1, fraction: n });
+            tap.tagged(&Tag { offset: n, key: keys::RX_TIME, value });
+            tap.produced(n, &[[1, 2]]);
+        }
+        let mut values = Vec::new();
+        (Show::SC16.append)(&[16384, -32768], &mut values);
+        assert_eq!(values, [Complex::new(0.5, -1.0)]);
+    }
+}

@@ -1,0 +1,6 @@
+//! The server as clients see it, over plain sockets.
+
+mod attacks;
+mod bench;
+mod lines;
+mod slow;
