@@ -25,6 +25,9 @@ pub struct ThreadInfo {
     pub nice: i32,
     /// CPU time so far, nanoseconds.
     pub cpu_ns: u64,
+    /// Time in which it was ready and waited for a CPU (run-queue delay), nanoseconds, on kernels
+    /// that keep it.
+    pub run_delay_ns: Option<u64>,
     /// Number of sleeps, and so of wake-ups.
     pub sleeps: u64,
     /// Number of involuntary context switches.
@@ -40,6 +43,8 @@ pub struct Activity {
     pub thread: ThreadInfo,
     /// Share of one CPU, 0 to 1.
     pub cpu_share: f64,
+    /// Share of the time in which it was ready and waited for a CPU, 0 to 1.
+    pub run_delay_share: Option<f64>,
     /// Wake-ups per second.
     pub wake_ups_hz: f64,
 }
@@ -75,8 +80,10 @@ pub fn activity(
     let activity = |thread: ThreadInfo| {
         let before = earlier.iter().find(|other| other.tid == thread.tid);
         let (cpu_ns, sleeps) = before.map_or((0, 0), |before| (before.cpu_ns, before.sleeps));
+        let delay_ns = before.and_then(|before| before.run_delay_ns).unwrap_or(0);
         Activity {
             cpu_share: rate(thread.cpu_ns, cpu_ns) / 1e9,
+            run_delay_share: thread.run_delay_ns.map(|delay| rate(delay, delay_ns) / 1e9),
             wake_ups_hz: rate(thread.sleeps, sleeps),
             thread,
         }
@@ -93,13 +100,15 @@ pub fn read(folder: &Path) -> Option<ThreadInfo> {
     let policy = stat.field(41)?;
     let class = Class::from_policy(policy, stat.field(40)?);
     let status = |key| value(&status, key);
+    let [run_ns, run_delay_ns] = schedstat(folder);
     Some(ThreadInfo {
         tid: folder.file_name()?.to_str()?.parse().ok()?,
         cpu: stat.field(39)?,
         allowed: status("Cpus_allowed_list").unwrap_or_default().to_owned(),
         class: class.map_or_else(|| format!("policy {policy}"), |class| class.to_string()),
         nice: stat.field(19)?,
-        cpu_ns: run_time_ns(folder).unwrap_or_else(|| {
+        run_delay_ns,
+        cpu_ns: run_ns.unwrap_or_else(|| {
             let ticks: u64 =
                 [14, 15].into_iter().filter_map(|field| stat.field::<u64>(field)).sum();
             let per_second = rustix::param::clock_ticks_per_second().max(1);
@@ -119,10 +128,12 @@ fn migrations(folder: &Path) -> Option<u64> {
     line.split_once(':')?.1.trim().parse().ok()
 }
 
-/// Reads the exact time, on kernels that keep it (Documentation/scheduler/sched-stats.rst).
-fn run_time_ns(folder: &Path) -> Option<u64> {
-    let stat = fs::read_to_string(folder.join("schedstat")).ok()?;
-    stat.split(' ').next()?.parse().ok()
+/// Reads the time on a CPU and the time of waiting for one, nanoseconds, on kernels that keep them
+/// (Documentation/scheduler/sched-stats.rst).
+fn schedstat(folder: &Path) -> [Option<u64>; 2] {
+    let stat = fs::read_to_string(folder.join("schedstat")).unwrap_or_default();
+    let mut numbers = stat.split_whitespace().map(|number| number.parse().ok());
+    [(); 2].map(|()| numbers.next().flatten())
 }
 
 #[cfg(test)]
@@ -164,6 +175,70 @@ mod tests {
         assert_eq!((one.thread.cpu as usize, &one.thread.allowed), (cpu, &cpu.to_string()));
         assert_eq!(one.thread.class, "other");
         assert!(one.wake_ups_hz > 0.0 && one.cpu_share > 0.0, "{one:?}");
+    }
+
+    /// Runs threads of these classes side by side on one CPU until they have had 200 ms; returns
+    /// the run-queue delay of each, or `None` if a class is refused.
+    fn delays(cpu: usize, classes: [Class; 2]) -> Option<[u64; 2]> {
+        let both = std::sync::Barrier::new(2);
+        let run = |class| {
+            crate::thread::pin_current_thread(cpu).unwrap();
+            let allowed = crate::sched::set_current_thread(class).is_ok();
+            both.wait();
+            let folder = Path::new("/proc/thread-self");
+            let before = read_self(folder);
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_millis(200) {
+                std::hint::spin_loop();
+            }
+            let after = read_self(folder);
+            (allowed, after.run_delay_ns.unwrap() - before.run_delay_ns.unwrap())
+        };
+        let found = std::thread::scope(|scope| {
+            classes.map(|class| scope.spawn(move || run(class))).map(|one| one.join().unwrap())
+        });
+        found.iter().all(|(allowed, _)| *allowed).then(|| found.map(|(_, delay)| delay))
+    }
+
+    fn read_self(folder: &Path) -> ThreadInfo {
+        let tid = fs::read_link(folder).unwrap();
+        read(&Path::new("/proc").join(tid)).unwrap()
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_cpu_shows_it_unless_its_class_comes_first() {
+        if schedstat(Path::new("/proc/thread-self"))[1].is_none() {
+            println!("skipped: this kernel does not keep the run-queue delay");
+            return;
+        }
+        let cpu = crate::thread::allowed_cpus().unwrap().iter().next().unwrap();
+        // Two that share a CPU for as long: each waits while the other runs.
+        let [a, b] = delays(cpu, [Class::Other; 2]).unwrap();
+        assert!(a.min(b) > 20_000_000 && a + b > 100_000_000, "{a} and {b} ns");
+        let Some([first, rival]) = delays(cpu, [Class::Fifo(5), Class::Other]) else {
+            println!("skipped: this user may not use the class fifo");
+            return;
+        };
+        assert!(first * 2 < rival, "fifo waited {first} ns, its ordinary rival {rival} ns");
+    }
+
+    #[test]
+    fn a_forced_migration_is_counted() {
+        let cpus: Vec<usize> = crate::thread::allowed_cpus().unwrap().iter().take(2).collect();
+        let [a, b] = cpus[..] else {
+            println!("skipped: this needs two CPUs");
+            return;
+        };
+        let counts = std::thread::spawn(move || {
+            [a, b, a].map(|cpu| {
+                crate::thread::pin_current_thread(cpu).unwrap();
+                read_self(Path::new("/proc/thread-self")).migrations
+            })
+        });
+        match counts.join().unwrap() {
+            [Some(a), Some(b), Some(c)] => assert!(a < b && b < c, "{a}, {b}, {c}"),
+            _ => println!("skipped: this kernel does not report migrations"),
+        }
     }
 
     #[test]

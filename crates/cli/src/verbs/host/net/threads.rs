@@ -8,8 +8,8 @@ use anyhow::Context;
 use millstream_cpu::threads::{Activity, activity, of_process};
 use std::time::{Duration, Instant};
 
-/// Lists the threads of Millstream processes: name, core, scheduling class, wake-ups per second and
-/// CPU share.
+/// Lists the threads of Millstream processes: name, core, scheduling class, wake-ups per second,
+/// CPU share, and how long they were ready and waited for a CPU.
 #[derive(clap::Args)]
 pub struct Args {
     /// Number of the process. The default is every other `millstream` process that this user can
@@ -82,6 +82,9 @@ fn table(pid: u32, threads: &[Activity]) -> String {
         .left("may use", |one| &one.thread.allowed)
         .left("class", |one| &one.thread.class)
         .right("wake-ups/s", |one| format!("{:.1}", one.wake_ups_hz))
-        .right("CPU", |one| format!("{:.1}%", 100.0 * one.cpu_share));
+        .right("CPU", |one| format!("{:.1}%", 100.0 * one.cpu_share))
+        .right("waits for a CPU", |one| {
+            one.run_delay_share.map_or("-".into(), |share| format!("{:.1}%", 100.0 * share))
+        });
     format!("process {pid}, {}\n{}", count(threads.len() as u64, "thread"), table.text())
 }
