@@ -11,14 +11,13 @@ use crate::front_end::{ChannelTuning, FrontEndArgs};
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, seconds_or_0, whole};
-use crate::output::{Report, note};
+use crate::output::Report;
 use crate::{interrupt, start, stdout};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
-use millstream_radio::block::OpenAgain;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, RxArgs, StreamRate};
+use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, StreamRate};
 use millstream_web::StreamFacts;
 use record::{RecordingTarget, ReopenPlan};
 use report::{FinishedRecording, RecordedChannel};
@@ -78,7 +77,7 @@ pub struct Args {
     at_pps: bool,
 
     /// If the radio stops answering, for example after a reboot, open it again and go on; fail if
-    /// it is not back after TIME. For one channel.
+    /// it is not back after TIME. For one radio.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     reopen: Option<f64>,
 
@@ -111,28 +110,22 @@ pub struct Args {
     web: WebArgs,
 }
 
-/// How to open the radio of the only channel again, with all settings.
+/// How to open the only radio again, with all settings.
 fn reopen(
     args: &Args,
     places: &[(usize, usize)],
     patience: Duration,
 ) -> anyhow::Result<ReopenPlan> {
-    let [(0, channel)] = *places else {
-        anyhow::bail!("--reopen is for one channel of one radio: leave it out, or give one channel")
-    };
     ensure!(args.args.len() == 1, "--reopen is for one radio: leave it out, or give one --args");
     let (front_end, rate_hz) = (args.front_end.clone(), args.rate);
-    let devices = front_end.with_sources(&args.args);
-    let open_again: OpenAgain = Box::new(move || {
+    let (devices, places) = (front_end.with_sources(&args.args), places.to_vec());
+    let open = move || -> anyhow::Result<DeviceSet> {
         let mut devices = DeviceSet::open(devices.iter().cloned())?;
         devices.set_rate(rate_hz)?;
-        front_end.apply(&mut devices, StreamDirection::Rx, &[(0, channel)])?;
-        let stream = devices.devices()[0].rx_stream(RxArgs::new(channel))?;
-        let device = devices.into_devices().pop().context("no device")?;
-        note(format_args!("radio   opened again: the recording goes on"));
-        Ok((device, stream))
-    });
-    Ok(ReopenPlan { open_again, patience })
+        front_end.apply(&mut devices, StreamDirection::Rx, &places)?;
+        Ok(devices)
+    };
+    Ok(ReopenPlan { open: Box::new(open), patience })
 }
 
 /// Records until the requested end, or until the user ends it; succeeds when that end was reached,

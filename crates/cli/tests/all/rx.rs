@@ -74,8 +74,30 @@ fn a_recording_survives_a_reboot_of_the_radio() {
     assert_eq!((captures.len(), gap), (2, lost));
     let annotations = meta["annotations"].to_string();
     assert!(annotations.contains("radio opened again"), "{annotations}");
-    let two = ["--channel", "0,1", "--nsamps", "10", "--reopen", "60"];
-    rx(folder.path(), &radio, "b.sc16", &two).fails(1, "--reopen is for one channel of one radio");
+    radio.stop();
+}
+
+#[test]
+fn a_recording_of_two_channels_survives_a_reboot_of_the_radio() {
+    let folder = tempfile::tempdir().unwrap();
+    let fault = ["--rx-antenna", "noise", "--fault", "reboot silent_ms=300 at_tick=1000000"];
+    let radio = Radio::start(folder.path(), &fault);
+    let more = ["--channel", "0,1", "--nsamps", "4000000", "--reopen", "60"];
+    let outcome = rx(folder.path(), &radio, "a.sigmf-meta", &more);
+    let results = &outcome.succeeds().json()["results"];
+    assert_eq!(results["segments"], 2, "{results}");
+    let channels = results["channels"].as_array().unwrap();
+    let lost = |channel: usize| channels[channel]["ledger"]["lost"]["reopened"].as_u64().unwrap();
+    assert!(lost(0) > 100_000 && lost(0) == lost(1), "{results}");
+    for channel in ["a-ch0.sigmf-meta", "a-ch1.sigmf-meta"] {
+        let meta = std::fs::read(folder.path().join(channel)).unwrap();
+        let meta: serde_json::Value = serde_json::from_slice(&meta).unwrap();
+        let captures = meta["captures"].as_array().unwrap();
+        let place = |index: usize, name: &str| captures[index][name].as_u64().unwrap();
+        let (start, time) = ("core:sample_start", "core:global_index");
+        let gap = place(1, time) - place(0, time) - place(1, start);
+        assert_eq!((captures.len(), gap), (2, lost(0)));
+    }
     radio.stop();
 }
 

@@ -1,14 +1,15 @@
 //! The source of several channels, aligned in time.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
+use super::reopen::{Comeback, OpenGroupAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::{SPILL_SAMPLES, WireSample};
-use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxGroup};
+use super::{REOPEN_POLL, SPILL_SAMPLES, WireSample};
+use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, StreamRate};
 
 /// The most channels of one source.
 pub const CHANNELS_MAX: usize = 16;
@@ -28,7 +29,8 @@ pub struct GroupSource<T: WireSample> {
     outs: Vec<Out<T>>,
     group: Option<RxGroup>,
     /// Holds the claims; declared after the group, so that they are dropped last.
-    _devices: DeviceSet,
+    devices: Option<DeviceSet>,
+    comeback: Comeback<(DeviceSet, RxGroup)>,
     at: Option<u64>,
     progress: SampleCount,
     ledgers: SyncSender<Vec<Ledger>>,
@@ -66,7 +68,8 @@ impl<T: WireSample + Default> GroupSource<T> {
         let source = Self {
             outs: (0..channels).map(|_| Out::with_min_items(0)).collect(),
             group: Some(group),
-            _devices: devices,
+            devices: Some(devices),
+            comeback: Comeback::new(channels),
             at: None,
             progress,
             ledgers,
@@ -81,12 +84,29 @@ impl<T: WireSample + Default> GroupSource<T> {
         self.at = at;
         self
     }
+
+    /// Opens the only device again by `open_again` when it stops answering, see
+    /// [`super::RadioSource::reopening`]. The channels go on together behind one gap.
+    ///
+    /// # Errors
+    /// [`RxError::BadGroup`] for several devices: their common time would have to be set at a PPS.
+    pub fn reopening(
+        mut self,
+        open_again: OpenGroupAgain,
+        patience: Duration,
+    ) -> Result<Self, RxError> {
+        if self.devices.as_ref().is_some_and(|devices| devices.devices().len() > 1) {
+            return Err(RxError::BadGroup { reason: "only one device can be opened again" });
+        }
+        self.comeback.set(open_again, patience);
+        Ok(self)
+    }
 }
 
 impl<T: WireSample> GroupSource<T> {
     /// Receives into the outputs when all have space, or else into the spill buffer; returns true
     /// for the latter.
-    fn receive(&mut self, timeout: Duration) -> Result<(GroupMetadata, bool), BlockError> {
+    fn receive(&mut self, timeout: Duration) -> Result<(GroupMetadata, bool), RxError> {
         let Some(group) = &mut self.group else { return Ok(Default::default()) };
         let channels = self.outs.len();
         let mut places: [&mut [T]; CHANNELS_MAX] = Default::default();
@@ -109,10 +129,50 @@ impl<T: WireSample> GroupSource<T> {
         Ok((T::recv_group(group, places, timeout)?, spills))
     }
 
-    /// Records the result of one `recv`.
-    fn account(&mut self, meta: GroupMetadata, spilled: bool) -> Result<(), BlockError> {
+    /// Begins to open the device again, if that is wanted and `error` says that it is gone.
+    fn lose(&mut self, error: RxError) -> Result<Work, BlockError> {
+        if !self.comeback.is_wanted(&error) {
+            return Err(error.into());
+        }
+        let (Some(devices), Some(group)) = (self.devices.take(), self.group.take()) else {
+            return Err(error.into());
+        };
+        self.comeback.begin((devices, group))?;
+        Ok(Work::Again(REOPEN_POLL))
+    }
+
+    /// Takes the new group, once it is there.
+    fn reopened(&mut self) -> Result<Work, BlockError> {
+        let Some((devices, group)) = self.comeback.poll()? else {
+            return Ok(Work::Again(REOPEN_POLL));
+        };
+        (self.devices, self.group) = (Some(devices), Some(group));
+        self.metrics.reopened.add(1);
+        Ok(Work::Again(Duration::ZERO))
+    }
+
+    /// Records the result of one `recv` at `now`.
+    fn account(
+        &mut self,
+        meta: GroupMetadata,
+        spilled: bool,
+        now: Instant,
+    ) -> Result<(), BlockError> {
         let samples = meta.samples as u64;
-        let mut gap = self.progress.note(meta.event, None)?;
+        let rate = self.group.as_ref().map_or(StreamRate::of_radio(0.0), RxGroup::rate);
+        let mut gap = false;
+        // Samples that are missing behind the start are a gap of their own.
+        if meta.event != RxEvent::Timeout
+            && let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate)
+        {
+            self.progress.reopen(missing);
+            gap = true;
+        }
+        if samples > 0 {
+            let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
+            self.comeback.note_end(end, now);
+        }
+        gap |= self.progress.note(meta.event, None)?;
         if spilled && samples > 0 {
             if let Some(group) = &mut self.group {
                 group.refuse(samples);
@@ -120,7 +180,7 @@ impl<T: WireSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
-            let ticks_hz = self.group.as_ref().map_or(0.0, |group| group.rate().ticks_hz);
+            let ticks_hz = rate.ticks_hz;
             for segment in self.progress.untagged() {
                 self.outs.iter_mut().for_each(|out| segment.tag(out, ticks_hz));
             }
@@ -130,6 +190,7 @@ impl<T: WireSample> GroupSource<T> {
         Ok(())
     }
 
+    /// Publishes the sum over all channels.
     fn follow(&self, ledgers: impl Iterator<Item = Ledger>) {
         let mut sum = Ledger::default();
         ledgers.for_each(|ledger| sum.merge(&ledger));
@@ -146,22 +207,32 @@ impl<T: WireSample> Block for GroupSource<T> {
     }
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        let (meta, spilled) = self.receive(context.may_block)?;
-        self.account(meta, spilled)?;
+        if self.comeback.is_under_way() {
+            return self.reopened();
+        }
+        let (meta, spilled) = match self.receive(context.may_block) {
+            Ok(received) => received,
+            Err(error) => return self.lose(error),
+        };
+        self.account(meta, spilled, context.now)?;
         let Some(group) = &self.group else { return Ok(Work::Finished) };
-        self.follow(group.ledgers().map(so_far));
-        self.metrics.follow_counters(group.counters());
+        self.follow(self.comeback.totals(group.ledgers().map(so_far)));
+        self.metrics.follow_counters(self.comeback.counters().chain(group.counters()));
         let ended = self.progress.is_over() || !group.is_running();
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
         self.progress.end();
-        let Some(group) = self.group.take() else { return Ok(()) };
-        self.metrics.follow_counters(group.counters());
-        let ledgers = group.finish();
-        let balance = ledgers.iter().try_for_each(Ledger::balance);
+        self.comeback.end()?;
+        let mut present = Vec::new();
+        if let Some(group) = self.group.take() {
+            self.metrics.follow_counters(self.comeback.counters().chain(group.counters()));
+            present = group.finish();
+        }
+        let ledgers: Vec<_> = self.comeback.totals(present.into_iter()).collect();
         self.follow(ledgers.iter().cloned());
+        let balance = ledgers.iter().try_for_each(Ledger::balance);
         // The receiver of the ledgers may have been dropped.
         let _ = self.ledgers.try_send(ledgers);
         Ok(balance?)

@@ -27,9 +27,12 @@ use crate::{
 pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
 pub use register::register;
-pub use reopen::{NotBack, OpenAgain};
+pub use reopen::{NotBack, OpenAgain, OpenGroupAgain};
 pub use segments::{GapCause, LateStart, RecordingSegment};
 pub use transmit::{RadioSink, TX_CHANNELS_MAX, TransmitStart};
+
+/// The interval of polls for a device that is being opened again.
+const REOPEN_POLL: Duration = Duration::from_millis(20);
 
 /// The samples that are received at once when there is no space for them.
 const SPILL_SAMPLES: usize = 4096;

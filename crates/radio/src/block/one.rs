@@ -6,13 +6,10 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 
 use super::metrics::Metrics;
-use super::reopen::{OpenAgain, Reopened, Reopening, StreamEnd, is_gone};
+use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::{SPILL_SAMPLES, WireSample};
-use crate::{Cause, Device, Ledger, RxCounters, RxError, RxMetadata, RxStreamer, StreamRate};
-
-/// The interval of polls for a device that is being opened again.
-const REOPEN_POLL: Duration = Duration::from_millis(20);
+use super::{REOPEN_POLL, SPILL_SAMPLES, WireSample};
+use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate};
 
 /// Samples of one receive channel.
 ///
@@ -32,17 +29,7 @@ pub struct RadioSource<T: WireSample> {
     stream: Option<RxStreamer>,
     /// Holds the claim; declared after the stream, so that it is dropped last.
     device: Option<Device>,
-    /// How to open the device again, and for how long to try.
-    open_again: Option<(OpenAgain, Duration)>,
-    reopening: Option<Reopening>,
-    patience: Duration,
-    /// The end of the samples so far.
-    end: Option<StreamEnd>,
-    /// The end of the samples before the device was opened again, until the next ones come.
-    end_before: Option<u64>,
-    /// The sums of earlier streams, and the gaps behind them.
-    earlier: Ledger,
-    earlier_counters: Vec<RxCounters>,
+    comeback: Comeback<(Device, RxStreamer)>,
     at: Option<u64>,
     progress: SampleCount,
     /// The buffer for samples that find no space; empty in the mode that waits for space.
@@ -63,13 +50,7 @@ impl<T: WireSample> RadioSource<T> {
             out: Out::new(),
             stream: Some(stream),
             device: Some(device),
-            open_again: None,
-            reopening: None,
-            patience: Duration::ZERO,
-            end: None,
-            end_before: None,
-            earlier: Ledger::default(),
-            earlier_counters: Vec::new(),
+            comeback: Comeback::new(1),
             at: None,
             progress,
             spill: Vec::new(),
@@ -88,7 +69,7 @@ impl<T: WireSample> RadioSource<T> {
     /// reboot, and goes on behind a gap. If it does not come back within `patience`, the source
     /// fails.
     pub fn reopening(mut self, open_again: OpenAgain, patience: Duration) -> Self {
-        self.open_again = Some((open_again, patience));
+        self.comeback.set(open_again, patience);
         self
     }
 
@@ -106,53 +87,30 @@ impl<T: WireSample> RadioSource<T> {
 
     /// Begins to open the device again, if that is wanted and `error` says that it is gone.
     fn lose(&mut self, error: RxError) -> Result<Work, BlockError> {
-        if !is_gone(&error) {
+        if !self.comeback.is_wanted(&error) {
             return Err(error.into());
         }
-        let Some((open_again, patience)) = self.open_again.take() else { return Err(error.into()) };
         let (Some(device), Some(stream)) = (self.device.take(), self.stream.take()) else {
             return Err(error.into());
         };
-        self.earlier_counters.push(*stream.counters());
-        self.patience = patience;
-        let reopening = Reopening::start((device, stream), open_again, self.end, patience)?;
-        self.reopening = Some(reopening);
+        self.comeback.begin((device, stream))?;
         Ok(Work::Again(REOPEN_POLL))
     }
 
     /// Takes the new stream, once it is there.
     fn reopened(&mut self) -> Result<Work, BlockError> {
-        let Some(reopening) = self.reopening.take_if(|reopening| reopening.is_over()) else {
+        let Some((device, stream)) = self.comeback.poll()? else {
             return Ok(Work::Again(REOPEN_POLL));
         };
-        let Reopened { ledger, opened, open_again } = reopening.end()?;
-        self.earlier.merge(&ledger);
-        let (device, mut stream) = opened?;
-        stream.start_continuous(None)?;
         (self.device, self.stream) = (Some(device), Some(stream));
-        self.open_again = Some((open_again, self.patience));
-        self.end_before = self.end.map(|end| end.ticks);
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
     }
 
-    /// Records the gap before the first samples of a new stream, which begin at `time_ticks`.
-    /// Returns true for a gap.
-    fn close_gap(&mut self, time_ticks: Option<u64>, rate: StreamRate) -> bool {
-        let Some(before) = self.end_before.take() else { return false };
-        let ahead = time_ticks.map_or(0, |ticks| ticks.wrapping_sub(before));
-        // The clock may be set back by the network's delay.
-        let missing = if ahead < 1 << 63 { rate.samples(ahead) } else { 0 };
-        self.earlier.expected = self.earlier.expected.wrapping_add(missing);
-        self.earlier.lose(Cause::Reopened, missing);
-        self.progress.reopen(missing);
-        true
-    }
-
-    /// Returns the sum of all ledgers, with that of the present stream.
-    fn total(&self, present: &Ledger) -> Ledger {
-        let mut sum = self.earlier.clone();
-        sum.merge(present);
+    /// Publishes the sum of all ledgers, with that of the present stream.
+    fn follow(&self, present: Option<Ledger>) -> Ledger {
+        let sum = self.comeback.totals(present.into_iter()).next().unwrap_or_default();
+        self.metrics.follow_ledger(&sum);
         sum
     }
 
@@ -162,9 +120,12 @@ impl<T: WireSample> RadioSource<T> {
         let rate = self.stream.as_ref().map_or(StreamRate::of_radio(0.0), RxStreamer::rate);
         let mut reopened = false;
         if samples > 0 {
-            reopened = self.close_gap(meta.time_ticks, rate);
+            if let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate) {
+                self.progress.reopen(missing);
+                reopened = true;
+            }
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
-            self.end = end.map(|ticks| StreamEnd { ticks, at: now });
+            self.comeback.note_end(end, now);
         }
         let ledger = self.stream.as_ref().map(RxStreamer::ledger);
         let mut gap = self.progress.note(meta.event, ledger)? || reopened;
@@ -193,7 +154,7 @@ impl<T: WireSample> Block for RadioSource<T> {
     }
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        if self.reopening.is_some() {
+        if self.comeback.is_under_way() {
             return self.reopened();
         }
         let Some(stream) = &mut self.stream else { return Ok(Work::Finished) };
@@ -207,27 +168,22 @@ impl<T: WireSample> Block for RadioSource<T> {
         };
         self.account(meta, spills, context.now)?;
         let Some(stream) = &self.stream else { return Ok(Work::Finished) };
-        self.metrics.follow_ledger(&self.total(&so_far(stream.ledger())));
-        self.metrics.follow_counters(self.earlier_counters.iter().chain([stream.counters()]));
+        self.follow(Some(so_far(stream.ledger())));
+        self.metrics.follow_counters(self.comeback.counters().chain([stream.counters()]));
         let ended = self.progress.is_over() || !stream.is_running();
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
         self.progress.end();
-        if let Some(reopening) = self.reopening.take() {
-            let reopened = reopening.end()?;
-            self.earlier.merge(&reopened.ledger);
-        }
-        let mut present = Ledger::default();
+        self.comeback.end()?;
+        let mut present = None;
         if let Some(stream) = self.stream.take() {
-            let counters = self.earlier_counters.iter().chain([stream.counters()]);
-            self.metrics.follow_counters(counters);
+            self.metrics.follow_counters(self.comeback.counters().chain([stream.counters()]));
             // Samples behind the last wanted one are not a loss of this source.
-            present = stream.finish();
+            present = Some(stream.finish());
         }
-        let ledger = self.total(&present);
-        self.metrics.follow_ledger(&ledger);
+        let ledger = self.follow(present);
         Ok(ledger.balance()?)
     }
 

@@ -1,7 +1,7 @@
 //! Opening the device of a source again, after it has stopped answering.
 //!
-//! A device that has rebooted has forgotten the stream and its time. The worker ends the old
-//! stream, opens the device until that succeeds, and sets its time on: to that of the last sample
+//! A device that has rebooted has forgotten its streams and its time. The worker ends the old
+//! streams, opens the device until that succeeds, and sets its time on: to that of the last sample
 //! and the time since then by this machine's clock. So the gap has a length, as exact as that
 //! clock and the network's delay.
 
@@ -13,13 +13,23 @@ use std::time::{Duration, Instant};
 use millstream_flow::BlockError;
 
 use crate::stream::RxError;
-use crate::{Device, Ledger, RadioError, RxStreamer};
+use crate::{
+    Cause, Device, DeviceSet, Ledger, RadioError, RxCounters, RxGroup, RxStreamer, StreamRate,
+};
 
 /// Opens the device of a source with a stream of the same channel, with all settings.
-pub type OpenAgain = Box<dyn FnMut() -> Result<(Device, RxStreamer), BlockError> + Send>;
+pub type OpenAgain = OpenStreamsAgain<(Device, RxStreamer)>;
+
+/// Opens the device of a source with streams of the same channels, with all settings.
+pub type OpenGroupAgain = OpenStreamsAgain<(DeviceSet, RxGroup)>;
+
+type OpenStreamsAgain<S> = Box<dyn FnMut() -> Result<S, BlockError> + Send>;
 
 /// The interval between two attempts.
 const AGAIN: Duration = Duration::from_millis(300);
+
+/// How far ahead of the device's time a group starts again: enough for a machine under load.
+const START_LEAD_S: f64 = 0.2;
 
 /// A device that did not come back.
 #[derive(Debug, thiserror::Error)]
@@ -34,39 +44,97 @@ pub struct NotBack {
 
 /// The time of the end of a stream: by the device, ticks, and by this machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct StreamEnd {
-    pub ticks: u64,
-    pub at: Instant,
+struct StreamEnd {
+    ticks: u64,
+    at: Instant,
 }
 
-/// The result of the worker: the ledger of the old stream, and the new one.
-pub(super) struct Reopened {
-    pub ledger: Ledger,
-    pub opened: Result<(Device, RxStreamer), BlockError>,
-    pub open_again: OpenAgain,
+/// A device with its streams.
+pub(super) trait OpenedStreams: Send + Sized + 'static {
+    fn counters(&self) -> Vec<RxCounters>;
+    fn rate(&self) -> StreamRate;
+    fn set_time(&self, ticks: u64) -> Result<(), RadioError>;
+    /// Starts them without an end. Returns the time of the start, ticks, if it is known before the
+    /// first samples.
+    fn start(&mut self) -> Result<Option<u64>, RxError>;
+    /// Ends them, and returns the ledger of each.
+    fn finish(self) -> Vec<Ledger>;
 }
 
-/// The worker that ends a stream and opens its device again.
-pub(super) struct Reopening {
+impl OpenedStreams for (Device, RxStreamer) {
+    fn counters(&self) -> Vec<RxCounters> {
+        vec![*self.1.counters()]
+    }
+
+    fn rate(&self) -> StreamRate {
+        self.1.rate()
+    }
+
+    fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
+        self.0.set_time_now(ticks)
+    }
+
+    fn start(&mut self) -> Result<Option<u64>, RxError> {
+        self.1.start_continuous(None).map(|()| None)
+    }
+
+    fn finish(self) -> Vec<Ledger> {
+        vec![self.1.finish()]
+    }
+}
+
+/// The set has one device.
+impl OpenedStreams for (DeviceSet, RxGroup) {
+    fn counters(&self) -> Vec<RxCounters> {
+        self.1.counters().copied().collect()
+    }
+
+    fn rate(&self) -> StreamRate {
+        self.1.rate()
+    }
+
+    fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
+        self.0.devices().iter().try_for_each(|device| device.set_time_now(ticks))
+    }
+
+    fn start(&mut self) -> Result<Option<u64>, RxError> {
+        let lead = (self.1.rate().ticks_hz * START_LEAD_S) as u64;
+        let now = self.0.devices().first().map(Device::time_ticks).transpose()?;
+        let at = now.map(|now| now.wrapping_add(lead));
+        self.1.start_continuous(at).map(|()| at)
+    }
+
+    fn finish(self) -> Vec<Ledger> {
+        self.1.finish()
+    }
+}
+
+/// The result of the worker: the ledgers of the old streams, and the new ones.
+struct Reopened<S> {
+    ledgers: Vec<Ledger>,
+    opened: Result<S, BlockError>,
+    open_again: OpenStreamsAgain<S>,
+}
+
+/// The worker that ends streams and opens their device again.
+struct Reopening<S> {
     stop: Arc<AtomicBool>,
-    worker: JoinHandle<Reopened>,
+    worker: JoinHandle<Reopened<S>>,
 }
 
-impl Reopening {
+impl<S: OpenedStreams> Reopening<S> {
     /// Starts it. It gives up after `patience`.
-    pub fn start(
-        old: (Device, RxStreamer),
-        mut open_again: OpenAgain,
+    fn start(
+        old: S,
+        mut open_again: OpenStreamsAgain<S>,
         end: Option<StreamEnd>,
         patience: Duration,
     ) -> Result<Self, BlockError> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let work = move || {
-            let (device, stream) = old;
             let began = Instant::now();
-            let ledger = stream.finish();
-            drop(device);
+            let ledgers = old.finish();
             let opened = loop {
                 match open_again().and_then(|opened| set_on(opened, end)) {
                     Ok(opened) => break Ok(opened),
@@ -80,41 +148,154 @@ impl Reopening {
                 }
                 thread::sleep(AGAIN);
             };
-            Reopened { ledger, opened, open_again }
+            Reopened { ledgers, opened, open_again }
         };
         let worker = thread::Builder::new().name("radio-reopen".into()).spawn(work)?;
         Ok(Self { stop, worker })
     }
 
-    /// Returns whether the result is there.
-    pub fn is_over(&self) -> bool {
-        self.worker.is_finished()
-    }
-
     /// Asks the worker to end after its present attempt, and returns the result.
-    pub fn end(self) -> Result<Reopened, BlockError> {
+    fn end(self) -> Result<Reopened<S>, BlockError> {
         self.stop.store(true, Ordering::Relaxed);
         self.worker.join().map_err(|_| "the thread that opens the radio again panicked".into())
     }
 }
 
-/// Sets the time of a device as if it had gone on since the end of the stream.
-fn set_on(
-    (device, stream): (Device, RxStreamer),
-    end: Option<StreamEnd>,
-) -> Result<(Device, RxStreamer), BlockError> {
+/// Sets the time of a device as if it had gone on since the end of the streams.
+fn set_on<S: OpenedStreams>(opened: S, end: Option<StreamEnd>) -> Result<S, BlockError> {
     if let Some(end) = end {
-        let ticks = end.at.elapsed().as_secs_f64() * stream.rate().ticks_hz;
-        device.set_time_now(end.ticks.wrapping_add(ticks.round() as u64))?;
+        let ticks = end.at.elapsed().as_secs_f64() * opened.rate().ticks_hz;
+        opened.set_time(end.ticks.wrapping_add(ticks.round() as u64))?;
     }
-    Ok((device, stream))
+    Ok(opened)
 }
 
 /// Returns whether an error says that the device is gone, or has forgotten this host.
-pub(super) fn is_gone(error: &RxError) -> bool {
+fn is_gone(error: &RxError) -> bool {
     matches!(
         error,
         RxError::DeviceSilent { .. }
             | RxError::Radio(RadioError::Silent { .. } | RadioError::Rpc(_))
     )
+}
+
+/// The streams of a source before the present ones, and the way to open more.
+pub(super) struct Comeback<S> {
+    /// How to open the device again, and for how long to try.
+    open_again: Option<OpenStreamsAgain<S>>,
+    patience: Duration,
+    reopening: Option<Reopening<S>>,
+    /// The end of the samples so far.
+    end: Option<StreamEnd>,
+    /// The end of the samples before the device was opened again, until the next ones come, and the
+    /// time at which these begin, if it is known.
+    end_before: Option<u64>,
+    start: Option<u64>,
+    /// The sums of earlier streams and the gaps behind them, for each channel.
+    ledgers: Vec<Ledger>,
+    counters: Vec<RxCounters>,
+}
+
+impl<S: OpenedStreams> Comeback<S> {
+    /// Returns one of a source with so many channels, which does not open its device again.
+    pub fn new(channels: usize) -> Self {
+        Self {
+            open_again: None,
+            patience: Duration::ZERO,
+            reopening: None,
+            end: None,
+            end_before: None,
+            start: None,
+            ledgers: vec![Ledger::default(); channels],
+            counters: Vec::new(),
+        }
+    }
+
+    /// Sets how to open the device again, and for how long to try.
+    pub fn set(&mut self, open_again: OpenStreamsAgain<S>, patience: Duration) {
+        (self.open_again, self.patience) = (Some(open_again), patience);
+    }
+
+    /// Returns whether the device is being opened.
+    pub fn is_under_way(&self) -> bool {
+        self.reopening.is_some()
+    }
+
+    /// Returns whether the device is to be opened again after this error.
+    pub fn is_wanted(&self, error: &RxError) -> bool {
+        is_gone(error) && self.open_again.is_some()
+    }
+
+    /// Begins to open the device again, if that is wanted.
+    pub fn begin(&mut self, old: S) -> Result<(), BlockError> {
+        let Some(open_again) = self.open_again.take() else { return Ok(()) };
+        self.counters.extend(old.counters());
+        self.reopening = Some(Reopening::start(old, open_again, self.end, self.patience)?);
+        Ok(())
+    }
+
+    /// Returns the new streams, started, once they are there.
+    pub fn poll(&mut self) -> Result<Option<S>, BlockError> {
+        let over = |reopening: &mut Reopening<S>| reopening.worker.is_finished();
+        let Some(reopening) = self.reopening.take_if(over) else { return Ok(None) };
+        let Reopened { ledgers, opened, open_again } = reopening.end()?;
+        self.merge(&ledgers);
+        let mut opened = opened?;
+        self.start = opened.start()?;
+        self.open_again = Some(open_again);
+        self.end_before = self.end.map(|end| end.ticks);
+        Ok(Some(opened))
+    }
+
+    /// Records that samples up to `end` were received at `now`.
+    pub fn note_end(&mut self, end: Option<u64>, now: Instant) {
+        self.end = end.map(|ticks| StreamEnd { ticks, at: now });
+    }
+
+    /// Books the gap before the first samples of new streams, which begin at `time_ticks` or at
+    /// their start. Returns the samples of each channel, if there is a gap.
+    pub fn close_gap(&mut self, time_ticks: Option<u64>, rate: StreamRate) -> Option<u64> {
+        let before = self.end_before.take()?;
+        let begin = self.start.take().or(time_ticks);
+        let ahead = begin.map_or(0, |ticks| ticks.wrapping_sub(before));
+        // The clock may be set back by the network's delay.
+        let missing = if ahead < 1 << 63 { rate.samples(ahead) } else { 0 };
+        for ledger in &mut self.ledgers {
+            ledger.expected = ledger.expected.wrapping_add(missing);
+            ledger.lose(Cause::Reopened, missing);
+        }
+        Some(missing)
+    }
+
+    /// Returns the sum of all ledgers of each channel, with those of the present streams.
+    pub fn totals<'a>(
+        &'a self,
+        present: impl Iterator<Item = Ledger> + 'a,
+    ) -> impl Iterator<Item = Ledger> + 'a {
+        let mut present = present;
+        self.ledgers.iter().map(move |earlier| {
+            let mut sum = earlier.clone();
+            if let Some(present) = present.next() {
+                sum.merge(&present);
+            }
+            sum
+        })
+    }
+
+    /// Returns the counters of earlier streams.
+    pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
+        self.counters.iter()
+    }
+
+    /// Ends an attempt to open the device.
+    pub fn end(&mut self) -> Result<(), BlockError> {
+        let Some(reopening) = self.reopening.take() else { return Ok(()) };
+        let reopened = reopening.end()?;
+        self.merge(&reopened.ledgers);
+        Ok(())
+    }
+
+    fn merge(&mut self, ledgers: &[Ledger]) {
+        self.ledgers.iter_mut().zip(ledgers).for_each(|(sum, ledger)| sum.merge(ledger));
+    }
 }

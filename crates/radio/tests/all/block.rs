@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
-use crate::common::{Action, Meddler, PATIENCE, SPP, args, device, meddled, patient, radio, ramp};
+use crate::common::{Action, Meddler, SPP, args, device, meddled, patient, radio, ramp};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
 };
-use millstream_radio::block::{
-    GapCause, GroupSource, OpenAgain, RadioSource, RecordingSegment, register,
-};
-use millstream_radio::{Cause, Complex32, Device, DeviceArgs, DeviceSet, RxArgs, RxEvent};
+use millstream_radio::block::{GapCause, GroupSource, RadioSource, RecordingSegment, register};
+use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
 
 /// Returns a plan with everything on one thread.
-fn plan(graph: &Graph) -> Plan {
+pub fn plan(graph: &Graph) -> Plan {
     Plan::single(graph, WaitMode::Park)
 }
 
 /// Returns a graph of the source and a sink that drops the samples.
-fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
+pub fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
     let mut graph = Graph::new();
     graph.add("tuner", source).unwrap();
     graph.add("sink", NullSink::<Complex32>::new()).unwrap();
@@ -27,12 +25,12 @@ fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
     (graph, plan)
 }
 
-fn metric(stats: &BlockStats, name: &str) -> u64 {
+pub fn metric(stats: &BlockStats, name: &str) -> u64 {
     stats.metric(name).unwrap_or_else(|| panic!("no metric {name}")) as u64
 }
 
 /// Checks that samples expected = delivered + the losses by cause; returns the losses.
-fn balance(stats: &BlockStats) -> u64 {
+pub fn balance(stats: &BlockStats) -> u64 {
     let lost = Cause::ALL.iter().map(|cause| metric(stats, cause.name())).sum::<u64>();
     assert_eq!(metric(stats, "expected"), metric(stats, "delivered") + lost, "{stats:?}");
     assert_eq!(metric(stats, "delivered"), stats.items_out);
@@ -228,70 +226,6 @@ fn a_device_that_dies_fails_its_block_by_name() {
     let text = error.to_string();
     assert!(text.contains("`tuner` failed") && text.contains(&address), "{text}");
     assert!(text.contains("stopped answering"), "{text}");
-}
-
-/// Returns how to open the device again.
-fn again(args_of: &DeviceArgs, rate_hz: f64) -> OpenAgain {
-    let args_of = args_of.clone();
-    Box::new(move || {
-        let mut device = Device::open(args_of.clone())?;
-        device.set_rate(rate_hz)?;
-        let stream = device.rx_stream(args())?;
-        Ok((device, stream))
-    })
-}
-
-#[test]
-fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
-    let (radio, args_of) = radio(patient());
-    let (device, stream) = again(&args_of, 1e6)().unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.reopening(again(&args_of, 1e6), PATIENCE);
-    let (graph, plan) = into_nothing(source);
-    let running = graph.start(&plan).unwrap();
-    let received = || running.snapshot().block("sink").unwrap().items_in;
-    let wait = |count: u64| {
-        while received() < count {
-            assert!(!running.is_finished(), "it goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    wait(50 * SPP);
-    radio.faults().add("reboot silent_ms=300").unwrap();
-    while running.snapshot().block("tuner").unwrap().metric("reopenings") != Some(1.0) {
-        assert!(!running.is_finished(), "it goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    wait(received() + 50 * SPP);
-    running.stopper().stop();
-    let snapshot = running.wait().unwrap();
-    let stats = snapshot.block("tuner").unwrap();
-    let lost = balance(stats);
-    let segments: Vec<RecordingSegment> = segments.try_iter().collect();
-    let [first, second] = segments[..] else { panic!("{segments:?}") };
-    let Some(GapCause::Reopened { samples }) = second.gap else { panic!("{second:?}") };
-    assert_eq!((samples, lost), (metric(stats, "reopened"), samples));
-    // Its time went on: about as long as the silence and the opening took.
-    assert!(samples > 300_000, "{samples}");
-    let due = first.time_ticks.unwrap() + second.first_sample + samples;
-    assert_eq!(second.time_ticks, Some(due));
-}
-
-#[test]
-fn a_device_that_does_not_come_back_fails_with_the_last_error() {
-    let (radio, args_of) = radio(patient());
-    let (device, stream) = again(&args_of, 1e6)().unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let (graph, plan) =
-        into_nothing(source.reopening(again(&args_of, 1e6), Duration::from_millis(1)));
-    let running = graph.start(&plan).unwrap();
-    while running.snapshot().block("sink").unwrap().items_in < 10 * SPP {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    radio.stop();
-    let text = running.wait().unwrap_err().to_string();
-    assert!(text.contains("the radio did not come back within"), "{text}");
-    assert!(text.contains("cannot connect to the management server"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! because linking takes the most time.
 
 mod block;
+mod block_reopen;
 mod block_tx;
 mod clock_jumps;
 mod common;

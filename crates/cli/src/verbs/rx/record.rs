@@ -2,16 +2,19 @@
 
 use super::target::RecordingFiles;
 use crate::graph_run::{GraphReport, LedgerReport};
+use crate::output::note;
 use crate::start;
 use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_radio::block::{
-    GroupReport, GroupSource, OpenAgain, RadioSource, RecordingSegment, WireSample,
+    GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment, WireSample,
 };
 use millstream_radio::{DeviceSet, RxArgs};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
+
+const OPENED_AGAIN: &str = "radio   opened again: the recording goes on";
 
 /// The start of a recording, where it was requested: ticks, and the time until then.
 pub type Start = (Option<u64>, Option<Duration>);
@@ -22,7 +25,7 @@ pub struct RecordingTarget<'a> {
     pub devices: DeviceSet,
     /// The device of each channel, and its number there.
     pub places: Vec<(usize, usize)>,
-    /// How to open the device again, for one channel.
+    /// How to open the only device again.
     pub reopen: Option<ReopenPlan>,
     /// Samples per channel; `None`: without end.
     pub samples: Option<u64>,
@@ -36,8 +39,8 @@ pub struct RecordingTarget<'a> {
 
 /// How to open the device again when it stops answering.
 pub struct ReopenPlan {
-    /// Opens it.
-    pub open_again: OpenAgain,
+    /// Opens it, with all settings.
+    pub open: Box<dyn FnMut() -> anyhow::Result<DeviceSet> + Send>,
     /// For how long it is tried.
     pub patience: Duration,
 }
@@ -71,15 +74,20 @@ impl RecordingTarget<'_> {
             let start = next_pps()?.unzip();
             let device = self.devices.into_devices().pop().context("no device")?;
             let (mut source, segments) = RadioSource::<T>::new(device, stream, samples);
-            if let Some(ReopenPlan { open_again, patience }) = self.reopen {
-                source = source.reopening(open_again, patience);
+            if let Some(plan) = self.reopen {
+                let patience = plan.patience;
+                source = source.reopening(plan.one(*args), patience);
             }
             graph.add("radio", source.starting_at(start.0).without_waiting())?;
             (SourceEvent::One(segments), start)
         } else {
             let group = self.devices.rx_group(&channels)?;
             let start = next_pps()?.unzip();
-            let (source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
+            let (mut source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
+            if let Some(plan) = self.reopen {
+                let patience = plan.patience;
+                source = source.reopening(plan.group(channels), patience)?;
+            }
             graph.add("radio", source.starting_at(start.0))?;
             (SourceEvent::Group(report), start)
         };
@@ -90,6 +98,29 @@ impl RecordingTarget<'_> {
             graph.connect(&out, &format!("{file}.in"))?;
         }
         Ok((told, start))
+    }
+}
+
+impl ReopenPlan {
+    /// Opens a stream of one channel too.
+    fn one(mut self, args: RxArgs) -> OpenAgain {
+        Box::new(move || {
+            let devices = (self.open)()?;
+            let stream = devices.devices()[0].rx_stream(args)?;
+            let device = devices.into_devices().pop().context("no device")?;
+            note(format_args!("{OPENED_AGAIN}"));
+            Ok((device, stream))
+        })
+    }
+
+    /// Opens a group of channels too.
+    fn group(mut self, channels: Vec<(usize, RxArgs)>) -> OpenGroupAgain {
+        Box::new(move || {
+            let devices = (self.open)()?;
+            let group = devices.rx_group(&channels)?;
+            note(format_args!("{OPENED_AGAIN}"));
+            Ok((devices, group))
+        })
     }
 }
 
