@@ -20,11 +20,10 @@ const RX_LOW_BAND: u32 = 4;
 const ATTENUATOR_DB: f64 = 30.0;
 /// The gain of its amplifier.
 const AMPLIFIER_DB: f64 = 20.0;
-/// Registers of the CPLD for the receiver of channel 0: a path around the amplifier, and the
-/// antenna. Those of channel 1 are 16 further.
-const RX_PATH: usize = 0x54;
-const RX_PATH_AROUND: u16 = 1 << 11;
+/// The register of the CPLD for the receiver of channel 0: its antenna, and whether the signals go
+/// around filters and amplifier. That of channel 1 is 16 further.
 const RX_INPUT: usize = 0x55;
+const RX_AROUND: u16 = 1 << 2;
 const CPLD_CHANNEL_STRIDE: usize = 0x10;
 
 /// Registers of the CPLD have 7 bits of address.
@@ -88,7 +87,7 @@ impl Magnesium {
     pub fn reception(&self, port: usize, tuning: &Tuning, clock_hz: f64) -> Reception {
         let attenuation_db = f64::from(self.attenuators[port] & 0x3f) / 2.0;
         let cpld = |register: usize| self.cpld[register + port * CPLD_CHANNEL_STRIDE];
-        let around = cpld(RX_PATH) & RX_PATH_AROUND != 0;
+        let around = cpld(RX_INPUT) & RX_AROUND != 0;
         let amplifier_db = if around { 0.0 } else { AMPLIFIER_DB };
         let antenna = match cpld(RX_INPUT) >> 8 & 3 {
             1 => Some(AntennaPort::Rx2),
@@ -128,23 +127,23 @@ mod tests {
     }
 
     /// What UHD 4.3 writes and calls for these gains at 2.4 GHz: gain of the AD9371, attenuator,
-    /// and the path around the amplifier or through it.
+    /// and the way around the amplifier or through it.
     #[test]
     fn the_parts_that_uhd_sets_make_the_gain_that_it_was_asked_for() {
         for (gain_db, part_db, attenuator, path) in [
-            (0.0, 0.0, 0x3c, 0x08fb),
-            (10.0, 10.0, 0x3c, 0x08fb),
-            (30.0, 15.0, 0x1e, 0x08fb),
-            (31.0, 16.0, 0x1e, 0x08fb),
-            (45.0, 20.0, 0x0a, 0x08fb),
-            (50.0, 15.0, 0x1e, 0x0487),
-            (60.0, 20.0, 0x14, 0x0487),
-            (75.0, 30.0, 0x0a, 0x0487),
+            (0.0, 0.0, 0x3c, 0x0524),
+            (10.0, 10.0, 0x3c, 0x0524),
+            (30.0, 15.0, 0x1e, 0x0524),
+            (31.0, 16.0, 0x1e, 0x0524),
+            (45.0, 20.0, 0x0a, 0x0524),
+            (50.0, 15.0, 0x1e, 0x0562),
+            (60.0, 20.0, 0x14, 0x0562),
+            (75.0, 30.0, 0x0a, 0x0562),
         ] {
             for port in [0, 1] {
                 let mut board = Magnesium::default();
                 board.write(0x80600 + 0x800 * port, attenuator);
-                transfer(&mut board, 1, 24, (0x54 + 0x10 * port) << 16 | path);
+                transfer(&mut board, 1, 24, (0x55 + 0x10 * port) << 16 | path);
                 let tuning = settings(&[(["RX1", "RX2"][port as usize], part_db)]);
                 let reception = board.reception(port as usize, &tuning, 125e6);
                 assert_eq!(reception.gain_db, gain_db, "{port}");

@@ -3,7 +3,8 @@
 mod chains;
 mod clock;
 mod link;
-mod n3xx;
+mod n310;
+mod n320;
 mod open;
 mod path;
 mod sensors;

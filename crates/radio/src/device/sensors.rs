@@ -3,7 +3,7 @@
 use rmpv::Value;
 
 use super::Device;
-use super::n3xx::LO_LOCKED;
+use super::n320::LO_LOCKED;
 use crate::RadioError;
 use crate::front_end::Oscillator;
 use crate::graph::StreamDirection;

@@ -35,14 +35,14 @@ pub(super) struct FrontState {
     /// The frequency in the middle of the stream's band, Hz, once the channel was tuned.
     pub target_hz: Option<f64>,
     pub antenna: RxAntenna,
-    /// The attenuation of an N310's channel in steps of 0.5 dB, once it was set.
-    pub attenuation_steps: Option<u8>,
+    /// The gain of an N310's channel, once it was set: how it is split follows the frequency.
+    pub gain_db: Option<f64>,
 }
 
 impl Default for FrontState {
     fn default() -> Self {
         let antenna = RxAntenna::default();
-        Self { rf_hz: DEFAULT_HZ, target_hz: None, antenna, attenuation_steps: None }
+        Self { rf_hz: DEFAULT_HZ, target_hz: None, antenna, gain_db: None }
     }
 }
 
@@ -112,14 +112,11 @@ impl Device {
         let wanted_hz = (request.freq_hz + offset_hz).clamp(from_hz, to_hz);
         let rf_hz = match front_end.oscillator {
             Oscillator::Synthesiser => self.tune_synthesiser(direction, &set, wanted_hz)?,
-            Oscillator::Method(name, waits) => {
-                let (method, chain) = self.method_for(front_end, direction, &set, name);
-                let mut arguments = vec![chain, wanted_hz.into()];
-                arguments.extend(waits.map(Value::from));
-                let answer = self.session.call(&method, &arguments)?;
-                as_f64(&answer)
-                    .filter(|hz| *hz > 0.0)
-                    .ok_or_else(|| self.session.protocol(&method, "no frequency"))?
+            Oscillator::Transceiver(name) => {
+                self.tune_transceiver((front_end, name), direction, &set, wanted_hz)?
+            }
+            Oscillator::Method(name) => {
+                self.call_tune(front_end, direction, &set, (name, wanted_hz), None)?
             }
         };
         self.sets_mut(direction)[channel].front.target_hz = Some(request.freq_hz);
@@ -155,16 +152,22 @@ impl Device {
             let (method, chain) = self.method_for(front_end, direction, &set, agc);
             self.session.call(&method, &[chain, false.into()])?;
         }
-        let (name, part_db) = match front_end.gain {
-            GainControl::Index => return self.set_gain_index(direction, &set, gain_db),
-            GainControl::Method(name) => (name, gain_db),
-            GainControl::Attenuator(name) => {
-                (name, self.set_attenuator(direction, channel, gain_db)?)
+        match front_end.gain {
+            GainControl::Index => self.set_gain_index(direction, &set, gain_db),
+            GainControl::Method(name) => {
+                let (method, chain) = self.method_for(front_end, direction, &set, name);
+                self.session.call(&method, &[chain, gain_db.into()])?;
+                Ok(gain_db)
             }
-        };
-        let (method, chain) = self.method_for(front_end, direction, &set, name);
-        self.session.call(&method, &[chain, part_db.into()])?;
-        Ok(gain_db)
+            GainControl::Split(name) => {
+                let gain_db = (gain_db * 2.0).round() / 2.0;
+                self.sets_mut(direction)[channel].front.gain_db = Some(gain_db);
+                self.switch(set.radio)?;
+                let set = self.settings(direction, channel)?;
+                self.set_transceiver_gain((front_end, name), direction, &set)?;
+                Ok(gain_db)
+            }
+        }
     }
 
     /// Lets the device set the gain of a receive channel by itself, until [`Device::set_gain`].
@@ -286,16 +289,39 @@ impl Device {
         for set in touched {
             set.dsp.write_shift(&*self.control, ticks_hz)?;
             self.switch(set.radio)?;
+            if let Some((front_end, GainControl::Split(name))) =
+                self.front_end().map(|front_end| (front_end, front_end.gain))
+            {
+                self.set_transceiver_gain((front_end, name), direction, &set)?;
+            }
         }
         Ok(())
     }
 
+    /// Calls a method that tunes a channel to a frequency, with a further argument if it has one:
+    /// whether to wait for the lock. Returns the frequency that the device took.
+    pub(super) fn call_tune(
+        &self,
+        front_end: &RadioFrontEnd,
+        direction: StreamDirection,
+        set: &ChainSettings,
+        (name, wanted_hz): (&str, f64),
+        waits: Option<bool>,
+    ) -> Result<f64, RadioError> {
+        let (method, chain) = self.method_for(front_end, direction, set, name);
+        let mut arguments = vec![chain, wanted_hz.into()];
+        arguments.extend(waits.map(Value::from));
+        let answer = self.session.call(&method, &arguments)?;
+        let hz = as_f64(&answer).filter(|hz| *hz > 0.0);
+        Ok(hz.ok_or_else(|| self.session.protocol(&method, "no frequency"))?)
+    }
+
     /// Writes the switches and LEDs of a channel, for all states of its radio.
     fn switch(&self, radio: BlockPort) -> Result<(), RadioError> {
-        let has_synthesiser =
-            |front_end: &RadioFrontEnd| front_end.oscillator == Oscillator::Synthesiser;
-        if self.front_end().is_some_and(has_synthesiser) {
-            return self.switch_rhodium(radio);
+        match self.front_end().map(|front_end| front_end.oscillator) {
+            Some(Oscillator::Synthesiser) => return self.switch_rhodium(radio),
+            Some(Oscillator::Transceiver(_)) => return self.switch_magnesium(radio),
+            _ => {}
         }
         if self.front_end().is_none_or(|front_end| !front_end.has_switches) {
             return Ok(());
@@ -321,7 +347,7 @@ impl Device {
     }
 
     /// Returns a method of a channel's daughterboard, and the name of its chain there.
-    fn method_for(
+    pub(super) fn method_for(
         &self,
         front_end: &RadioFrontEnd,
         direction: StreamDirection,

@@ -5,8 +5,10 @@
 //! The switches of the E320 are registers ([`e3xx`]). A product without a row streams as well;
 //! another program has to set its front end.
 
+pub(crate) mod adf4351;
 pub mod e3xx;
 pub mod lmx2592;
+pub(crate) mod magnesium;
 pub(crate) mod rhodium;
 pub(crate) mod spi;
 
@@ -84,8 +86,10 @@ pub struct FrontEndRanges {
 /// How the local oscillator is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Oscillator {
-    /// By a method of this name. It may have a further argument: whether to wait for the lock.
-    Method(&'static str, Option<bool>),
+    /// By a method of this name.
+    Method(&'static str),
+    /// By a method of this name, and below 300 MHz by a further oscillator, see [`magnesium`].
+    Transceiver(&'static str),
     /// By the registers of a synthesiser, see [`lmx2592`].
     Synthesiser,
 }
@@ -95,8 +99,8 @@ pub(crate) enum Oscillator {
 pub(crate) enum GainControl {
     /// By a method of this name.
     Method(&'static str),
-    /// By an attenuator in the words of the switches, and beyond its range by a method.
-    Attenuator(&'static str),
+    /// By a method of this name, an attenuator in the words of the switches, and an amplifier.
+    Split(&'static str),
     /// By an index of a table in a CPLD.
     Index,
 }
@@ -138,7 +142,7 @@ const E3XX_TX: FrontEndRanges = FrontEndRanges {
 
 const E320: RadioFrontEnd = RadioFrontEnd {
     products: &["e320"],
-    oscillator: Oscillator::Method("catalina_tune", None),
+    oscillator: Oscillator::Method("catalina_tune"),
     gain: GainControl::Method("set_gain"),
     bandwidth: Some("set_bw_filter"),
     agc: Some("set_agc"),
@@ -150,17 +154,15 @@ const E320: RadioFrontEnd = RadioFrontEnd {
     tx: E3XX_TX,
 };
 
-/// Below 300 MHz the N310 needs a second oscillator, which this host does not set. The gain is that
-/// of the attenuator (31.5 dB) and the transceiver (30 dB).
 const N310_RX: FrontEndRanges = FrontEndRanges {
-    freq_hz: (300e6, 6e9),
-    gain_db: Some((0.0, 61.5)),
+    freq_hz: (1e6, 6e9),
+    gain_db: Some((0.0, 75.0)),
     bandwidth_hz: None,
-    antennas: &[],
+    antennas: &["RX2", "TX/RX"],
 };
 
-/// Its transmitter has 41.95 dB in the transceiver.
-const N310_TX: FrontEndRanges = FrontEndRanges { gain_db: Some((0.0, 73.45)), ..N310_RX };
+const N310_TX: FrontEndRanges =
+    FrontEndRanges { gain_db: Some((0.0, 65.0)), antennas: &["TX/RX"], ..N310_RX };
 
 const N320_RX: FrontEndRanges = FrontEndRanges {
     freq_hz: (3e6, 6e9),
@@ -184,8 +186,8 @@ static FRONT_ENDS: [RadioFrontEnd; 4] = [
     },
     RadioFrontEnd {
         products: &["n310", "n300"],
-        oscillator: Oscillator::Method("set_freq", Some(false)),
-        gain: GainControl::Attenuator("set_gain"),
+        oscillator: Oscillator::Transceiver("set_freq"),
+        gain: GainControl::Split("set_gain"),
         bandwidth: Some("set_bandwidth"),
         agc: None,
         board_per_radio: true,
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn products_have_their_methods_and_chains() {
         let e320 = RadioFrontEnd::of("e320").unwrap();
-        assert_eq!(e320.oscillator, Oscillator::Method("catalina_tune", None));
+        assert_eq!(e320.oscillator, Oscillator::Method("catalina_tune"));
         assert_eq!(e320.method(0, "catalina_tune"), "db_0_catalina_tune");
         assert_eq!(
             (e320.chain(StreamDirection::Rx, 0), e320.chain(StreamDirection::Tx, 1)),

@@ -106,7 +106,7 @@ pub(crate) struct RhodiumPaths {
 }
 
 /// Returns the value of the band of a frequency.
-fn band<T: Copy>(bands: &[(f64, T)], hz: f64) -> T {
+pub(super) fn band<T: Copy>(bands: &[(f64, T)], hz: f64) -> T {
     bands.iter().rev().find(|band| hz >= band.0).unwrap_or(&bands[0]).1
 }
 

@@ -7,7 +7,7 @@ use crate::control::Registers;
 
 /// A divider that is slow enough for all chips.
 const SLOW: u32 = 32;
-/// Bits of a word of all chips here.
+/// Bits of a word of most chips.
 const WORD_BITS: u32 = 24;
 
 /// The bus of one radio block.
@@ -28,10 +28,18 @@ impl<'a, R: Registers> SpiBus<'a, R> {
     /// # Errors
     /// Those of [`Registers::write`].
     pub fn send(&self, slave: u32, word: u32) -> Result<(), RadioError> {
+        self.send_bits(slave, word, WORD_BITS)
+    }
+
+    /// Sends the low `bits` bits of `word` to the chip of this slave mask.
+    ///
+    /// # Errors
+    /// Those of [`Registers::write`].
+    pub fn send_bits(&self, slave: u32, word: u32, bits: u32) -> Result<(), RadioError> {
         let write = |address, value| self.control.write(self.port, address, value);
         write(DIVIDER, SLOW)?;
-        write(CONTROL, control(slave, WORD_BITS))?;
-        write(DATA, data(word, WORD_BITS))
+        write(CONTROL, control(slave, bits))?;
+        write(DATA, data(word, bits))
     }
 
     /// Sends a word that asks, and returns the low 16 bits of the answer.

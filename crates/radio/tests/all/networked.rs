@@ -4,6 +4,7 @@
 use std::net::Ipv4Addr;
 
 use crate::common::{PATIENCE, patient, radio_with};
+use millstream_emulator::scene::Scene;
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio, SecondLink};
 use millstream_radio::graph::StreamDirection::Rx;
 use millstream_radio::noc::{BlockReceiver, GeneratorSignal, NullSrcSink, Replay, SigGen};
@@ -105,6 +106,61 @@ fn the_host_sets_the_whole_front_end_of_an_n320() {
     }
     let error = device.set_bandwidth(Rx, 0, 1e6).unwrap_err().to_string();
     assert!(error.contains("whose bandwidth this host cannot set"), "{error}");
+}
+
+/// Receives samples of channel 1; returns the turn from one to the next, in cycles, and the level,
+/// dB of full scale.
+fn tone(device: &Device) -> (f64, f64) {
+    let mut stream = device.rx_stream(RxArgs::new(1)).unwrap();
+    stream.start_finite(6_000, None).unwrap();
+    let (mut samples, mut block) = (Vec::new(), vec![Complex32::default(); 4096]);
+    while stream.is_running() {
+        let meta = stream.recv(&mut block, PATIENCE).unwrap();
+        samples.extend_from_slice(&block[..meta.samples]);
+    }
+    let samples = &samples[1000..];
+    let steps = samples.windows(2).map(|pair| pair[1] * pair[0].conj());
+    let turn = steps.sum::<Complex32>().arg() / std::f32::consts::TAU;
+    let power = samples.iter().map(Complex32::norm_sqr).sum::<f32>() / samples.len() as f32;
+    (f64::from(turn), f64::from(10.0 * power.log10()))
+}
+
+#[test]
+fn the_host_sets_the_whole_front_end_of_an_n310() {
+    const LEVEL_DBM: f64 = -70.0;
+    let stations: String = [120e6, 1e9, 1.4e9, 5.8e9]
+        .map(|hz| {
+            format!(
+                "[[station]]\nkind = \"tone\"\nfrequency = {hz:e}\nlevel = {LEVEL_DBM:?}\n\
+                 antenna = \"RX2\"\n"
+            )
+        })
+        .concat();
+    let (_radio, args) = radio_with(RadioConfig {
+        device: DeviceKind::N310,
+        master_clock_rate_hz: 125e6,
+        time_scale: 0.01,
+        scene: Some(Scene::parse(&stations).unwrap()),
+        ..patient()
+    });
+    let mut device = Device::open(args).unwrap();
+    device.set_rate(1.25e6).unwrap();
+    for gain_db in [31.0, 45.5, 60.0] {
+        // The split of the gain follows the frequency.
+        assert_eq!(device.set_gain(Rx, 1, gain_db).unwrap(), gain_db);
+        for hz in [1e9, 120e6, 1.4e9, 5.8e9] {
+            let result = device.tune_rx(1, TuneRequest::new(hz - 125e3)).unwrap();
+            assert!((result.freq_hz - hz + 125e3).abs() < 10.0, "{result:?}");
+            let (turn, level) = tone(&device);
+            assert!((turn - 0.1).abs() < 0.001, "{hz} Hz: {turn} cycles a sample");
+            let want = LEVEL_DBM + gain_db;
+            assert!((level - want).abs() < 0.5, "{hz} Hz, {gain_db} dB: {level} dB");
+        }
+    }
+    device.set_antenna(Rx, 1, "TX/RX").unwrap();
+    let (_, level) = tone(&device);
+    assert!(level < LEVEL_DBM + 60.0 - 30.0, "{level} dB at the other antenna");
+    assert_eq!(device.set_gain(Rx, 1, 90.0).unwrap(), 75.0);
 }
 
 /// Receives until the slice is full, or the burst ends.

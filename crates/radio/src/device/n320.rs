@@ -1,12 +1,10 @@
-//! What the N320 and N310 leave to the host: oscillators, gains and switches of the N320, and the
-//! attenuators of the N310 (facts page on blocks, sections 5.2 and 5.3).
+//! What the N320 leaves to the host: oscillators, gains and switches (facts page on blocks, section
+//! 5.2).
 
 use std::thread;
 use std::time::Duration;
 
-use millstream_wire::regs::e320::{
-    BOTH, CHANNEL_STRIDE, DIRECTION, IDLE, OutputWords, RX, STATIC, SWITCHES, TX,
-};
+use millstream_wire::regs::e320::{BOTH, DIRECTION, IDLE, RX, STATIC, SWITCHES, TX};
 
 use super::Device;
 use super::chains::ChainSettings;
@@ -37,10 +35,6 @@ const MARK: u16 = 0x5A3C;
 /// How long an oscillator may take to lock: the interval of queries and their number.
 const LOCK_POLL: Duration = Duration::from_millis(2);
 const LOCK_POLLS: u32 = 25;
-
-/// The steps of an attenuator in a decibel, and its largest value, dB.
-const STEPS: f64 = 2.0;
-const ATTENUATION_MAX_DB: f64 = 31.5;
 
 impl Device {
     /// Sets the oscillator of an N320's radio, waits for its lock, and returns its frequency.
@@ -129,43 +123,7 @@ impl Device {
         write(TX_TURN, if rhodium::is_low(tx.rf_hz) { 1 } else { 0x10 })
     }
 
-    /// Splits the gain of an N310's channel between its attenuator, which opens first, and its
-    /// transceiver. Sets the attenuator, and returns the gain of the transceiver.
-    pub(super) fn set_attenuator(
-        &mut self,
-        direction: StreamDirection,
-        channel: usize,
-        gain_db: f64,
-    ) -> Result<f64, RadioError> {
-        let open_db = gain_db.clamp(0.0, ATTENUATION_MAX_DB);
-        let steps = ((ATTENUATION_MAX_DB - open_db) * STEPS).round();
-        let set = &mut self.sets_mut(direction)[channel];
-        set.front.attenuation_steps = Some(steps as u8);
-        let radio = set.radio;
-        let word = self.attenuators(radio);
-        let words = OutputWords { idle: word, rx: word, tx: word, both: word };
-        let base = SWITCHES + CHANNEL_STRIDE * u32::from(radio.port);
-        for (offset, value) in words.writes() {
-            self.control.write(radio.block.port, base + offset, value)?;
-        }
-        // The rest, and what the steps of the attenuator leave.
-        Ok((gain_db - ATTENUATION_MAX_DB + steps / STEPS).max(0.0))
-    }
-
-    /// Returns the word of both attenuators of a channel: `[5:0]` receiver, `[11:6]` transmitter.
-    /// Before a gain was set, the receiver is open, and the transmitter closed as far as possible.
-    fn attenuators(&self, radio: BlockPort) -> u32 {
-        let steps = |direction, otherwise: f64| {
-            let set = self.sets(direction).into_iter().find(|set| set.radio == radio);
-            let steps = set.and_then(|set| set.front.attenuation_steps);
-            u32::from(steps.unwrap_or((otherwise * STEPS) as u8))
-        };
-        let rx = steps(StreamDirection::Rx, 0.0);
-        let tx = steps(StreamDirection::Tx, ATTENUATION_MAX_DB);
-        rx | tx << 6
-    }
-
-    fn not_set(&self, reason: String) -> RadioError {
+    pub(super) fn not_set(&self, reason: String) -> RadioError {
         RadioError::Unusable { address: self.address(), reason }
     }
 }
