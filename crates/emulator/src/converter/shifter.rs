@@ -41,6 +41,11 @@ impl Shifter {
         }
     }
 
+    /// Returns whether samples stay as they are, and no increment waits for its time.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.oscillator.step() == 0 && self.oscillator.phase() == 0
+    }
+
     /// Returns the cycles per sample by which it shifts at `time`, and forgets the increments that
     /// were due before.
     pub fn cycles_at(&mut self, time: u64) -> f64 {
