@@ -1,6 +1,7 @@
 //! An emulated radio in a process of its own, which shares only the network with this one.
 
 use anyhow::{Context, anyhow};
+use millstream_emulator::DeviceKind;
 use millstream_radio::DeviceArgs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -20,6 +21,9 @@ pub struct ChildRadio {
     child: Child,
     /// Its address.
     pub addr: Ipv4Addr,
+    /// The address of its second link, if it has one.
+    second_addr: Option<Ipv4Addr>,
+    device: DeviceKind,
 }
 
 impl ChildRadioOptions<'_> {
@@ -38,6 +42,9 @@ pub type Prepare<'a> = dyn Fn(&mut Command) -> std::io::Result<()> + 'a;
 pub struct ChildRadioOptions<'a> {
     /// Its address; `None`: a loopback address that no other process uses.
     pub addr: Option<Ipv4Addr>,
+    /// The address of its second link, if it has one.
+    pub second_addr: Option<Ipv4Addr>,
+    pub device: DeviceKind,
     /// Arguments of `millstream sim radio` beside its address.
     pub args: Vec<String>,
     /// Its input at `/dev/stdin`.
@@ -53,7 +60,8 @@ impl ChildRadio {
     pub fn start(options: &ChildRadioOptions<'_>) -> anyhow::Result<Self> {
         let addr = options.addr.unwrap_or_else(free_address);
         let child = spawn(addr, options)?;
-        let mut radio = Self { child, addr };
+        let (second_addr, device) = (options.second_addr, options.device);
+        let mut radio = Self { child, addr, second_addr, device };
         let stderr =
             radio.child.stderr.take().context("the process of the emulated radio has no output")?;
         wait_until_ready(stderr)?;
@@ -145,7 +153,10 @@ impl RadioUnderTest {
     pub fn device_args(&self) -> DeviceArgs {
         match self {
             Self::Given(args) => (**args).clone(),
-            Self::Emulated(radio) => DeviceArgs::new(radio.addr),
+            Self::Emulated(radio) => DeviceArgs {
+                further_addrs: radio.second_addr.into_iter().collect(),
+                ..DeviceArgs::new(radio.addr)
+            },
         }
     }
 
@@ -161,7 +172,14 @@ impl RadioUnderTest {
         match self {
             Self::Given(args) => format!("radio   {args:?}"),
             Self::Emulated(radio) => {
-                format!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr)
+                let product = radio.device.product().to_uppercase();
+                let second = radio.second_addr.map(|addr| format!(" and {addr}"));
+                format!(
+                    "radio   {product} emulated by process {} at {}{}",
+                    radio.pid(),
+                    radio.addr,
+                    second.unwrap_or_default()
+                )
             }
         }
     }
@@ -198,7 +216,8 @@ fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions<'_>) -> anyhow::Result<Chil
     let mut command = Command::new(program);
     command
         .args(["sim", "radio", "--json", "--any-rate", "--chdr-port", "0"])
-        .args(["--addr", &addr.to_string()])
+        .args(["--addr", &addr.to_string(), "--device", options.device.name()])
+        .args(options.second_addr.map(|addr| format!("--second-addr={addr}")))
         .args(&options.args)
         // Ctrl-C goes to this process, which then ends the radio.
         .process_group(0)

@@ -38,6 +38,33 @@ fn a_search_ends_at_the_highest_rate_of_its_grid_and_says_what_it_tried() {
 }
 
 #[test]
+fn a_device_with_two_links_is_measured_over_both() {
+    let of_kind = |device, links, rate| {
+        let args = ["--device", device, "--links", links, "--rate", rate];
+        let rest = ["--direction", "both", "--duration", "0.3", "--json"];
+        millstream(Path::new("/"), &[&["bench", "rate"][..], &args, &rest].concat())
+    };
+    let refused = of_kind("e320", "2", "1e6");
+    let error = "--links is 2, and an e320 has one link: give --links 1, or --device n310, n320";
+    assert!(refused.stderr.contains(error), "{refused:?}");
+    for (device, channels) in [("n320", 2), ("n310", 4)] {
+        let outcome = of_kind(device, "2", "5e5");
+        if !rustix::process::geteuid().is_root() {
+            assert!(outcome.stderr.contains("run it with sudo, or leave out --links"));
+            return eprintln!("skipped: network namespaces need root here");
+        }
+        let results = outcome.succeeds().json()["results"].take();
+        for measured in results["measured"].as_array().unwrap() {
+            let measured = &measured["outcome"];
+            assert_eq!(measured["lossless"], true, "{results}");
+            assert_eq!(measured["channels"].as_array().unwrap().len(), channels, "{results}");
+        }
+        assert!(outcome.stderr.contains(&format!("{} emulated", device.to_uppercase())));
+        assert!(outcome.stderr.contains("10.77.0.2 and 10.77.1.2"), "{outcome:?}");
+    }
+}
+
+#[test]
 fn a_tone_is_transmitted_and_every_sample_is_in_the_books() {
     let args = ["--rate", "1e6", "--channel", "0,1", "--duration", "0.3", "--direction", "both"];
     let outcome = millstream(Path::new("/"), &[&["bench", "rate", "--json"][..], &args].concat());

@@ -4,6 +4,8 @@ mod fault;
 mod generate;
 mod radio;
 
+pub use radio::device;
+
 group! {
     /// Emulates radios, injects faults into them, and makes recordings of television channels.
     SimVerb: Radio(radio), Fault(fault), Generate(generate),

@@ -157,7 +157,8 @@ fn fault_help() -> String {
     format!("Fault that is active from the start. Repeat the option for more. {FAULT_FORMS}")
 }
 
-fn device(text: &str) -> Result<DeviceKind, String> {
+/// A kind of device by its name.
+pub fn device(text: &str) -> Result<DeviceKind, String> {
     let names = || DeviceKind::ALL.map(DeviceKind::name).join(", ");
     let found = DeviceKind::named(text);
     found.ok_or_else(|| format!("the devices are {}", names()))

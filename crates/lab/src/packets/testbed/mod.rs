@@ -27,6 +27,13 @@ pub enum TestNetwork {
     },
     /// As `Private`, with a second pair, both of Ethernet's usual MTU: [`Testbed::ports`].
     Ports,
+    /// As `Private`, for a radio with one or two links, each a pair: [`Testbed::link_addresses`].
+    Links {
+        /// MTU of the pairs, bytes.
+        mtu: usize,
+        /// Whether there is a second one.
+        second: bool,
+    },
     /// Existing interfaces, each `NAME` or `NAME@NAMESPACE`.
     Given([String; 2]),
     /// This machine's loopback: kernel sockets only, no rights needed.
@@ -40,6 +47,7 @@ impl TestNetwork {
             Self::Private { .. } => {
                 "run it with sudo, or measure kernel sockets on loopback (--loopback)"
             }
+            Self::Links { .. } => "run it with sudo, or leave out --links",
             Self::Ports => "run it with sudo (its slow ports are the kernel's, made for the while)",
             Self::Given(_) | Self::Loopback => return error,
         };
@@ -127,6 +135,12 @@ impl Testbed {
                 network::join(&network::FIRST, pids, ports::MTU)?;
                 network::join(&network::SECOND, pids, ports::MTU)?;
             }
+            TestNetwork::Links { mtu, second } => {
+                network::join(&network::FIRST, pids, *mtu)?;
+                if *second {
+                    network::join(&network::SECOND, pids, *mtu)?;
+                }
+            }
             TestNetwork::Given(_) | TestNetwork::Loopback => {}
         }
         let place = |pid, index: usize| network::place(&sides[index], pid, cpus[index]);
@@ -153,6 +167,22 @@ impl Testbed {
     pub fn start_in(&self, passive: bool, command: &mut Command) -> std::io::Result<()> {
         let side = if passive { &self.passive } else { &self.active };
         network::start_in(side.pid(), command)
+    }
+
+    /// Moves the calling thread, and threads that it starts later, into the network of the active
+    /// side.
+    ///
+    /// # Errors
+    /// [`StageError::Network`].
+    pub fn enter(&self) -> Result<(), StageError> {
+        network::enter(self.active.pid())
+    }
+
+    /// Returns the addresses of the passive side on the pairs of [`TestNetwork::Links`], of which
+    /// the second may not be there.
+    #[must_use]
+    pub fn link_addresses() -> [Ipv4Addr; 2] {
+        [network::FIRST.address(1), network::SECOND.address(1)]
     }
 
     /// Gives the passive side a second address, which the active side reaches: for a link without
@@ -202,6 +232,8 @@ mod tests {
         // `latency port` has no --loopback.
         let ports = advised(TestNetwork::Ports);
         assert!(ports.contains("needs root; run it with sudo") && !ports.contains("--loopback"));
+        let links = advised(TestNetwork::Links { mtu: 9000, second: true });
+        assert!(links.contains("sudo, or leave out --links"));
         assert_eq!(advised(TestNetwork::Loopback), "that needs root");
     }
 }

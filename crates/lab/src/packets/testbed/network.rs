@@ -73,7 +73,9 @@ pub(super) fn sides(ground: &TestNetwork) -> Result<[NetworkSide; 2], StageError
     let made =
         |name: &str| NetworkSide { network: Some("new".into()), interface: Some(name.into()) };
     match ground {
-        TestNetwork::Private { .. } | TestNetwork::Ports => Ok(FIRST.names.map(made)),
+        TestNetwork::Private { .. } | TestNetwork::Ports | TestNetwork::Links { .. } => {
+            Ok(FIRST.names.map(made))
+        }
         TestNetwork::Loopback => {
             Ok([(); 2].map(|()| NetworkSide { network: None, interface: None }))
         }
@@ -119,6 +121,14 @@ pub(super) fn start_in(pid: u32, command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
+/// Moves the calling thread into the network of a process.
+pub(super) fn enter(pid: u32) -> Result<(), StageError> {
+    let entered = way_into(pid).and_then(|mut enter| enter());
+    entered.map_err(|error| {
+        StageError::Network(format!("cannot enter the network of process {pid}: {error}"))
+    })
+}
+
 /// Gives the second side an address of its own beside that of its interface, and the first side
 /// the way to it: for a link without an interface.
 pub(super) fn add_second_address(pids: [u32; 2]) -> Result<Ipv4Addr, StageError> {
@@ -160,8 +170,7 @@ pub(super) fn ask<T: Send>(
     question: impl FnOnce(&mut Netlink) -> Result<T, NetlinkError> + Send,
 ) -> Result<T, StageError> {
     let ask = || {
-        let entered = way_into(pid).and_then(|mut enter| enter());
-        entered.map_err(|error| format!("cannot enter the network of process {pid}: {error}"))?;
+        enter(pid).map_err(|error| error.to_string())?;
         let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
         question(&mut netlink).map_err(|error| error.to_string())
     };

@@ -22,6 +22,8 @@ pub struct Ours {
     pub channels: Vec<usize>,
     /// The process of an emulated radio.
     pub radio_pid: Option<u32>,
+    /// The radio's master clock becomes the sample rate.
+    pub own_clock: bool,
 }
 
 /// UHD's host.
@@ -82,7 +84,11 @@ impl Ours {
         until_loss: bool,
     ) -> anyhow::Result<RateAttempt> {
         let radio_cpu = RadioCpu::start(self.radio_pid);
-        let mut device = Device::open(self.args.clone())?;
+        let mut args = self.args.clone();
+        if self.own_clock {
+            args.master_clock_hz = Some(rate_hz);
+        }
+        let mut device = Device::open(args)?;
         let (channels, ended) = (self.channels.clone(), interrupt::asked as fn() -> bool);
         let rx_plan = RxPlan {
             channels: channels.clone(),

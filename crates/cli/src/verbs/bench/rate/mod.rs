@@ -3,21 +3,26 @@
 
 mod against;
 mod contender;
+mod links;
 mod place;
 mod text;
 
 use super::way::DIRECTIONS;
-use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
+use crate::child_radio::{ChildRadioOptions, Prepare, RadioUnderTest};
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{cpu, one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
+use crate::verbs::sim::device;
 use contender::{Flow, Ours, RateAttempt, Uhd};
+use links::Links;
+use millstream_emulator::DeviceKind;
 use millstream_lab::{Direction, Grid};
 use millstream_radio::DeviceArgs;
 use place::SideCpus;
 use serde_json::json;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// Measures which sample rate this host sustains with a radio: CPU time, losses, credit window.
@@ -30,7 +35,8 @@ use std::time::Duration;
           after_help = "Examples:
   millstream bench rate --rate 100e6 --channel 0,1
   millstream bench rate --search --channel 0,1 --max-rate 250M
-  millstream bench rate --against-uhd --channel 0,1 --repeat 3")]
+  millstream bench rate --against-uhd --channel 0,1 --repeat 3
+  millstream bench rate --device n320 --links 2 --rate 250M")]
 pub struct Args {
     #[arg(
         long,
@@ -54,9 +60,23 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["direction", "against_uhd"])]
     duplex: bool,
 
-    /// Channels of the radio to use.
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
+    /// Channels of the radio to use. The default is 0; with --links it is every channel of the
+    /// device.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     channel: Vec<usize>,
+
+    /// Kind of the emulated radio: e320-radio, e310, e320, n310, n320 or x410. Its master clock is
+    /// the sample rate.
+    #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
+          value_parser = device, conflicts_with_all = ["args", "against_uhd"])]
+    device: DeviceKind,
+
+    /// Connect the emulated radio by this number of links: 1, or 2 for an n310, n320 or x410. Each
+    /// is a veth pair between two network namespaces, which vanish at the end. Needs root. By
+    /// default the radio is at a loopback address.
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=2),
+          conflicts_with_all = ["args", "against_uhd"])]
+    links: Option<u8>,
 
     /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
@@ -131,16 +151,27 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     // Before the search, which takes minutes.
     let uhd_program = args.against_uhd.then(|| args.uhd_program()).transpose()?;
     interrupt::install();
+    let args = args.with_channels()?;
     let place = SideCpus::choose(&args)?;
+    let links = args.links.map(|count| Links::make(count, args.mtu, &place)).transpose()?;
     let options = ChildRadioOptions::new(&format!(
         "--rx-antenna ramp --rx-buffer-samples {} --tx-buffer-samples {} --mtu {}",
         args.rx_buffer_samples, args.tx_buffer_samples, args.mtu
     ));
-    let options = ChildRadioOptions { cpu: place.radio_cpu, ..options };
+    let enter = links.as_ref().map(|links| |command: &mut Command| links.start_in(command));
+    let options = ChildRadioOptions {
+        cpu: place.radio_cpu,
+        device: args.device,
+        addr: links.as_ref().map(|links| links.addr),
+        second_addr: links.as_ref().and_then(|links| links.second_addr),
+        prepare: enter.as_ref().map(|enter| enter as &Prepare<'_>),
+        ..options
+    };
     let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
     let (channels, radio_pid) = (args.channel.clone(), radio.pid());
-    let mut ours = Ours { args: radio.device_args(), channels, radio_pid };
+    let own_clock = args.args.is_none() && args.device != DeviceKind::default();
+    let mut ours = Ours { args: radio.device_args(), channels, radio_pid, own_clock };
     if let Some(program) = uhd_program {
         let uhd = Uhd {
             program,
@@ -205,6 +236,22 @@ fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
 }
 
 impl Args {
+    /// Fills in the default channels, and checks the links.
+    fn with_channels(mut self) -> anyhow::Result<Self> {
+        let (name, most) = (self.device.name(), self.device.links_max());
+        let links = self.links.unwrap_or(1);
+        anyhow::ensure!(
+            usize::from(links) <= most,
+            "--links is {links}, and an {name} has one link: give --links 1, or --device n310, \
+             n320 or x410"
+        );
+        if self.channel.is_empty() {
+            let count = if self.links.is_some() { self.device.channels() } else { 1 };
+            self.channel = (0..count).collect();
+        }
+        Ok(self)
+    }
+
     fn duration(&self) -> Duration {
         Duration::from_secs_f64(self.duration)
     }
