@@ -49,7 +49,7 @@ def lists_radios():
         shown = output(f"--probe={text_of({**args, 'addr': radio.addr})}")
         print(f"probe: {1e3 * (time.monotonic() - begin):.0f} ms")
     for part in ["driver=millstream", "hardware=e320", "Channels: 2 Rx, 2 Tx", "Timestamps: YES",
-                 "Stream formats: CF32, CS16, CS8, CF64", "Native format: CS16 [full-scale=32767]", "Antennas: RX2, TX/RX",
+                 "Stream formats: CF32, CS16, CS12, CS8, CF64", "Native format: CS16 [full-scale=32767]", "Antennas: RX2, TX/RX",
                  "PGA gain range: [0, 76] dB", "RF freq range: [70, 6000] MHz", "Supports AGC: YES",
                  "Clock sources: internal, external", "ledger_lost (ledger_lost): 0 samples", "gaps - what a read returns"]:
         assert part in shown, f"{part} is missing in:\n{shown}"

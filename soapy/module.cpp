@@ -37,6 +37,8 @@ int ms_set_text(uint64_t radio, int dir, size_t channel, const char *name, const
 int ms_get_sensor(uint64_t radio, int dir, size_t channel, const char *name, void *out, ms_text_sink sink);
 int ms_get_time(uint64_t radio, bool pps, int64_t *time_ns);
 int ms_set_time(uint64_t radio, bool pps, int64_t time_ns);
+int ms_get_command_time(uint64_t radio, int64_t *time_ns);
+int ms_set_command_time(uint64_t radio, int64_t time_ns);
 int ms_stream_open(uint64_t radio, int dir, const size_t *channels, size_t count, const char *format,
     const char *const *keys, size_t key_count, uint64_t *stream, void *out, ms_text_sink sink);
 int ms_stream_close(uint64_t stream);
@@ -49,6 +51,8 @@ int ms_write(uint64_t stream, const void *const *buffers, size_t samples, int fl
 int ms_status(uint64_t stream, int64_t timeout_us, ms_status_result *status);
 int ms_acquire(uint64_t stream, size_t *number, const void **buffers, int flags, int64_t timeout_us, ms_read_result *result);
 int ms_release(uint64_t stream, size_t number);
+int ms_acquire_write(uint64_t stream, size_t *number, void **buffers);
+int ms_release_write(uint64_t stream, size_t number, size_t samples, int *flags, int64_t time_ns);
 }
 
 namespace {
@@ -169,7 +173,7 @@ public:
 
     std::vector<std::string> getStreamFormats(const int, const size_t) const override
     {
-        return {SOAPY_SDR_CF32, SOAPY_SDR_CS16, SOAPY_SDR_CS8, SOAPY_SDR_CF64};
+        return {SOAPY_SDR_CF32, SOAPY_SDR_CS16, SOAPY_SDR_CS12, SOAPY_SDR_CS8, SOAPY_SDR_CF64};
     }
 
     std::string getNativeStreamFormat(const int, const size_t, double &fullScale) const override
@@ -265,6 +269,17 @@ public:
     }
 
     void releaseReadBuffer(SoapySDR::Stream *stream, const size_t handle) override { ms_release(numberOf(stream), handle); }
+
+    int acquireWriteBuffer(SoapySDR::Stream *stream, size_t &handle, void **buffs, const long) override
+    {
+        return ms_acquire_write(numberOf(stream), &handle, buffs);
+    }
+
+    void releaseWriteBuffer(
+        SoapySDR::Stream *stream, const size_t handle, const size_t numElems, int &flags, const long long timeNs) override
+    {
+        ms_release_write(numberOf(stream), handle, numElems, &flags, timeNs);
+    }
 
     // Antenna
 
@@ -408,26 +423,30 @@ public:
     // Clock and time
 
     double getMasterClockRate() const override { return number(SOAPY_SDR_RX, 0, "clock_rate"); }
-    SoapySDR::RangeList getMasterClockRates() const override { return {SoapySDR::Range(getMasterClockRate(), getMasterClockRate())}; }
+    void setMasterClockRate(const double rate) override { set(SOAPY_SDR_RX, 0, "clock_rate", rate); }
+    SoapySDR::RangeList getMasterClockRates() const override { return {range(SOAPY_SDR_RX, "clock_rate")}; }
     std::vector<std::string> listClockSources() const override { return texts(SOAPY_SDR_RX, 0, "clock_sources"); }
     void setClockSource(const std::string &source) override { checked(ms_set_text(_radio, SOAPY_SDR_RX, 0, "clock_source", source.c_str())); }
     std::string getClockSource() const override { return first(texts(SOAPY_SDR_RX, 0, "clock_source")); }
     std::vector<std::string> listTimeSources() const override { return texts(SOAPY_SDR_RX, 0, "time_sources"); }
     void setTimeSource(const std::string &source) override { checked(ms_set_text(_radio, SOAPY_SDR_RX, 0, "time_source", source.c_str())); }
     std::string getTimeSource() const override { return first(texts(SOAPY_SDR_RX, 0, "time_source")); }
-    bool hasHardwareTime(const std::string &what) const override { return what.empty() || what == "PPS"; }
+    bool hasHardwareTime(const std::string &what) const override { return what.empty() || what == "PPS" || what == "CMD"; }
 
     long long getHardwareTime(const std::string &what) const override
     {
         int64_t timeNs = 0;
-        checked(ms_get_time(_radio, what == "PPS", &timeNs));
+        checked(what == "CMD" ? ms_get_command_time(_radio, &timeNs) : ms_get_time(_radio, what == "PPS", &timeNs));
         return timeNs;
     }
 
     void setHardwareTime(const long long timeNs, const std::string &what) override
     {
-        checked(ms_set_time(_radio, what == "PPS" || what == "UNKNOWN_PPS", timeNs));
+        if (what == "CMD") checked(ms_set_command_time(_radio, timeNs));
+        else checked(ms_set_time(_radio, what == "PPS" || what == "UNKNOWN_PPS", timeNs));
     }
+
+    void setCommandTime(const long long timeNs, const std::string &) override { checked(ms_set_command_time(_radio, timeNs)); }
 
     // Sensors
 

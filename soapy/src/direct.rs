@@ -1,11 +1,11 @@
-//! Buffers of a stream that clients read in place.
+//! Buffers of a stream that clients read or fill in place.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of buffers that a client may hold at once.
 pub const DIRECT_BUFFERS: usize = 8;
 
-/// Memory for one read: a part for each channel, in words so that every sample is aligned.
+/// Memory for one read or write: a part for each channel, in words so that every sample is aligned.
 pub type DirectBlock = Vec<Vec<u64>>;
 
 /// The buffers of a stream.
@@ -39,12 +39,12 @@ impl DirectBuffers {
         Some(block)
     }
 
-    /// Returns a block that was not filled.
+    /// Returns a block that no client holds.
     pub fn put_back(&self, block: DirectBlock) {
         self.lock().free.push(block);
     }
 
-    /// Keeps a filled block for the client. Returns its number, and passes the address of each part
+    /// Lends a block to the client. Returns its number, and passes the address of each part
     /// to `tell`.
     pub fn hold(&self, block: DirectBlock, mut tell: impl FnMut(usize, *const u64)) -> usize {
         let mut inner = self.lock();
@@ -57,12 +57,16 @@ impl DirectBuffers {
         place
     }
 
-    /// Takes a block back. Returns whether the client held it.
+    /// Takes a block back from the client; `None` if the client does not hold it.
+    pub fn take_back(&self, place: usize) -> Option<DirectBlock> {
+        self.lock().held.get_mut(place).and_then(Option::take)
+    }
+
+    /// Takes a block back whose contents are no longer needed. Returns whether the client held it.
     pub fn release(&self, place: usize) -> bool {
-        let mut inner = self.lock();
-        let block = inner.held.get_mut(place).and_then(Option::take);
+        let block = self.take_back(place);
         let was_held = block.is_some();
-        inner.free.extend(block);
+        self.lock().free.extend(block);
         was_held
     }
 

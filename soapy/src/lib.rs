@@ -18,10 +18,11 @@
 //! | `text` | texts from and to C |
 //! | `radio` | finding, opening; the settings by their names |
 //! | `stream`, `samples` | streams; the formats of their samples |
-//! | `direct` | buffers that clients read in place |
+//! | `lend`, `direct` | buffers that clients read or fill in place |
 
 mod direct;
 mod guard;
+mod lend;
 mod radio;
 mod samples;
 mod stream;
@@ -29,12 +30,14 @@ mod table;
 mod text;
 
 pub use guard::ms_last_error;
+pub use lend::{ms_acquire, ms_acquire_write, ms_release, ms_release_write};
 pub use radio::{
-    ms_close, ms_find, ms_get_number, ms_get_numbers, ms_get_range, ms_get_sensor, ms_get_texts,
-    ms_get_time, ms_open, ms_set_number, ms_set_text, ms_set_time,
+    ms_close, ms_find, ms_get_command_time, ms_get_number, ms_get_numbers, ms_get_range,
+    ms_get_sensor, ms_get_texts, ms_get_time, ms_open, ms_set_command_time, ms_set_number,
+    ms_set_text, ms_set_time,
 };
 pub use stream::{
-    MsRead, MsStatus, ms_acquire, ms_read, ms_release, ms_status, ms_stream_close, ms_stream_mtu,
-    ms_stream_open, ms_stream_start, ms_stream_stop, ms_write,
+    MsRead, MsStatus, ms_read, ms_status, ms_stream_close, ms_stream_mtu, ms_stream_open,
+    ms_stream_start, ms_stream_stop, ms_write,
 };
 pub use text::{NumberSink, TextSink};

@@ -140,7 +140,7 @@ pub unsafe extern "C" fn ms_get_number(
 }
 
 /// Sets a number: `frequency` (with `offset`, the distance of the oscillator above it),
-/// `frequency.RF`, `frequency.BB`, `gain`, `automatic_gain`, `bandwidth` or `rate`.
+/// `frequency.RF`, `frequency.BB`, `gain`, `automatic_gain`, `bandwidth`, `rate` or `clock_rate`.
 ///
 /// # Safety
 /// `name` is a text.
@@ -164,14 +164,15 @@ pub unsafe extern "C" fn ms_set_number(
             "automatic_gain" => radio.set_automatic_gain(dir, channel, value != 0.0)?,
             "bandwidth" => radio.set_bandwidth(dir, channel, value).map(drop)?,
             "rate" => radio.set_rate(dir, channel, value).map(drop)?,
+            "clock_rate" => radio.set_tick_rate(value).map(drop)?,
             other => return Err(no_setting(other)),
         }
         Ok(0)
     })
 }
 
-/// Reads a range: `frequency`, `frequency.RF`, `frequency.BB`, `gain`, `bandwidth` or `rate`.
-/// Returns 1 when it is not known.
+/// Reads a range: `frequency`, `frequency.RF`, `frequency.BB`, `gain`, `bandwidth`, `rate` or
+/// `clock_rate`. Returns 1 when it is not known.
 ///
 /// # Safety
 /// `name` is a text; `low` and `high` can be written.
@@ -196,6 +197,7 @@ pub unsafe extern "C" fn ms_get_range(
             "gain" => radio.gain_range(dir),
             "bandwidth" => radio.bandwidth_range(dir),
             "rate" => Some(radio.rate_range(dir)),
+            "clock_rate" => Some(radio.tick_rate_range()?),
             other => return Err(no_setting(other)),
         };
         let Some(range) = range else { return Ok(1) };
@@ -360,6 +362,29 @@ pub unsafe extern "C" fn ms_get_time(handle: u64, pps: bool, time_ns: *mut i64) 
 pub extern "C" fn ms_set_time(handle: u64, pps: bool, time_ns: i64) -> i32 {
     guarded(|| {
         radio(handle)?.set_time_ns(time_ns, moment(pps))?;
+        Ok(0)
+    })
+}
+
+/// Sets the time at which settings take effect; 0 for at once.
+#[unsafe(no_mangle)]
+pub extern "C" fn ms_set_command_time(handle: u64, time_ns: i64) -> i32 {
+    guarded(|| {
+        radio(handle)?.set_command_time_ns(Some(time_ns).filter(|ns| *ns != 0))?;
+        Ok(0)
+    })
+}
+
+/// Reads the time at which settings take effect; 0 for at once.
+///
+/// # Safety
+/// `time_ns` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ms_get_command_time(handle: u64, time_ns: *mut i64) -> i32 {
+    guarded(|| {
+        let time = radio(handle)?.command_time_ns()?;
+        // SAFETY: as the caller says.
+        unsafe { *time_ns = time.unwrap_or(0) };
         Ok(0)
     })
 }

@@ -15,16 +15,19 @@ pub enum SoapyFormat {
     Cs16,
     Cs8,
     Cf64,
+    /// Three bytes a sample.
+    Cs12,
 }
 
 /// Calls a function for the type of a format.
 macro_rules! for_format {
     ($format:expr, $function:ident($($argument:expr),*)) => {
         match $format {
-            SoapyFormat::Cf32 => $function::<num_complex::Complex32>($($argument),*),
-            SoapyFormat::Cs16 => $function::<[i16; 2]>($($argument),*),
-            SoapyFormat::Cs8 => $function::<[i8; 2]>($($argument),*),
-            SoapyFormat::Cf64 => $function::<num_complex::Complex64>($($argument),*),
+            $crate::samples::SoapyFormat::Cf32 => $function::<num_complex::Complex32>($($argument),*),
+            $crate::samples::SoapyFormat::Cs16 => $function::<[i16; 2]>($($argument),*),
+            $crate::samples::SoapyFormat::Cs8 => $function::<[i8; 2]>($($argument),*),
+            $crate::samples::SoapyFormat::Cf64 => $function::<num_complex::Complex64>($($argument),*),
+            $crate::samples::SoapyFormat::Cs12 => $function::<[u8; 3]>($($argument),*),
         }
     };
 }
@@ -38,8 +41,10 @@ impl SoapyFormat {
             "CS16" => Ok(Self::Cs16),
             "CS8" => Ok(Self::Cs8),
             "CF64" => Ok(Self::Cf64),
+            "CS12" => Ok(Self::Cs12),
             other => {
-                let text = format!("the format {other} is not known: use CF32, CS16, CS8 or CF64");
+                let known = "CF32, CS16, CS12, CS8 or CF64";
+                let text = format!("the format {other} is not known: use {known}");
                 Err(Failure::Argument(text))
             }
         }
@@ -49,6 +54,7 @@ impl SoapyFormat {
     pub fn bytes(self) -> usize {
         match self {
             Self::Cs8 => 2,
+            Self::Cs12 => 3,
             Self::Cs16 => 4,
             Self::Cf32 => 8,
             Self::Cf64 => 16,

@@ -2,27 +2,25 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
-use bytemuck::Pod;
 use millstream_client::{
-    ClientError, ClientSample, GapPolicy, RxOptions, RxRead, RxReader, StatusKind, StreamDirection,
-    StreamStart, StreamStatus, TxOptions, TxWriter,
+    GapPolicy, RxOptions, RxRead, RxReader, StatusKind, StreamDirection, StreamStart, StreamStatus,
+    TxOptions, TxWriter,
 };
 
-use crate::direct::{DirectBlock, DirectBuffers};
+use crate::direct::DirectBuffers;
 use crate::guard::{
     CORRUPTION, Failure, OVERFLOW, STREAM_ERROR, TIME_ERROR, TIMEOUT, UNDERFLOW, code_of, guarded,
 };
 use crate::radio::{direction, radio};
-use crate::samples::{
-    ReadRequest, SoapyFormat, WriteRequest, for_format, read, read_slices, write,
-};
+use crate::samples::{ReadRequest, SoapyFormat, WriteRequest, for_format, read, write};
 use crate::table::HandleTable;
 use crate::text::{TextSink, Texts, pairs, text};
 
 /// Flags of SoapySDR (`SoapySDR/Constants.h`).
-const END_BURST: i32 = 1 << 1;
+pub(crate) const END_BURST: i32 = 1 << 1;
 const HAS_TIME: i32 = 1 << 2;
 const END_ABRUPT: i32 = 1 << 3;
 const ONE_PACKET: i32 = 1 << 4;
@@ -31,10 +29,12 @@ static STREAMS: HandleTable<SoapyStream> = HandleTable::new();
 
 /// An open stream.
 #[derive(Debug)]
-struct SoapyStream {
-    format: SoapyFormat,
+pub(crate) struct SoapyStream {
+    pub format: SoapyFormat,
     end: StreamEnd,
-    direct: DirectBuffers,
+    pub direct: DirectBuffers,
+    /// The failure of a buffer that was released, which the next one reports; 0 for none.
+    pub release_failure: AtomicI32,
 }
 
 #[derive(Debug)]
@@ -44,14 +44,21 @@ enum StreamEnd {
 }
 
 impl SoapyStream {
-    fn of(handle: u64) -> Result<Arc<Self>, Failure> {
+    pub fn of(handle: u64) -> Result<Arc<Self>, Failure> {
         STREAMS.get(handle).ok_or(Failure::NoHandle)
     }
 
-    fn reader(&self) -> Result<&RxReader, Failure> {
+    pub fn reader(&self) -> Result<&RxReader, Failure> {
         match &self.end {
             StreamEnd::Rx(reader) => Ok(reader),
             StreamEnd::Tx(_) => Err(Failure::Argument("a transmit stream cannot be read".into())),
+        }
+    }
+
+    pub fn writer(&self) -> Result<&TxWriter, Failure> {
+        match &self.end {
+            StreamEnd::Tx(writer) => Ok(writer),
+            StreamEnd::Rx(_) => Err(Failure::Argument("a receive stream cannot be written".into())),
         }
     }
 
@@ -62,7 +69,7 @@ impl SoapyStream {
         }
     }
 
-    fn mtu(&self) -> usize {
+    pub fn mtu(&self) -> usize {
         match &self.end {
             StreamEnd::Rx(reader) => reader.samples_per_read(),
             StreamEnd::Tx(writer) => writer.samples_per_write(),
@@ -129,7 +136,8 @@ pub unsafe extern "C" fn ms_stream_open(
             StreamDirection::Rx => StreamEnd::Rx(radio.reader(channels, rx)?),
             StreamDirection::Tx => StreamEnd::Tx(radio.writer(channels, tx)?),
         };
-        let stream = SoapyStream { format, end, direct: DirectBuffers::default() };
+        let (direct, release_failure) = (DirectBuffers::default(), AtomicI32::new(0));
+        let stream = SoapyStream { format, end, direct, release_failure };
         // SAFETY: as the caller says.
         unsafe { *handle = STREAMS.insert(stream) };
         Ok(0)
@@ -249,7 +257,7 @@ pub unsafe extern "C" fn ms_read(
     })
 }
 
-fn request(samples: usize, flags: i32, timeout_us: i64) -> ReadRequest {
+pub(crate) fn request(samples: usize, flags: i32, timeout_us: i64) -> ReadRequest {
     // The number of samples is a result, too.
     let samples = samples.min(i32::MAX as usize);
     ReadRequest { samples, some: flags & ONE_PACKET != 0, timeout: micros(timeout_us) }
@@ -259,7 +267,7 @@ fn micros(us: i64) -> Duration {
     Duration::from_micros(u64::try_from(us).unwrap_or(0))
 }
 
-fn answer(got: &RxRead, result: &mut MsRead) -> i32 {
+pub(crate) fn answer(got: &RxRead, result: &mut MsRead) -> i32 {
     let flag = |flag: i32, set: bool| if set { flag } else { 0 };
     let code = if got.samples > 0 { got.samples as i32 } else { code_of(got.event) };
     let timed = got.samples > 0 || matches!(code, OVERFLOW | TIME_ERROR);
@@ -288,15 +296,8 @@ pub unsafe extern "C" fn ms_write(
     unsafe { *result = MsRead::default() };
     guarded(|| {
         let stream = SoapyStream::of(handle)?;
-        let StreamEnd::Tx(writer) = &stream.end else {
-            return Err(Failure::Argument("a receive stream cannot be written".into()));
-        };
-        let request = WriteRequest {
-            samples: samples.min(i32::MAX as usize),
-            time_ns: (flags & HAS_TIME != 0).then_some(time_ns),
-            end_of_burst: flags & END_BURST != 0,
-            timeout: micros(timeout_us),
-        };
+        let writer = stream.writer()?;
+        let request = write_request(samples, flags, time_ns, micros(timeout_us));
         // SAFETY: as the caller says.
         let done = unsafe { for_format!(stream.format, write(writer, buffers, request)) }?;
         let ended = if done.end_of_burst { END_BURST } else { 0 };
@@ -305,6 +306,20 @@ pub unsafe extern "C" fn ms_write(
         let nothing = done.samples == 0 && !(done.end_of_burst && samples == 0);
         Ok(if nothing { TIMEOUT } else { done.samples as i32 })
     })
+}
+
+pub(crate) fn write_request(
+    samples: usize,
+    flags: i32,
+    time_ns: i64,
+    timeout: Duration,
+) -> WriteRequest {
+    WriteRequest {
+        samples: samples.min(i32::MAX as usize),
+        time_ns: (flags & HAS_TIME != 0).then_some(time_ns),
+        end_of_burst: flags & END_BURST != 0,
+        timeout,
+    }
 }
 
 /// Returns the code of the stream's oldest event, and its details in `status`; waits for one.
@@ -343,76 +358,4 @@ fn details(event: &StreamStatus) -> (i32, MsStatus) {
     let channel = u32::try_from(event.channel).unwrap_or(0);
     let time_ns = event.time_ns.unwrap_or(0);
     (code, MsStatus { time_ns, flags: flags | has_time, channel })
-}
-
-/// Reads into a buffer of the stream, whose number and addresses it stores. Returns the number of
-/// samples or a code.
-///
-/// # Safety
-/// `number` can be written, and `buffers` for each channel; `result` can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ms_acquire(
-    handle: u64,
-    number: *mut usize,
-    buffers: *mut *const c_void,
-    flags: i32,
-    timeout_us: i64,
-    result: *mut MsRead,
-) -> i32 {
-    // SAFETY: as the caller says.
-    unsafe { *result = MsRead::default() };
-    guarded(|| {
-        let stream = SoapyStream::of(handle)?;
-        let (reader, samples) = (stream.reader()?, stream.mtu());
-        let bytes = samples * stream.format.bytes();
-        let block = stream.direct.take(reader.channels().len(), bytes);
-        let mut block = block.ok_or_else(|| {
-            Failure::Argument("all buffers are in use: release one before the next".to_owned())
-        })?;
-        let request = request(samples, flags, timeout_us);
-        let got = for_format!(stream.format, read_block(reader, &mut block, request));
-        let code = match &got {
-            // SAFETY: as the caller says.
-            Ok(got) => unsafe { answer(got, &mut *result) },
-            Err(_) => STREAM_ERROR,
-        };
-        if code < 0 {
-            stream.direct.put_back(block);
-            return got.map(|_| code).map_err(Failure::from);
-        }
-        // SAFETY: as the caller says.
-        let tell = |index: usize, data: *const u64| unsafe { *buffers.add(index) = data.cast() };
-        let place = stream.direct.hold(block, tell);
-        // SAFETY: as the caller says.
-        unsafe { *number = place };
-        Ok(code)
-    })
-}
-
-fn read_block<T: ClientSample + Pod>(
-    reader: &RxReader,
-    block: &mut DirectBlock,
-    request: ReadRequest,
-) -> Result<RxRead, ClientError> {
-    let samples = request.samples;
-    fn of<T: Pod>(part: &mut [u64], samples: usize) -> &mut [T] {
-        &mut bytemuck::cast_slice_mut(part)[..samples]
-    }
-    match &mut block[..] {
-        [one] => read_slices(reader, &mut [of::<T>(one, samples)], request),
-        [one, two] => read_slices(reader, &mut [of::<T>(one, samples), of(two, samples)], request),
-        many => {
-            let mut outs: Vec<&mut [T]> = many.iter_mut().map(|one| of(one, samples)).collect();
-            read_slices(reader, &mut outs, request)
-        }
-    }
-}
-
-/// Gives a buffer back to its stream.
-#[unsafe(no_mangle)]
-pub extern "C" fn ms_release(handle: u64, number: usize) -> i32 {
-    guarded(|| {
-        SoapyStream::of(handle)?.direct.release(number);
-        Ok(0)
-    })
 }

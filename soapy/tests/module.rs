@@ -87,6 +87,6 @@ fn careless_programs_get_errors_and_exact_gaps() {
     let mut arguments: Vec<&str> = flags.split(' ').collect();
     arguments.extend([program.to_str().unwrap(), source, "-lSoapySDR", "-lpthread"]);
     output("c++", &arguments).unwrap();
-    let text = with_module(folder.path(), Command::new(&program).arg("3"));
+    let text = with_module(folder.path(), Command::new(&program).arg("2"));
     assert!(text.contains("gaps are exact") && text.contains("unloading"), "{text}");
 }

@@ -10,8 +10,10 @@
 #include <SoapySDR/Logger.hpp>
 #include <SoapySDR/Modules.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -173,7 +175,7 @@ static void ends_during_reads()
             Radio radio;
             SoapySDR::Device *const device = radio.device;
             SoapySDR::Stream *stream = radio.open();
-            std::vector<Sample> samples(size_t(1) << 24);
+            std::vector<Sample> samples(size_t(1) << 22);
             CHECK_IS(device->activateStream(stream), 0);
             Read got{0, 0, 0};
             std::atomic<bool> reads{false};
@@ -393,6 +395,132 @@ static void transmits()
     }
 }
 
+static void writes_in_place()
+{
+    const Radio radio(Kwargs{{"antenna", "loopback:0;delay=100"}});
+    radio->setSampleRate(SOAPY_SDR_TX, 0, 1e6);
+    for (const std::string format : {SOAPY_SDR_CS16, SOAPY_SDR_CS12})
+    {
+        SoapySDR::Stream *tx = radio->setupStream(SOAPY_SDR_TX, format, {0}, {{"mtu", "1000"}});
+        SoapySDR::Stream *rx = radio.open();
+        size_t handle = 0;
+        void *buffers[1];
+        int flags = 0;
+        // Before the start nothing leaves, and the next buffer says so.
+        CHECK_IS(radio->acquireWriteBuffer(tx, handle, buffers), 1000);
+        radio->releaseWriteBuffer(tx, handle, 1000, flags);
+        CHECK_IS(radio->acquireWriteBuffer(tx, handle, buffers), SOAPY_SDR_TIMEOUT);
+        CHECK_IS(radio->activateStream(tx), 0);
+        const long long start = radio->getHardwareTime() / NS * NS + 1000000000;
+        CHECK_IS(radio->activateStream(rx, SOAPY_SDR_HAS_TIME | SOAPY_SDR_END_BURST, start + 100 * NS, 5000), 0);
+        for (int n = 0; n < 5000;)
+        {
+            const int room = radio->acquireWriteBuffer(tx, handle, buffers);
+            CHECK_IS(room, 1000);
+            for (int k = 0; k < room; k++, n++)
+            {
+                // 16 in 16 bits is 1 in 12 bits.
+                const int16_t i = n % 2000 + 1, q = -(n % 1500);
+                if (format == SOAPY_SDR_CS16) static_cast<Sample *>(buffers[0])[k] = {int16_t(16 * i), int16_t(16 * q)};
+                else
+                {
+                    uint8_t *packed = static_cast<uint8_t *>(buffers[0]) + 3 * k;
+                    packed[0] = i & 0xFF;
+                    packed[1] = (i >> 8 & 0xF) | (q << 4 & 0xF0);
+                    packed[2] = q >> 4 & 0xFF;
+                }
+            }
+            flags = n == 1000 ? SOAPY_SDR_HAS_TIME : n == 5000 ? SOAPY_SDR_END_BURST : 0;
+            radio->releaseWriteBuffer(tx, handle, room, flags, start);
+            CHECK_IS(flags, n == 5000 ? SOAPY_SDR_END_BURST : 0);
+        }
+        std::vector<Sample> samples(5000);
+        void *into[] = {samples.data()};
+        long long timeNs = 0;
+        flags = 0;
+        CHECK_IS(radio->readStream(rx, into, 5000, flags, timeNs, PATIENCE_US), 5000);
+        CHECK_IS(timeNs, start + 100 * NS);
+        for (int n = 0; n < 5000; n++)
+        {
+            // 12 bits have another full scale: 2047.
+            const int slack = format == SOAPY_SDR_CS16 ? 0 : 16;
+            CHECK(std::abs(samples[n].i - 16 * (n % 2000 + 1)) <= slack && std::abs(samples[n].q + 16 * (n % 1500)) <= slack);
+        }
+        // All may be held at once, and no more; a number that nobody holds has no effect.
+        const size_t all = radio->getNumDirectAccessBuffers(tx);
+        for (size_t n = 0; n < all; n++) CHECK_IS(radio->acquireWriteBuffer(tx, handle, buffers), 1000);
+        CHECK(radio->acquireWriteBuffer(tx, handle, buffers) < 0);
+        flags = 0;
+        radio->releaseWriteBuffer(tx, 77, 10, flags);
+        radio->closeStream(tx);
+        CHECK(radio->acquireWriteBuffer(tx, handle, buffers) < 0);
+        radio->releaseWriteBuffer(tx, 0, 10, flags);
+        radio->closeStream(rx);
+    }
+}
+
+static void clocks_and_times()
+{
+    const Radio radio(Kwargs{{"device", "e320"}});
+    CHECK(radio->hasHardwareTime() && radio->hasHardwareTime("PPS") && radio->hasHardwareTime("CMD"));
+    radio->setMasterClockRate(30.72e6);
+    CHECK(radio->getMasterClockRate() == 30.72e6);
+    CHECK(radio->getMasterClockRates().front().maximum() > 60e6);
+    CHECK(throws([&] { radio->setMasterClockRate(-1.0); }));
+    SoapySDR::Stream *stream = radio.open();
+    radio->setFrequency(SOAPY_SDR_RX, 0, 1e9);
+    const long long time = radio->getHardwareTime() + 2000000000;
+    radio->setHardwareTime(time, "CMD");
+    CHECK_IS(radio->getHardwareTime("CMD"), time);
+    radio->setFrequency(SOAPY_SDR_RX, 0, 1.001e9);
+    // Only the shift has moved.
+    CHECK(std::abs(radio->getFrequency(SOAPY_SDR_RX, 0, "RF") - 1e9) < 10 && std::abs(radio->getFrequency(SOAPY_SDR_RX, 0, "BB") - 1e6) < 10);
+    CHECK(throws([&] { radio->setFrequency(SOAPY_SDR_RX, 0, 2e9); }));
+    CHECK(throws([&] { radio->setFrequency(SOAPY_SDR_RX, 0, "RF", 1e9); }));
+    // A time that has passed.
+    radio->setCommandTime(1000);
+    CHECK(throws([&] { radio->setFrequency(SOAPY_SDR_RX, 0, 1.002e9); }));
+    radio->setHardwareTime(0, "CMD");
+    CHECK_IS(radio->getHardwareTime("CMD"), 0);
+    radio->setFrequency(SOAPY_SDR_RX, 0, 2e9);
+    CHECK(std::abs(radio->getFrequency(SOAPY_SDR_RX, 0, "RF") - 2e9) < 10);
+    radio->closeStream(stream);
+}
+
+// A search ends soon, and so does everything that SoapySDRUtil --probe asks. The best of some times, because another
+// program may have the processor at any one.
+static void searches_and_descriptions_are_short()
+{
+    double search = 1e9, describe = 1e9;
+    for (int turn = 0; turn < 5; turn++)
+    {
+        auto begin = Clock::now();
+        SoapySDR::Device::enumerate("driver=millstream");
+        search = std::min(search, since(begin));
+        begin = Clock::now();
+        const Radio radio(Kwargs{{"device", "e320"}});
+        radio->getHardwareInfo();
+        for (const auto &key : radio->listSensors()) radio->readSensor(key);
+        for (const int direction : {SOAPY_SDR_RX, SOAPY_SDR_TX})
+        {
+            for (size_t channel = 0; channel < radio->getNumChannels(direction); channel++)
+            {
+                radio->getStreamArgsInfo(direction, channel);
+                radio->listAntennas(direction, channel);
+                radio->getGainRange(direction, channel);
+                radio->getFrequencyRange(direction, channel);
+                radio->getSampleRateRange(direction, channel);
+                radio->getBandwidthRange(direction, channel);
+                for (const auto &key : radio->listSensors(direction, channel)) radio->readSensor(direction, channel, key);
+            }
+        }
+        describe = std::min(describe, since(begin));
+    }
+    std::printf("search %.1f ms, opening and description %.1f ms\n", 1e3 * search, 1e3 * describe);
+    // A sanitizer makes all slower.
+    if (std::getenv("SOAPY_STRESS_SLOW") == nullptr) CHECK(search < 0.15 && describe < 0.2);
+}
+
 // SoapySDR unloads its modules while a stream of one runs.
 static void unloading()
 {
@@ -432,6 +560,9 @@ int main(int argc, char **argv)
         {"all at once", all_at_once},
         {"buffers in place", buffers_in_place},
         {"transmits", transmits},
+        {"writes in place", writes_in_place},
+        {"clocks and times", clocks_and_times},
+        {"searches", searches_and_descriptions_are_short},
         {"unloading", unloading},
     };
     for (const auto &one : all)

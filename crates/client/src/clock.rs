@@ -47,6 +47,31 @@ impl ClientRadio {
         })
     }
 
+    /// Sets the time at which settings take effect, nanoseconds, until another call; `None` for at
+    /// once.
+    ///
+    /// It holds for frequencies, which the DDC or DUC of a channel changes at that very sample: the
+    /// oscillator stays, so they lie within half of the master clock rate of it. The stream of the
+    /// channel must be open, and the time some milliseconds ahead. All other settings take effect
+    /// at once.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub fn set_command_time_ns(&self, time_ns: Option<i64>) -> Result<(), ClientError> {
+        self.parts.with(|state| {
+            state.command_ns = time_ns;
+            Ok(())
+        })
+    }
+
+    /// Returns the time at which settings take effect, if there is one.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub fn command_time_ns(&self) -> Result<Option<i64>, ClientError> {
+        self.parts.with(|state| Ok(state.command_ns))
+    }
+
     /// Returns the sources of the reference clock.
     ///
     /// # Errors

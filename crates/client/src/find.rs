@@ -8,8 +8,9 @@ use millstream_radio::{DeviceArgs, DiscoveryTarget, discover};
 use crate::args::ClientArgs;
 use crate::error::ClientError;
 
-/// How long a search of all networks waits for answers. Clients search before each opening.
-const SEARCH_TIME: Duration = Duration::from_millis(150);
+/// How long a search of all networks waits for answers. Clients search before each opening, and the
+/// whole search should take 150 ms at most.
+const SEARCH_TIME: Duration = Duration::from_millis(130);
 
 /// How long a search waits for one address. The answer ends it.
 const ADDRESS_TIME: Duration = Duration::from_millis(150);

@@ -54,6 +54,8 @@ struct RadioIdentity {
 #[derive(Debug)]
 pub(crate) struct RadioState {
     pub device: Device,
+    /// When settings that can take effect at a time do so.
+    pub command_ns: Option<i64>,
     rx: Vec<ChannelSettings>,
     tx: Vec<ChannelSettings>,
 }
@@ -129,7 +131,7 @@ impl ClientRadio {
             settings(StreamDirection::Tx, tx_channels),
         );
         let parts = RadioParts {
-            state: Mutex::new(Some(RadioState { device, rx, tx })),
+            state: Mutex::new(Some(RadioState { device, command_ns: None, rx, tx })),
             changes: Mutex::new(()),
             streams: Mutex::new(Vec::new()),
             identity,

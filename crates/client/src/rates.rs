@@ -59,6 +59,44 @@ impl ClientRadio {
         set.and_then(|rate_hz| outcome.map(|()| rate_hz))
     }
 
+    /// Sets the rate of the radio's master clock to the nearest possible one, which it returns, and
+    /// keeps it: sample rates are fractions of it from now on. Channels get the fractions nearest
+    /// to the rates that were asked for. Streams go on behind an interruption.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`], also for a radio whose clock `master_clock_rate` chooses at the
+    /// opening.
+    pub fn set_tick_rate(&self, clock_hz: f64) -> Result<f64, ClientError> {
+        let parts = &self.parts;
+        let _changes = parts.lock_changes();
+        let streams = parts.streams();
+        let resumes: Vec<_> = streams.iter().map(|stream| stream.interrupt()).collect();
+        let set = parts.with(|state| {
+            let taken_hz = state.device.set_master_clock(clock_hz)?;
+            state.set_wanted_rates()?;
+            Ok(taken_hz)
+        });
+        let mut outcome = Ok(());
+        for (stream, resume) in streams.iter().zip(resumes) {
+            outcome = outcome.and(stream.resume(resume));
+        }
+        set.and_then(|clock_hz| outcome.map(|()| clock_hz))
+    }
+
+    /// Returns the range of the master clock's rate, Hz.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`].
+    pub fn tick_rate_range(&self) -> Result<(f64, f64), ClientError> {
+        self.parts.with(|state| {
+            let now = state.device.tick_rate_hz();
+            if state.device.info().device_type() != "e3xx" {
+                return Ok((now, now));
+            }
+            Ok(self.parts.emulated.as_ref().map_or(AD936X_HZ, |one| one.rates_hz()))
+        })
+    }
+
     /// Returns the sample rate of a channel, per second.
     ///
     /// # Errors
@@ -131,6 +169,12 @@ impl RadioState {
         if !fixed {
             self.device.set_rate(rate_hz)?;
         }
+        self.set_wanted_rates()?;
+        self.rate(direction, channels[0])
+    }
+
+    /// Sets the rates that were asked for, as well as the clock allows.
+    fn set_wanted_rates(&mut self) -> Result<(), ClientError> {
         for direction in [StreamDirection::Rx, StreamDirection::Tx] {
             for channel in 0..channels_of(&self.device, direction) {
                 if let Some(wanted) = self.channel(direction, channel)?.rate_hz {
@@ -138,7 +182,7 @@ impl RadioState {
                 }
             }
         }
-        self.rate(direction, channels[0])
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use millstream_radio::{TuneRequest, TuneResult};
 
 use crate::error::ClientError;
 use crate::radio::{ClientRadio, RadioState};
+use crate::time::ticks_of_ns;
 
 /// The name of the one gain of each channel.
 pub const GAIN_NAME: &str = "PGA";
@@ -74,10 +75,28 @@ impl RadioState {
         freq_hz: f64,
         above_hz: f64,
     ) -> Result<TuneParts, ClientError> {
+        if let Some(time_ns) = self.command_ns {
+            return self.tune_at(direction, channel, freq_hz, time_ns);
+        }
         let request = TuneRequest::new(freq_hz).with_lo_offset(-above_hz);
         let result = self.device.tune(direction, channel, request)?;
         self.channel(direction, channel)?.above_hz = above_hz;
         Ok(result.into())
+    }
+
+    /// Moves the middle of the band at a time; the oscillator stays where it is.
+    fn tune_at(
+        &mut self,
+        direction: StreamDirection,
+        channel: usize,
+        freq_hz: f64,
+        time_ns: i64,
+    ) -> Result<TuneParts, ClientError> {
+        let ticks = ticks_of_ns(time_ns, self.device.tick_rate_hz());
+        let results = self.device.tune_at(direction, &[channel], freq_hz, ticks)?;
+        let parts = TuneParts::from(results[0]);
+        self.channel(direction, channel)?.above_hz = freq_hz - parts.rf_hz;
+        Ok(parts)
     }
 
     /// Sets the switches of a channel that nobody has tuned, before its first stream.
@@ -94,7 +113,10 @@ impl RadioState {
         if let Some(antenna) = antenna.filter(|_| !ranges.antennas.is_empty()) {
             self.device.set_antenna(direction, channel, antenna)?;
         }
-        self.tune(direction, channel, UNTUNED_HZ, 0.0).map(drop)
+        let command_ns = self.command_ns.take();
+        let tuned = self.tune(direction, channel, UNTUNED_HZ, 0.0);
+        self.command_ns = command_ns;
+        tuned.map(drop)
     }
 }
 
@@ -102,7 +124,8 @@ impl ClientRadio {
     /// Tunes a channel to a frequency, Hz, and returns the frequencies that result.
     ///
     /// The local oscillator is tuned `lo_offset_hz` above it; `None` keeps the distance of the last
-    /// call. Both channels of an E320 have one oscillator in each direction.
+    /// call. Both channels of an E320 have one oscillator in each direction. With a time for
+    /// commands ([`ClientRadio::set_command_time_ns`]) the oscillator stays where it is.
     ///
     /// # Errors
     /// [`ClientError::Radio`] for a frequency or channel that does not exist.
@@ -132,6 +155,14 @@ impl ClientRadio {
         rf_hz: f64,
     ) -> Result<TuneParts, ClientError> {
         self.parts.with(|state| {
+            if state.command_ns.is_some() {
+                return Err(ClientError::Argument {
+                    key: "RF".to_owned(),
+                    value: rf_hz.to_string(),
+                    expected: "it without a time for commands: only BB moves at a given time"
+                        .to_owned(),
+                });
+            }
             let above_hz = state.channel(direction, channel)?.above_hz;
             state.tune(direction, channel, rf_hz + above_hz, above_hz)
         })

@@ -16,6 +16,9 @@ use crate::rpc::Map;
 /// The time limit for replies, that of UHD.
 pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How long one port is listened to, while the others wait.
+const SLICE: Duration = Duration::from_millis(10);
+
 /// The most replies in one search, as a bound against a flood.
 const REPLIES_MAX: usize = 1024;
 
@@ -85,10 +88,11 @@ pub fn discover(
     }
     let until = deadline(timeout);
     let mut found = Vec::new();
-    let slice = Duration::from_millis(10).min(timeout);
     while Instant::now() < until && found.len() < REPLIES_MAX {
         for port in &mut asked {
-            collect(port, slice, &mut found)?;
+            // The ports wait in turns, and all together no longer than the time.
+            let left = until.saturating_duration_since(Instant::now());
+            collect(port, left.min(SLICE), &mut found)?;
         }
         if asked.is_empty() || (matches!(target, DiscoveryTarget::Address(_)) && !found.is_empty())
         {

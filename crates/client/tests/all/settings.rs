@@ -1,5 +1,7 @@
 //! Settings, readings and finding.
 
+use std::time::{Duration, Instant};
+
 use millstream_client::{
     ClientArgs, ClientRadio, RxOptions, StreamDirection, StreamStart, TimeMoment, find,
 };
@@ -79,6 +81,54 @@ fn channels_keep_their_rates_as_far_as_the_clock_allows() {
     reader.start(StreamStart::default()).unwrap();
     let mut samples = vec![[0_i16; 2]; 100];
     assert_eq!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
+}
+
+#[test]
+fn a_master_clock_that_is_set_stays() {
+    let radio = open();
+    let (low, high) = radio.tick_rate_range().unwrap();
+    assert!(low < 1e6 && high > 60e6, "{low} {high}");
+    let reader = radio.reader(&[0], RxOptions::default()).unwrap();
+    reader.start(StreamStart::default()).unwrap();
+    assert_eq!(radio.set_tick_rate(30.72e6).unwrap(), 30.72e6);
+    assert_eq!((radio.tick_rate().unwrap(), reader.tick_rate_hz()), (30.72e6, 30.72e6));
+    // The stream goes on, at the nearest fraction of the clock.
+    let mut samples = vec![[0_i16; 2]; 100];
+    assert_eq!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
+    let nearest = reader.rate_hz();
+    assert!((nearest - 1e6).abs() < 20e3 && nearest == radio.rate(Rx, 0).unwrap(), "{nearest}");
+    assert_eq!(radio.set_rate(Rx, 0, 1.92e6).unwrap(), 1.92e6);
+    assert_eq!(radio.tick_rate().unwrap(), 30.72e6);
+    for wrong in [0.0, -1.0, f64::NAN] {
+        assert!(radio.set_tick_rate(wrong).is_err());
+    }
+    assert!(reader.is_active());
+}
+
+#[test]
+fn a_search_is_short() {
+    use millstream_emulator::{Radio, RadioConfig};
+    let config =
+        RadioConfig { discovery_port: 0, rpc_port: 0, chdr_port: 0, ..RadioConfig::default() };
+    let running = Radio::start(config).unwrap();
+    let address = running.discovery_addr();
+    let port = address.port();
+    let best = |text: &str, times: usize| {
+        let args = text.parse::<ClientArgs>().unwrap();
+        let search = || {
+            let begin = Instant::now();
+            let found = find(&args).unwrap();
+            assert!(found.iter().any(|one| one.addr == Some(*address.ip())), "{text}: {found:?}");
+            begin.elapsed()
+        };
+        (0..times).map(|_| search()).min().unwrap()
+    };
+    // The best of several: another program may have the processor at any one.
+    let with_address = best(&format!("addr={},discovery_port={port}", address.ip()), 20);
+    let everywhere = best(&format!("discovery_port={port}"), 5);
+    println!("search: {with_address:?} with the address, {everywhere:?} without");
+    assert!(with_address < Duration::from_millis(5), "{with_address:?}");
+    assert!(everywhere <= Duration::from_millis(150), "{everywhere:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment};
 
-use crate::common::{PATIENCE, check_ramp, ramp, reader};
+use crate::common::{PATIENCE, check_ramp, radio, ramp, reader};
 
 #[test]
 fn a_stream_begins_and_ends_as_it_was_asked_to() {
@@ -80,4 +80,50 @@ fn all_sample_types_are_the_same_samples() {
             parts(ticks).map(|part| (f32::from(part) * (127.0 / 32767.0)).round_ties_even() as i8);
         assert_eq!(*sample, want);
     }
+    let mut packed = vec![[0_u8; 3]; 9000];
+    let read = reader.read(&mut [&mut packed], PATIENCE).unwrap();
+    assert_eq!(read.samples, 9000);
+    for (ticks, sample) in (read.time_ticks..).zip(&packed) {
+        let [i, q] = parts(ticks)
+            .map(|part| (f32::from(part) * (2047.0 / 32767.0)).round_ties_even() as i32 & 0xFFF);
+        assert_eq!(*sample, [i as u8, (i >> 8 | q << 4) as u8, (q >> 4) as u8]);
+    }
+}
+
+/// The carrier of the scene at 1 GHz moves in the middle of the reception.
+#[test]
+fn a_frequency_changes_at_its_sample() {
+    use millstream_client::StreamDirection::Rx;
+    use num_complex::Complex32;
+    let radio = radio("", 1e6);
+    radio.set_gain(Rx, 0, 40.0).unwrap();
+    radio.set_frequency(Rx, 0, 999.9e6, Some(2e6)).unwrap();
+    let reader = reader(&radio, RxOptions::default());
+    let start_ns = radio.time_ns(TimeMoment::Now).unwrap() / 1000 * 1000 + 1_000_000_000;
+    let length = 100_000_u64;
+    reader.start(StreamStart { time_ns: Some(start_ns), samples: Some(length) }).unwrap();
+    let change_ns = start_ns + 50_000 * 1000;
+    radio.set_command_time_ns(Some(change_ns)).unwrap();
+    assert_eq!(radio.command_time_ns().unwrap(), Some(change_ns));
+    let tuned = radio.set_frequency(Rx, 0, 999.8e6, Some(0.0)).unwrap();
+    assert!((tuned.freq_hz - 999.8e6).abs() < 2.0 && (tuned.rf_hz - 1001.9e6).abs() < 10.0);
+    let error = radio.set_rf(Rx, 0, 1e9).unwrap_err().to_string();
+    assert!(error.contains("only BB moves at a given time"), "{error}");
+    let error = radio.set_frequency(Rx, 0, 2e9, None).unwrap_err().to_string();
+    assert!(error.starts_with("frequency 2000000000 Hz is not possible"), "{error}");
+    let mut samples = vec![Complex32::default(); length as usize];
+    let read = reader.read(&mut [&mut samples], 3 * PATIENCE).unwrap();
+    assert_eq!((read.samples as u64, read.time_ns), (length, start_ns));
+    let turn = |samples: &[Complex32]| {
+        let steps = samples.windows(2).map(|pair| pair[1] * pair[0].conj());
+        steps.sum::<Complex32>().arg() / std::f32::consts::TAU
+    };
+    let (before, after) = (turn(&samples[10_000..49_000]), turn(&samples[51_000..]));
+    assert!((before - 0.1).abs() < 1e-3 && (after - 0.2).abs() < 1e-3, "{before} {after}");
+    let error = radio.set_frequency(Rx, 0, 999.9e6, None).unwrap_err().to_string();
+    assert!(error.contains("give a later time"), "{error}");
+    // Without a time the oscillator moves again, at once.
+    radio.set_command_time_ns(None).unwrap();
+    let tuned = radio.set_frequency(Rx, 0, 2e9, Some(0.0)).unwrap();
+    assert!((tuned.rf_hz - 2e9).abs() < 10.0, "{tuned:?}");
 }

@@ -204,6 +204,27 @@ impl Device {
         Ok(dsp.stream_rate(ticks_hz))
     }
 
+    /// Sets the master clock to the nearest possible rate, which it returns, and keeps it there:
+    /// later rates are fractions of it, as with `master_clock_rate`. Channels keep their factors,
+    /// and streams the rate at which they were opened.
+    ///
+    /// # Errors
+    /// [`RadioError::BadRate`]; [`RadioError::NoSetting`] for a device whose clock is chosen when
+    /// it is opened; [`RadioError::Rpc`].
+    pub fn set_master_clock(&mut self, clock_hz: f64) -> Result<f64, RadioError> {
+        if !(clock_hz.is_finite() && clock_hz > 0.0) {
+            return Err(RadioError::BadRate { rate_hz: clock_hz });
+        }
+        if !clock::is_adjustable(self.info().device_type()) {
+            return Err(self.no_setting("master clock rate while it is open"));
+        }
+        if clock_hz != self.ticks_hz {
+            self.set_clock(clock_hz)?;
+        }
+        self.args.master_clock_hz = Some(self.ticks_hz);
+        Ok(self.ticks_hz)
+    }
+
     /// Sets the master clock rate.
     fn set_clock(&mut self, clock_hz: f64) -> Result<(), RadioError> {
         let method = "db_0_set_catalina_clock_rate";
