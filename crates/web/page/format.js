@@ -20,7 +20,8 @@ export function hertz(value, step = 1, like = value) {
   // Within a band the unit stays: 999.8 MHz is followed by 1000.2 MHz.
   const [factor, prefix] = size >= 1e9 && step >= 1e7 ? [1e9, "G"] : size >= 1e6 ? [1e6, "M"] : size >= 1e3 ? [1e3, "k"] : [1, ""];
   const places = Math.max(0, Math.min(9, Math.ceil(Math.log10(factor / Math.max(step, 1e-3)) - 1e-9)));
-  return `${(value / factor).toFixed(places)} ${prefix}Hz`;
+  const number = (value / factor).toFixed(places);
+  return `${Number(number) === 0 ? number.replace("-", "") : number.replace("-", "−")} ${prefix}Hz`;
 }
 
 /** Writes a whole number with thin spaces between groups of three digits. */

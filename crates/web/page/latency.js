@@ -102,7 +102,9 @@ export class LatencyPanel {
     context.fillStyle = colour("line");
     context.fillRect(left, bottom, width, 1);
     context.textAlign = "center";
-    for (let power = Math.ceil(low); power <= low + span; power += 1) {
+    // Every third power where they would overlap otherwise.
+    const each = width / span < 56 ? 3 : 1;
+    for (let power = Math.ceil(low / each) * each; power <= low + span; power += each) {
       context.fillStyle = colour("dim");
       context.fillRect(x(10 ** power), bottom, 1, 4);
       const label = write(10 ** power).replace(/\.0+(?= )/, "");

@@ -121,7 +121,7 @@ export class Scope {
     some.sort((one, other) => one - other);
     let top = -Infinity;
     for (const level of levels) if (level > top) top = level;
-    const noise = some[some.length >> 4], now = this.range;
+    const noise = some[some.length >> 5], now = this.range;
     if (!now) this.range = { noise, top };
     else {
       now.noise += (noise - now.noise) * 0.05;
@@ -198,7 +198,7 @@ export class Scope {
   /** A frequency in words; without a known rate it is a share of the rate. */
   label(frequency, step) {
     if (this.frame.span === 1) return `${frequency.toFixed(3)} fs`;
-    return hertz(frequency, step, this.frame.centre);
+    return hertz(frequency, step, Math.max(Math.abs(this.from), Math.abs(this.to)));
   }
 
   yOf(plot, level) { return plot.top + ((this.high - level) / (this.high - this.low)) * plot.height; }

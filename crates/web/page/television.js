@@ -37,7 +37,7 @@ export class TelevisionPanel {
     const decibel = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(1)} dB`);
     const figures = [
       ["MER", decibel(signal.mer_db)], ["SNR", decibel(signal.snr_db)], ["pilot off by", hertz(signal.pilot_offset_hz ?? NaN, 1)],
-      ["clock off by", signal.clock_offset_ppm === null ? "–" : `${signal.clock_offset_ppm?.toFixed(2)} ppm`],
+      ["clock off by", Number.isFinite(signal.clock_offset_ppm) ? `${signal.clock_offset_ppm.toFixed(2).replace("-0.00", "0.00")} ppm` : "–"],
       ["packets", count(signal.packets)], ["corrected", count(signal.corrected_bytes)],
       ["bad packets", count(signal.uncorrected_packets)], ["missing", count(signal.missing_samples)],
     ];
@@ -129,18 +129,19 @@ export class TelevisionPanel {
       context.lineWidth = 1.5;
       context.setLineDash(column === 2 ? [4, 3] : []);
       context.beginPath();
-      let begun = false, last = [0, 0];
+      let begun = false;
       for (let row = 0; row < history.length; row += 1) {
         const value = history.get(row, column);
         if (!Number.isFinite(value)) { begun = false; continue; }
-        last = [left + ((history.get(row, 0) - begin) / (end - begin)) * width, y(value)];
-        if (begun) context.lineTo(...last); else context.moveTo(...last);
+        const x = left + ((history.get(row, 0) - begin) / (end - begin)) * width;
+        if (begun) context.lineTo(x, y(value)); else context.moveTo(x, y(value));
         begun = true;
       }
       context.stroke();
       context.setLineDash([]);
       context.fillStyle = colour(name);
-      context.fillText(column === 1 ? "MER" : "SNR", left + width, Math.max(top + 5, last[1] + (column === 1 ? 10 : -9)));
+      context.textAlign = "left";
+      context.fillText(column === 1 ? "MER, dB" : "SNR, dB", left + (column === 1 ? 4 : 62), bottom - 8);
     });
   }
 }

@@ -277,8 +277,10 @@ export class Waterfall {
     context.beginPath();
     context.rect(0, plot.top, plot.left + plot.width, plot.height);
     context.clip();
+    // Many gaps may not hide the lines between them.
+    const least = this.bars.length > 60 ? 1 : 2;
     for (const bar of this.bars) {
-      const height = Math.max(2, bar.bottom - bar.top), y = plot.top + bar.top, cause = causeColour(causeIndex(bar.cause));
+      const height = Math.max(least, bar.bottom - bar.top), y = plot.top + bar.top, cause = causeColour(causeIndex(bar.cause));
       context.fillStyle = colour("gap");
       if (height < 6) context.fillRect(plot.left, y, plot.width, height);
       else this.hatch(context, plot, y, height, cause);
