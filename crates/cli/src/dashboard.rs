@@ -1,6 +1,9 @@
 //! `--web`: the dashboard of a command that runs a graph.
 
+mod bare;
 mod moment;
+
+pub use bare::BareDashboard;
 
 use crate::graph_run::{self, GraphReport};
 use crate::interrupt;
@@ -13,6 +16,7 @@ use millstream_cpu::Environment;
 use millstream_flow::{
     Complex, Graph, MessageSpec, ParameterKind, ParameterValue, Plan, RunningGraph, Shape,
 };
+pub use millstream_web::LedgerStatus;
 use millstream_web::{
     Board, ControlInfo, ControlRequest, Hello, ServerOptions, StreamFacts, Streams, WebAddress,
     WebServer,
@@ -25,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// Intervals of statuses, with a client and without.
 const PERIODS: (Duration, Duration) = (Duration::from_millis(240), Duration::from_secs(1));
+/// The port of `view`, if the user gives none.
+const USUAL_PORT: u16 = 8080;
 /// The levels of 8-VSB.
 const LEVELS: [f32; 8] = [-7.0, -5.0, -3.0, -1.0, 1.0, 3.0, 5.0, 7.0];
 
@@ -69,6 +75,12 @@ pub struct Dashboard {
 }
 
 impl WebArgs {
+    /// The same, with an address if the user gave none.
+    pub fn or_usual(self) -> Self {
+        let usual = || WebAddress((std::net::Ipv4Addr::LOCALHOST, USUAL_PORT).into());
+        Self { web: Some(self.web.unwrap_or_else(usual)), ..self }
+    }
+
     /// Begins a dashboard, if one is wanted.
     pub fn plan(&self) -> Option<DashboardPlan> {
         self.web?;

@@ -44,6 +44,15 @@ impl<T> Lock<T> {
     }
 }
 
+#[cfg(not(loom))]
+impl<T> Lock<T> {
+    /// Takes the lock if it is free; never waits.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        TAKEN.with(|taken| taken.set(taken.get() + 1));
+        self.0.try_lock()
+    }
+}
+
 impl<T> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock").finish_non_exhaustive()
@@ -62,5 +71,9 @@ mod tests {
         std::thread::scope(|scope| scope.spawn(|| *lock.lock() += 1).join()).unwrap();
         assert_eq!(*lock.lock(), 3);
         assert_eq!(locks_taken(), before + 2);
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(held);
+        assert_eq!(lock.try_lock().as_deref(), Some(&3));
     }
 }

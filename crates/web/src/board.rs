@@ -88,6 +88,15 @@ impl Board {
         state.report = Some(report);
     }
 
+    /// As [`publish`](Self::publish), but leaves it for the next time if the server is just
+    /// reading: for a thread that also moves samples.
+    pub fn publish_if_free(&self, status: Status, report: ReportMaker) {
+        if let Some(mut state) = self.0.state.try_lock() {
+            state.status = Some(Arc::new(status));
+            state.report = Some(report);
+        }
+    }
+
     /// Publishes an event; its number and times are set here.
     pub fn event(&self, mut event: Event) {
         (event.unix_s, event.elapsed_s) = (unix_s(), self.0.began.elapsed().as_secs_f64());

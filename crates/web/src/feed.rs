@@ -28,8 +28,9 @@ pub(crate) struct StreamFeed {
     /// Lines of the present samples, by bins, transforms and format.
     lines: Vec<(LineKey, Arc<Vec<u8>>)>,
     losses: VecDeque<u64>,
-    /// A gap whose tags are coming.
+    /// A gap whose tags are coming, and the last known time.
     gap: Option<Event>,
+    time: Option<(u64, TagTime)>,
     /// The share of the last line.
     pub share: f32,
 }
@@ -55,6 +56,7 @@ impl StreamFeed {
             lines: Vec::new(),
             losses: VecDeque::new(),
             gap: None,
+            time: None,
             share: 0.0,
         }
     }
@@ -167,11 +169,13 @@ impl StreamFeed {
 
     /// Takes the tags of the stream and publishes their events.
     pub fn take_tags(&mut self, board: &Board) {
+        let mut is_quiet = true;
         while let Some(tag) = self.source.tag() {
+            is_quiet = false;
             match (tag.key, tag.value) {
                 (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
                     if !self.is_gap_at(tag.offset) {
-                        self.end_gap(None, board);
+                        self.end_gap(board);
                         self.remember(tag.offset);
                     }
                     let name = self.info.name.clone();
@@ -192,9 +196,7 @@ impl StreamFeed {
                         *gap.lost.entry(gap.text.clone()).or_insert(0) += items;
                     }
                 }
-                (keys::RX_TIME, TagValue::Time(time)) if self.is_gap_at(tag.offset) => {
-                    self.end_gap(Some(time), board);
-                }
+                (keys::RX_TIME, TagValue::Time(time)) => self.time = Some((tag.offset, time)),
                 (keys::ANNOTATION, TagValue::Text(text)) => {
                     let (stream, item) = (Some(self.info.stream), Some(tag.offset));
                     let (name, text) = (self.info.name.clone(), text.as_str().to_owned());
@@ -204,19 +206,24 @@ impl StreamFeed {
                 _ => (),
             }
         }
+        if is_quiet {
+            // All its tags are there.
+            self.end_gap(board);
+        }
     }
 
     fn is_gap_at(&self, item: u64) -> bool {
         self.gap.as_ref().is_some_and(|gap| gap.item == Some(item))
     }
 
-    fn end_gap(&mut self, time: Option<TagTime>, board: &Board) {
+    fn end_gap(&mut self, board: &Board) {
         let Some(mut gap) = self.gap.take() else { return };
         let items = gap.lost.values().sum();
         gap.items = Some(items);
         let causes: Vec<_> = gap.lost.iter().map(|(cause, n)| format!("{cause} {n}")).collect();
         gap.text = format!("{items} items lost: {}", causes.join(", "));
-        gap.ticks = time.zip(self.info.ticks_hz).and_then(|(time, hz)| time.to_ticks(hz));
+        let time = self.time.filter(|(item, _)| Some(*item) == gap.item);
+        gap.ticks = time.zip(self.info.ticks_hz).and_then(|((_, time), hz)| time.to_ticks(hz));
         board.event(gap);
     }
 

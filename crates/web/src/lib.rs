@@ -22,6 +22,8 @@ mod assets;
 mod behind;
 mod board;
 mod documents;
+#[cfg(any(test, fuzzing))]
+pub mod exercise;
 mod feed;
 mod frame;
 mod guard;

@@ -72,6 +72,13 @@ fn ledgers(out: &mut Families, status: &Status) {
             out.sample(name, &[("channel", &ledger.name), ("cause", cause)], count(*lost));
         }
     }
+    if status.ledgers.iter().any(|ledger| ledger.held.is_some()) {
+        let name = "millstream_samples_in_flight";
+        out.family(name, "gauge", "Samples that were sent and have no outcome yet.");
+        for ledger in &status.ledgers {
+            out.sample(name, &[("channel", &ledger.name)], count(ledger.held.unwrap_or(0)));
+        }
+    }
     let packets = status.blocks.iter().filter_map(|block| {
         let packets = block.metrics.get("packets")?.as_u64()?;
         status.ledgers.iter().any(|ledger| ledger.name == block.name).then_some((block, packets))

@@ -66,12 +66,7 @@ pub(crate) struct SessionCounts {
 impl Session {
     /// Begins after a handshake; `rest` came behind its head.
     pub fn new(id: u64, stream: TcpStream, rest: Vec<u8>, now: Instant) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(MESSAGE_BYTES_MAX)
-            .write_buffer_size(0)
-            .max_message_size(Some(MESSAGE_BYTES_MAX))
-            .max_frame_size(Some(MESSAGE_BYTES_MAX));
-        let socket = WebSocket::from_partially_read(stream, rest, Role::Server, Some(config));
+        let socket = WebSocket::from_partially_read(stream, rest, Role::Server, Some(config()));
         Self {
             id,
             socket,
@@ -296,6 +291,15 @@ impl Session {
         }
         self.lines.pop_front().map(|line| Message::binary(line.1))
     }
+}
+
+/// The limits of messages.
+pub(crate) fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(MESSAGE_BYTES_MAX)
+        .write_buffer_size(0)
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX))
 }
 
 /// Makes a connection ready for a session.

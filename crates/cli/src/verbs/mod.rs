@@ -42,11 +42,13 @@ pub mod rx;
 pub mod serve;
 pub mod sim;
 pub mod tx;
+pub mod view;
 
 group! {
     // Daily ones first.
     Verb:
-    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), Graph(graph),
+    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), View(view),
+    Graph(graph),
     Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
 }
 

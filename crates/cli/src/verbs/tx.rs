@@ -3,6 +3,7 @@
 mod outlet;
 mod report;
 
+use crate::dashboard::{BareDashboard, DashboardTopic, WebArgs};
 use crate::front_end::FrontEndArgs;
 use crate::live::Live;
 use crate::numbers::{format, positive, rate, seconds, whole};
@@ -110,6 +111,9 @@ pub struct Args {
     /// unknown samples are a failure.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
+
+    #[command(flatten)]
+    web: WebArgs,
 }
 
 /// Transmits until the end, or until the user ends it; succeeds when the ledger balances and no
@@ -136,6 +140,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         floats: Vec::new(),
         events: Events::default(),
         live: Live::new(),
+        dashboard: {
+            let title = source.name.clone();
+            let topic = DashboardTopic { verb: "tx", title, ..DashboardTopic::default() };
+            BareDashboard::start(&args.web, topic, Vec::new())?
+        },
         began: Instant::now(),
     };
     let duration_ticks = source.duration_samples.map(|samples| rate.ticks(samples));
@@ -145,11 +154,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.wait_for_acks(end_ticks)?;
     let elapsed_s = player.began.elapsed().as_secs_f64();
     player.live.end();
-    let Player { mut stream, mut events, wanted, .. } = player;
+    let Player { mut stream, mut events, wanted, dashboard, .. } = player;
     events.fetch(&mut stream)?;
     let (counters, interrupted) = (stream.counters(), interrupt::asked());
     let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
+    let ledger = if interrupted { stream.finish_within(patience) } else { stream.finish() };
+    if let Some(mut dashboard) = dashboard {
+        let (ledgers, results) = report::published(&ledger, &events, &counters);
+        dashboard.publish(ledgers, Vec::new(), results, true);
+    }
     Ok(report::report(report::Played {
         input: &source.name,
         rate_hz: rate.samples_hz(),
@@ -161,7 +175,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         reader_waits: playback.waits,
         events,
         counters,
-        ledger: if interrupted { stream.finish_within(patience) } else { stream.finish() },
+        ledger,
         limits: report::TxLimits {
             underflows: args.max_underflows,
             lates: args.max_lates,
@@ -258,6 +272,7 @@ struct Player {
     events: Events,
     wanted: Option<u64>,
     live: Live,
+    dashboard: Option<BareDashboard>,
     began: Instant,
 }
 
@@ -326,6 +341,12 @@ impl Player {
         self.events.fetch(&mut self.stream)?;
         let (ledger, events) = (self.stream.ledger(), &self.events);
         let (wanted, elapsed) = (self.wanted, self.began.elapsed().as_secs_f64());
+        if let Some(dashboard) = &mut self.dashboard
+            && dashboard.is_due(Instant::now())
+        {
+            let (ledgers, results) = report::published(&ledger, events, &self.stream.counters());
+            dashboard.publish(ledgers, Vec::new(), results, false);
+        }
         self.live.show(Instant::now(), || report::status(&ledger, events, wanted, elapsed));
         Ok(())
     }

@@ -7,6 +7,7 @@ mod bench_buffer;
 mod bench_packets;
 mod bench_rate;
 mod common;
+mod dashboard;
 mod demo;
 mod doctor;
 mod documents;

@@ -187,6 +187,7 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
     let args = format!("addr={addr}");
     let commands = [
         &["inspect", "--json", "none.sc16"][..],
+        &["view", "--json", "none.sigmf-meta"],
         &["probe", "--json", "--args", &args],
         &["bench", "faults", "--json", "--only", "gremlins"],
         &["bench", "rate", "--json", "--against-uhd", "--uhd", "none"],

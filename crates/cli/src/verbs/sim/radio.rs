@@ -1,8 +1,10 @@
 //! `millstream sim radio`: an emulated radio, served until the user ends it.
 
 mod names;
+mod page;
 mod trouble;
 
+use crate::dashboard::WebArgs;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{positive, seconds, whole};
@@ -144,6 +146,9 @@ pub struct Args {
     /// End after this time. By default the radio runs until SIGINT or SIGTERM.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<f64>,
+
+    #[command(flatten)]
+    pub web: WebArgs,
 }
 
 fn antenna_help() -> String {
@@ -255,6 +260,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // Scripts wait for this line.
         note(format_args!("ready: {product} {serial} at {addr}, CHDR on {}", radio.chdr_addr()));
     }
+    let mut page = page::RadioPage::start(&args, &product)?;
     let started = Instant::now();
     let mut live = Live::on_terminal_only();
     let mut known = HashSet::new();
@@ -266,6 +272,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
         for radio in &served {
             radio.tell_news(&mut known, &mut live);
+        }
+        if let Some(page) = &mut page {
+            page.attend(now, &served);
         }
         live.show(now, || status(&sum(served.iter().map(|one| one.radio.counters()))));
     }

@@ -1,6 +1,7 @@
 //! The result of a transmission.
 
 use super::outlet::Outlet;
+use crate::dashboard::LedgerStatus;
 use crate::front_end::ChannelTuning;
 use crate::graph_run::{causes, verdict};
 use crate::output::{Report, count};
@@ -45,6 +46,31 @@ impl Events {
             _ => {}
         }
     }
+}
+
+/// What the dashboard shows of a transmission: its ledger, and the results so far.
+pub fn published(
+    ledger: &TxLedger,
+    events: &Events,
+    counters: &TxCounters,
+) -> (Vec<LedgerStatus>, Value) {
+    let mut lost: BTreeMap<String, u64> =
+        ledger.losses().map(|(cause, lost)| (cause.name().to_owned(), lost)).collect();
+    // Without an outcome, neither transmitted nor in flight.
+    *lost.entry("unknown".to_owned()).or_insert(0) += ledger.unknown.samples;
+    let status = LedgerStatus {
+        name: "radio".to_owned(),
+        expected: ledger.accepted,
+        delivered: ledger.transmitted,
+        held: Some(ledger.in_flight),
+        balances: ledger.balance().is_ok(),
+        lost,
+        after_end: 0,
+    };
+    let results = json!({
+        "ledger": status, "events": events, "packets": counters.packets, "bursts": counters.bursts,
+    });
+    (vec![status], results)
 }
 
 /// Largest counts without failure.

@@ -1,0 +1,89 @@
+//! `millstream view`: a recording in the dashboard.
+
+use crate::dashboard::{DashboardTopic, WebArgs};
+use crate::graph_run::attended;
+use crate::numbers::positive;
+use crate::output::{Report, note};
+use crate::{interrupt, live::Live};
+use anyhow::Context;
+use millstream_blocks::sigmf::{SigmfRecording, SigmfSource};
+use millstream_flow::blocks::{NullSink, Throttle};
+use millstream_flow::{Graph, Plan};
+use millstream_radio::Complex32;
+use millstream_web::StreamFacts;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Shows a SigMF recording in a browser, as if it were received now.
+///
+/// The dashboard plays the recording in the time in which it was made, and shows gaps and
+/// annotations at their places. At the end the page stays until SIGINT (Ctrl-C).
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream view recording.sigmf-meta
+  millstream view recording.sigmf-meta --time-scale 0.1 --web 0.0.0.0:8080")]
+pub struct Args {
+    /// The recording: its .sigmf-meta or .sigmf-data file.
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// Speed relative to real time.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
+    time_scale: f64,
+
+    #[command(flatten)]
+    web: WebArgs,
+}
+
+/// Plays the recording, and serves the page until the user ends it.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let path = &args.recording;
+    let recording = SigmfRecording::open(path, None)?;
+    let rate_hz = recording.rate_hz.with_context(|| {
+        format!("{} does not contain its sample rate: add core:sample_rate to it", path.display())
+    })?;
+    let source = SigmfSource::open(path).map_err(anyhow::Error::from_boxed)?;
+    let mut graph = Graph::new();
+    graph.add("recording", source)?;
+    let throttle = Throttle::<Complex32>::new(rate_hz * args.time_scale);
+    graph.add("clock", throttle.map_err(anyhow::Error::from_boxed)?)?;
+    graph.add("screen", NullSink::<Complex32>::new())?;
+    graph.chain(&["recording", "clock", "screen"])?;
+
+    let web = args.web.clone().or_usual();
+    let mut plan = web.plan().context("the dashboard has no address")?;
+    let facts = StreamFacts {
+        rate_hz: Some(rate_hz),
+        centre_hz: frequency_hz(path),
+        ticks_hz: Some(rate_hz),
+    };
+    plan.show(&mut graph, "recording", facts)?;
+    let title = path.display().to_string();
+    let topic = DashboardTopic { verb: "view", title, ..DashboardTopic::default() };
+    let mut dashboard = plan.start(&graph, topic)?;
+    let mut live = Live::new();
+    let run = attended(graph, &Plan::default(), |now, elapsed, running| {
+        dashboard.attend(now, elapsed, running, Vec::new);
+        live.show(now, || format!("{:6.1} s", elapsed.as_secs_f64()));
+        Ok(())
+    })?;
+    live.end();
+    dashboard.end(&run, Vec::new());
+    let samples = run.snapshot.block("screen").map_or(0, |block| block.items_in);
+    if !interrupt::asked() {
+        note("the recording has ended; Ctrl-C ends the dashboard");
+    }
+    while !interrupt::asked() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let text = format!("{}: {samples} samples shown\n", path.display());
+    Ok(Report::done(text, json!({"rate_hz": rate_hz, "samples": samples, "run": run})))
+}
+
+/// The frequency of the recording's middle, if its metadata says it.
+fn frequency_hz(path: &Path) -> Option<f64> {
+    let text = millstream_flow::file::read_text(&path.with_extension("sigmf-meta")).ok()?;
+    let meta: serde_json::Value = serde_json::from_str(&text).ok()?;
+    meta["captures"].as_array()?.iter().find_map(|capture| capture["core:frequency"].as_f64())
+}
