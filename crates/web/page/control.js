@@ -7,7 +7,8 @@ import { parseNumber, words } from "./format.js";
 const named = (name) => words(name).replace(/^freq\b/, "frequency").replace(/ hz$/, ", Hz").replace(/ db$/, ", dB");
 
 /** Whether a control only says when: it has no value to choose. */
-const isAction = ({ name, kind }) => kind === "true or false" && (name === "stop" || name === "start");
+const ACTIONS = new Set(["stop", "start", "clear"]);
+const isAction = ({ name, kind }) => kind === "true or false" && ACTIONS.has(name);
 
 export class ControlPanel {
   constructor() {
@@ -40,7 +41,8 @@ export class ControlPanel {
     const input = this.input(control, id);
     const help = control.help ?? "";
     const said = input ? make("label", { for: id, title: help }, label) : make("span", {}, help);
-    const form = make("form", { class: "set", "data-control": `${control.target}.${control.name}` }, said, input, button);
+    const long = input && help.length > 60 ? make("details", {}, make("summary", {}, "what to write"), help) : null;
+    const form = make("form", { class: "set", "data-control": `${control.target}.${control.name}` }, said, input, button, long);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const value = this.value(control, input);

@@ -22,7 +22,7 @@ export class FlowPanel {
 
   update(store) {
     const { status, hello } = store;
-    const has = Boolean(status?.blocks?.length);
+    const has = Boolean(status?.blocks?.some(({ partition }) => partition));
     byId("flow").hidden = !has;
     if (!has) return;
     const edges = status.edges?.length ? status.edges : hello?.graph?.edges ?? [];

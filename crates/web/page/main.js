@@ -5,7 +5,7 @@ import { Connection } from "./net.js";
 import { ControlPanel } from "./control.js";
 import { byId, make, remembered, text } from "./dom.js";
 import { onTheme, setTheme, theme } from "./draw.js";
-import { EventsPanel, Tiles, showEnvironment } from "./panels.js";
+import { CountersPanel, EventsPanel, Tiles, showEnvironment } from "./panels.js";
 import { FlowPanel } from "./flow.js";
 import { LatencyPanel } from "./latency.js";
 import { LedgerPanel } from "./ledger.js";
@@ -26,7 +26,7 @@ let drawn = null;
 const delays = [];
 
 const scope = new Scope(() => later());
-const tiles = new Tiles(), events = new EventsPanel(), flow = new FlowPanel(), latency = new LatencyPanel();
+const counters = new CountersPanel(), tiles = new Tiles(), events = new EventsPanel(), flow = new FlowPanel(), latency = new LatencyPanel();
 const ledger = new LedgerPanel(), television = new TelevisionPanel();
 const panels = [ledger, latency, television];
 
@@ -47,7 +47,7 @@ function take(message) {
 
 function takeHello(hello) {
   if (store.takeHello(hello)) {
-    for (const panel of [scope, tiles, events, flow, latency, television]) panel.clear();
+    for (const panel of [scope, tiles, events, flow, counters, latency, television]) panel.clear();
     shown = null;
     document.body.classList.remove("ended");
   }
@@ -75,6 +75,7 @@ function takeStatus(status) {
   tiles.update(store, scope);
   ledger.update(store);
   flow.update(store);
+  counters.update(store);
   latency.update(store);
   television.update(store);
   const server = status.server ?? {}, dropped = scope.frame?.dropped ?? 0;

@@ -104,6 +104,26 @@ export class EventsPanel {
   }
 }
 
+/** Shows the numbers that blocks publish, as far as they are not zero. */
+export class CountersPanel {
+  clear() { this.key = null; }
+
+  update(store) {
+    const all = (store.status?.blocks ?? []).flatMap(({ name, metrics }) => Object.entries(metrics ?? {})
+      .filter(([, value]) => Number.isFinite(value) && value !== 0).map(([metric, value]) => ({ name, metric, value })));
+    byId("counters").hidden = !all.length;
+    const key = JSON.stringify(all.map(({ name, metric }) => [name, metric]));
+    if (key !== this.key) {
+      this.key = key;
+      this.cells = all.map(() => make("td"));
+      const rows = all.map(({ name, metric }, index) => make("tr", {},
+        make("th", { scope: "row" }, all[index - 1]?.name === name ? "" : name), make("th", { scope: "row" }, words(metric)), this.cells[index]));
+      byId("counters-table").replaceChildren(make("tbody", {}, rows));
+    }
+    all.forEach(({ value }, index) => text(this.cells[index], Number.isInteger(value) ? count(value) : value.toPrecision(4)));
+  }
+}
+
 const FIRST = [
   ["cpu_model", "processor"], ["physical_cores", "cores"], ["cpus_allowed", "allowed CPUs"], ["cpus_isolated", "isolated CPUs"],
   ["memory_bytes", "memory"], ["kernel_release", "kernel"], ["preemption", "preemption"], ["governor", "governor"],
