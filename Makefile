@@ -8,7 +8,7 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python test-page sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -18,6 +18,7 @@ help:
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      the wheel of the Python package, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
+	@echo "make test-page   tests of the dashboard's page in a browser (make test runs them, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
@@ -71,6 +72,10 @@ python: rust
 test-python: rust
 	@scripts/need.sh test-python
 	scripts/python.sh test
+
+test-page: rust
+	@scripts/need.sh test-page
+	scripts/page.sh
 
 test-dpdk: rust
 	@scripts/need.sh test-dpdk

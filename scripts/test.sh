@@ -62,6 +62,13 @@ case ${PIPESTATUS[0]} in
   *) status=1 ;;
 esac
 
+stage "The page in a browser"
+scripts/page.sh 2>&1 | tee "$logs/page"
+case ${PIPESTATUS[0]} in
+  0 | 77) ;;
+  *) status=1 ;;
+esac
+
 stage "end"
 sed -n 's/^test \(.*\) \.\.\. FAILED$/failed: \1/p' "$logs"/*
 awk '/^test result:/ { passed += $4; failed += $6; skipped += $8 }
