@@ -207,6 +207,8 @@ impl Reader {
             .iter()
             .map(|word| word.replace("192.168.10.2", &addr).replace("127.0.0.2", &addr))
             .map(|word| if word == "5555" { self.control.clone() } else { word })
+            // Any free port for a dashboard.
+            .map(|word| if word == "8080" { "0".to_owned() } else { word })
             // A start at an edge must be reached in time, which a busy machine may miss.
             .filter(|word| word != "--at-pps")
             .collect();
