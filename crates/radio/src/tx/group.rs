@@ -158,7 +158,7 @@ impl TxGroup {
             // All at once, so that windows closed by loss open at the same time.
             for member in self.members.iter_mut().filter(|member| member.ready_samples() == 0) {
                 member.recover(now)?;
-                sleep = sleep.min(member.sleep(now, until));
+                sleep = sleep.min(member.core.sleep(now, until));
                 closed = Some(member);
             }
             let Some(member) = closed else { return Ok(true) };

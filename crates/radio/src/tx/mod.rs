@@ -32,7 +32,8 @@
 //! | `window`, `audits` | the credit; queries of the device's count |
 //! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
 //! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
-//! | `intake`, `recover` | the device's messages; recovery from its silence |
+//! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
+//! | `intake`, `recover` | polls and waits; the steps of the recovery from silence |
 //! | `handshake`, `command_counts`, `channel` | the set-up: the stream's and the radio's |
 //! | `group` | several streams as one |
 
@@ -42,6 +43,7 @@ mod batch;
 mod channel;
 mod closing;
 mod command_counts;
+mod core;
 mod group;
 mod handshake;
 mod intake;

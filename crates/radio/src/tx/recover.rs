@@ -17,14 +17,12 @@
 
 use std::time::{Duration, Instant};
 
-use millstream_wire::Width;
 use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
-use millstream_wire::stream::{CommandOp, CommandRepr};
 
-use super::audits::AUDIT_COMMANDS;
+use super::core::{QUERY_BYTES_MAX, TxStep};
 use super::handshake;
-use super::meta::{TxError, TxEvent};
+use super::meta::TxError;
 use super::streamer::TxStreamer;
 use crate::RadioError;
 use crate::deadline::YEAR;
@@ -40,7 +38,7 @@ pub const ASKS: u32 = 4;
 pub const RECOVERY_MAX: Duration = Duration::from_millis(20 + 40 + 80 + 160 + 320);
 
 /// How long a device may take to report that it takes samples again, besides two periods.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The steps of the recovery from silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +62,16 @@ impl SilentDevice {
     /// Begins a silence at `now`, of a device that reports once per `period`.
     pub fn new(now: Instant, period: Duration) -> Self {
         Self { since: now, next: now + ASK_AFTER + period, asked: 0 }
+    }
+
+    /// Returns the beginning of the silence.
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Returns whether no step has been due.
+    pub fn is_first(&self) -> bool {
+        self.asked == 0
     }
 
     /// Returns the time of the next step.
@@ -93,19 +101,11 @@ pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
 impl TxStreamer {
     /// Executes the steps that are due during a silence.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
-        if self.account.is_settled() {
-            self.stall = None;
-            return Ok(());
-        }
-        let stall = self.stall.get_or_insert(SilentDevice::new(now, self.period));
-        let (first, since) = (stall.asked == 0, stall.since);
-        match stall.due(now) {
-            RecoveryStep::Nothing => Ok(()),
-            RecoveryStep::Audit => {
-                self.counters.stalls += u64::from(first && self.room_packets() == 0);
-                self.audit()
-            }
-            RecoveryStep::Examination => self.examine(now.duration_since(since)),
+        let closed = self.room_packets() == 0;
+        match self.core.recover(now, closed) {
+            None => Ok(()),
+            Some(TxStep::Audit) => self.audit(),
+            Some(TxStep::Examine { silent }) => self.examine(silent),
         }
     }
 
@@ -126,7 +126,7 @@ impl TxStreamer {
         }
         let wait = self.still_holds(silent)?;
         if wait > Duration::ZERO {
-            if let Some(stall) = &mut self.stall {
+            if let Some(stall) = &mut self.core.stall {
                 stall.next = self.path.clock.now() + wait;
             }
             return Ok(());
@@ -136,63 +136,27 @@ impl TxStreamer {
 
     /// Returns how long the device has a valid reason to take no samples.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
-        let rate = self.path.rate;
-        if let Some(first) = self.account.first_ticks() {
-            let ahead = first.wrapping_sub(self.channel.time_ticks()?);
-            if ahead < u64::MAX / 2 && ahead > 0 {
-                return Ok(play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE);
-            }
-        }
-        let held = play_time(self.account.samples_in_flight(), rate.samples_hz()) + PATIENCE;
-        Ok(held.saturating_sub(silent))
+        let timed = self.core.account.first_ticks().is_some();
+        let ticks = timed.then(|| self.channel.time_ticks()).transpose()?;
+        Ok(self.core.still_holds(silent, ticks))
     }
 
     /// Sets the stream up again: the device is alive, but does not answer for the stream.
     fn reestablish(&mut self) -> Result<(), TxError> {
         let opened = handshake::open(&mut self.port, &self.path)?;
-        let samples = self.account.reopen(opened);
-        (self.seq, self.command_seq, self.polled_bytes) = (0, 0, 0);
-        self.stall = None;
-        self.counters.reestablished += 1;
-        self.report(TxEvent::Reestablished { samples });
+        self.core.reopen(opened);
+        self.seq = 0;
         self.audit()
     }
 
-    /// Queries the device's count by PING, PING; with a RESYNC behind them, which corrects the
-    /// count, if earlier queries failed.
+    /// Queries the device's count, if there is credit for that.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
         // A packet under construction has reserved its credit.
         let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
-        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
-            return Ok(());
-        }
-        const OPS: [CommandOp; 3] = [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync];
-        let resync = self.account.wants_resync();
-        let ops = if resync { &OPS[..] } else { &OPS[..2] };
-        const LENGTH_MAX: usize = CommandRepr::packet_len(Width::W512);
-        let mut buffer = [0; LENGTH_MAX * AUDIT_COMMANDS as usize];
-        let length = CommandRepr::packet_len(self.path.width);
-        let mut places = buffer.chunks_exact_mut(length);
-        for &op in ops {
-            let totals = self.account.send_command(op);
-            let command = CommandRepr {
-                dst_epid: self.path.endpoint.epid,
-                seq: self.command_seq,
-                src_epid: self.path.epid,
-                op,
-                op_data: 0,
-                packets: if op == CommandOp::Resync { totals.packets } else { 0 },
-                bytes: if op == CommandOp::Resync { totals.bytes } else { 0 },
-            };
-            let place = places.next().expect("the buffer has room for three");
-            command.emit(self.path.width, place).expect("the place is that long");
-            self.command_seq = self.command_seq.wrapping_add(1);
-        }
-        self.account.send_audit(resync);
-        self.counters.audits += 1;
+        let mut query = [0; QUERY_BYTES_MAX];
+        let Some((length, all)) = self.core.audit(begun_bytes, &mut query) else { return Ok(()) };
         let device = self.path.device;
-        let train = &buffer[..length * ops.len()];
-        let sent = self.port.tx.send_train(train, length, device);
+        let sent = self.port.tx.send_train(&query[..all], length, device);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 }

@@ -1,11 +1,12 @@
 //! Tests of the schedule on a simulated clock, and of the accounting of a stream whose window loss
 //! has closed.
 
-use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
+use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED, StatusRepr};
 
 use super::*;
 use crate::stream::StreamRate;
 use crate::tx::accounting::{Opened, StatusEffect, TxAccounting};
+use crate::tx::audits::AUDIT_COMMANDS;
 use crate::tx::window::{CreditWindow, Totals};
 
 const PERIOD: Duration = Duration::from_millis(7);

@@ -149,7 +149,7 @@ impl TxStreamer {
             let space = space.map_err(io_error("send to", self.path.device))?;
             let count = self.converter.to_wire(&samples[taken..], space, scale);
             taken += count;
-            self.account.accept(count as u64);
+            self.core.account.accept(count as u64);
             let full = self.train.fill(count);
             if full && !(ending && taken == samples.len()) {
                 self.complete(false)?;
@@ -171,13 +171,13 @@ impl TxStreamer {
             let space = self.train.space(&mut *self.port.tx);
             space.map_err(io_error("send to", self.path.device))?[..SC16_LEN].fill(0);
             self.train.fill(1);
-            self.counters.padding += 1;
+            self.core.counters.padding += 1;
             self.complete_with(0, true)?;
         } else {
             self.complete(true)?;
         }
         self.burst = Burst::Idle;
-        self.counters.bursts += 1;
+        self.core.counters.bursts += 1;
         Ok(true)
     }
 
@@ -195,10 +195,10 @@ impl TxStreamer {
         let tx = &mut *self.port.tx;
         let done = self.train.complete(tx, device, epid, self.seq, ticks, eob);
         self.seq = self.seq.wrapping_add(1);
-        self.counters.packets += 1;
+        self.core.counters.packets += 1;
         // Counted when the packet is complete; it is sent before any other.
         let flow_bytes = round_to_word(length, self.path.width) as u64;
-        self.account.send(flow_bytes, samples as u64, ticks, eob);
+        self.core.account.send(flow_bytes, samples as u64, ticks, eob);
         done.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 
@@ -216,7 +216,7 @@ impl TxStreamer {
         if self.train.is_empty() {
             return Ok(());
         }
-        self.counters.trains += 1;
+        self.core.counters.trains += 1;
         let device = self.path.device;
         let sent = self.train.depart(&mut *self.port.tx);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
@@ -225,13 +225,13 @@ impl TxStreamer {
     /// Does the periodic work: a count query once per window, and a poll for credit once per
     /// period.
     fn keep_up(&mut self) -> Result<(), TxError> {
-        if self.account.is_audit_due() {
+        if self.core.account.is_audit_due() {
             self.audit()?;
         }
-        let sent_bytes = self.account.window.sent().bytes;
-        let since = sent_bytes.wrapping_sub(self.polled_bytes);
-        if since >= self.account.window.period().bytes || self.room_packets() == 0 {
-            self.polled_bytes = sent_bytes;
+        let sent_bytes = self.core.account.window.sent().bytes;
+        let since = sent_bytes.wrapping_sub(self.core.polled_bytes);
+        if since >= self.core.account.window.period().bytes || self.room_packets() == 0 {
+            self.core.polled_bytes = sent_bytes;
             self.poll()?;
         }
         Ok(())
@@ -244,7 +244,7 @@ impl TxStreamer {
 
     /// Returns the packets that may be completed.
     pub(super) fn room_packets(&self) -> u64 {
-        self.account.room_packets(self.flow_bytes())
+        self.core.account.room_packets(self.flow_bytes())
     }
 
     /// Returns the samples that can be taken now, while no complete packet waits.
@@ -259,7 +259,7 @@ impl TxStreamer {
     /// Returns whether the window allows the next sample. The record has space for one or two GSO
     /// batches.
     fn has_credit(&self) -> bool {
-        self.train.filled() > 0 || self.account.window.room_packets(self.flow_bytes()) > 0
+        self.train.filled() > 0 || self.core.account.window.room_packets(self.flow_bytes()) > 0
     }
 
     /// Returns whether the next sample can be taken.

@@ -1,26 +1,22 @@
 //! The transmit streamer: its parts, its opening and its end.
 
-use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 
-use super::accounting::TxAccounting;
 use super::batch::GsoBatch;
 use super::channel::TxChannel;
+use super::core::TxCore;
 use super::handshake;
 use super::ledger::TxLedger;
-use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
-use super::recover::{ASKS, SilentDevice, play_time};
+use super::meta::{TxArgs, TxCounters, TxError, TxMetadata};
+use super::recover::ASKS;
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::convert::{Converter, Wire};
 use crate::stream::{StreamPath, StreamRate};
-
-/// The most events that wait for the caller; with more, the oldest are dropped.
-const EVENTS_MAX: usize = 1024;
 
 /// How long the end of a stream waits for the device to take the samples in flight, besides the
 /// time to play them.
@@ -43,24 +39,14 @@ pub struct TxStreamer {
     pub(super) scale: f32,
     pub(super) samples_per_packet: usize,
 
-    pub(super) account: TxAccounting,
-    pub(super) counters: TxCounters,
+    pub(super) core: TxCore,
     pub(super) train: GsoBatch,
     pub(super) burst: Burst,
-    /// The next data packet's sequence number; below, the next command's.
+    /// The next data packet's sequence number.
     pub(super) seq: u16,
-    pub(super) command_seq: u16,
-    /// Bytes sent when the port was last polled for credit.
-    pub(super) polled_bytes: u64,
-
-    pub(super) events: VecDeque<TxEvent>,
     pub(super) async_seen: u64,
     /// Reports that were missed before the stream was opened.
     pub(super) missed_before: u64,
-
-    /// The time that the device plays between two reports.
-    pub(super) period: Duration,
-    pub(super) stall: Option<SilentDevice>,
 }
 
 /// The burst that is being sent.
@@ -87,10 +73,8 @@ impl TxStreamer {
     ) -> Result<Self, RadioError> {
         let device = path.device;
         let opened = handshake::open(&mut port, &path)?;
-        let window = &opened.window;
-        let samples_per_packet = samples_per_packet(&path, window, args)?;
-        let (period_samples, rate_hz) =
-            (window.period().bytes / SC16_LEN as u64, path.rate.samples_hz());
+        let samples_per_packet = samples_per_packet(&path, &opened.window, args)?;
+        let core = TxCore::new(path, opened, samples_per_packet as u64);
         // Reports of an earlier stream.
         let async_seen = channel.events().tx_reported();
         while channel.events().take_tx().is_some() {}
@@ -100,19 +84,13 @@ impl TxStreamer {
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
-            account: TxAccounting::new(opened, samples_per_packet as u64, path.rate),
-            counters: TxCounters::default(),
+            core,
             train: GsoBatch::new(path.width, samples_per_packet),
             path,
             burst: Burst::Idle,
             seq: 0,
-            command_seq: 0,
-            polled_bytes: 0,
-            events: VecDeque::with_capacity(EVENTS_MAX),
             async_seen,
             missed_before,
-            period: play_time(period_samples, rate_hz),
-            stall: None,
             channel,
         };
         // The device does not check the number of the first command, so it is sent before it
@@ -126,22 +104,22 @@ impl TxStreamer {
 
     /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
-        self.account.ledger()
+        self.core.account.ledger()
     }
 
     /// Returns the counters of the port.
     pub fn counters(&self) -> &TxCounters {
-        &self.counters
+        &self.core.counters
     }
 
     /// Returns the bytes that may be in flight.
     pub fn credit_window_bytes(&self) -> u64 {
-        self.account.window.capacity_bytes()
+        self.core.account.window.capacity_bytes()
     }
 
     /// Returns the bytes that may be in flight, by the reports so far.
     pub fn in_flight_bytes(&self) -> u64 {
-        self.account.window.in_flight().bytes
+        self.core.account.window.in_flight().bytes
     }
 
     /// Returns the local address of the stream's port.
@@ -191,7 +169,7 @@ impl TxStreamer {
     /// samples that the device has not taken within `timeout` are unknown.
     pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
         self.end(timeout);
-        self.account.ledger().clone()
+        self.core.account.ledger().clone()
     }
 
     fn end(&mut self, timeout: Duration) {
@@ -211,17 +189,17 @@ impl TxStreamer {
             let _ = self.hear_all(left());
             let _ = self.ask_again(left());
         }
-        self.account.close(self.counters.reports_missed);
+        self.core.account.close(self.core.counters.reports_missed);
         self.burst = Burst::Idle;
     }
 
     /// Waits for the device's reports about the ends of bursts. All reports sent before its answer
     /// to a register read have arrived with that answer.
     fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
-        let late = !self.account.lates.is_waiting();
+        let late = !self.core.account.lates.is_waiting();
         let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
-        self.wait(timeout.min(most), |stream| !stream.account.lates.is_unacknowledged())?;
-        if self.account.lates.is_unacknowledged() {
+        self.wait(timeout.min(most), |stream| !stream.core.account.lates.is_unacknowledged())?;
+        if self.core.account.lates.is_unacknowledged() {
             self.channel.time_ticks()?;
         }
         self.poll()
@@ -230,14 +208,14 @@ impl TxStreamer {
     /// Asks once more for packets that count as lost: the network may have delivered them since,
     /// and the device reports a late one only when it has passed it.
     fn ask_again(&mut self, timeout: Duration) -> Result<(), TxError> {
-        if !self.account.may_come_late() {
+        if !self.core.account.may_come_late() {
             return Ok(());
         }
         let timeout = timeout.min(REPORTS_TIMEOUT);
         for _ in 0..ASKS {
             self.audit()?;
-            self.wait(timeout, |stream| !stream.account.audits.is_open())?;
-            if !self.account.wants_resync() {
+            self.wait(timeout, |stream| !stream.core.account.audits.is_open())?;
+            if !self.core.account.wants_resync() {
                 break;
             }
         }
@@ -252,33 +230,25 @@ impl TxStreamer {
     pub fn drain(&mut self, timeout: Duration) -> Result<bool, TxError> {
         let until = self.path.clock.deadline(timeout);
         loop {
-            let asks = self.account.is_audit_worth();
+            let asks = self.core.account.is_audit_worth();
             if asks {
                 self.audit()?;
             }
             let left = self.path.clock.left(until);
             let done = |stream: &Self| {
                 // A query in flight must be answered before another one's answer can be assigned.
-                stream.account.is_known() || !asks && stream.account.is_audit_worth()
+                stream.core.account.is_known() || !asks && stream.core.account.is_audit_worth()
             };
-            if !self.wait(left, done)? || self.account.is_known() {
-                return Ok(self.account.is_known());
+            if !self.wait(left, done)? || self.core.account.is_known() {
+                return Ok(self.core.account.is_known());
             }
         }
-    }
-
-    pub(super) fn report(&mut self, event: TxEvent) {
-        if self.events.len() == EVENTS_MAX {
-            self.events.pop_front();
-            self.counters.events_dropped += 1;
-        }
-        self.events.push_back(event);
     }
 }
 
 impl Drop for TxStreamer {
     fn drop(&mut self) {
-        if self.burst != Burst::Idle || self.account.ledger().in_flight > 0 {
+        if self.burst != Burst::Idle || self.core.account.ledger().in_flight > 0 {
             self.end(FINISH_TIMEOUT);
         }
     }
@@ -289,8 +259,8 @@ impl std::fmt::Debug for TxStreamer {
         f.debug_struct("TxStreamer")
             .field("path", &self.path)
             .field("burst", &self.burst)
-            .field("window", &self.account.window)
-            .field("counters", &self.counters)
+            .field("window", &self.core.account.window)
+            .field("counters", &self.core.counters)
             .finish_non_exhaustive()
     }
 }

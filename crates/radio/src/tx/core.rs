@@ -1,0 +1,244 @@
+//! The core of a transmit stream: what follows from the device's reports, and from time.
+//!
+//! It has no port, no clock and no access to the device, and never waits. The streamer fills
+//! packets, and carries out the steps that the core asks for.
+
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_wire::Width;
+use millstream_wire::chdr::{Packet, PacketType, SC16_LEN};
+use millstream_wire::regs::radio::async_msg::Event;
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
+
+use super::accounting::{Opened, StatusEffect, TxAccounting};
+use super::audits::AUDIT_COMMANDS;
+use super::meta::{TxCounters, TxEvent};
+use super::recover::{PATIENCE, RecoveryStep, SilentDevice, play_time};
+use crate::stream::StreamPath;
+
+/// The most events that wait for the caller; with more, the oldest are dropped.
+const EVENTS_MAX: usize = 1024;
+
+/// The longest sleep between checks of the stream's state.
+const SLICE: Duration = Duration::from_millis(5);
+
+/// The bytes of the longest count query.
+pub(super) const QUERY_BYTES_MAX: usize =
+    CommandRepr::packet_len(Width::W512) * AUDIT_COMMANDS as usize;
+
+/// The state of a transmit stream besides the packet under construction.
+pub(super) struct TxCore {
+    path: StreamPath,
+    pub(super) account: TxAccounting,
+    pub(super) counters: TxCounters,
+    pub(super) events: VecDeque<TxEvent>,
+    /// The next command's sequence number.
+    command_seq: u16,
+    /// Bytes sent when the port was last polled for credit.
+    pub(super) polled_bytes: u64,
+    /// The time that the device plays between two reports.
+    pub(super) period: Duration,
+    pub(super) stall: Option<SilentDevice>,
+}
+
+/// What the core asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TxStep {
+    /// Query the device's count.
+    Audit,
+    /// Find the reason for a silence of this length.
+    Examine { silent: Duration },
+}
+
+impl TxCore {
+    /// Returns the state behind a handshake, of a stream with full packets of `full_samples`.
+    pub fn new(path: StreamPath, opened: Opened, full_samples: u64) -> Self {
+        let period_samples = opened.window.period().bytes / SC16_LEN as u64;
+        Self {
+            path,
+            account: TxAccounting::new(opened, full_samples, path.rate),
+            counters: TxCounters::default(),
+            events: VecDeque::with_capacity(EVENTS_MAX),
+            command_seq: 0,
+            polled_bytes: 0,
+            period: play_time(period_samples, path.rate.samples_hz()),
+            stall: None,
+        }
+    }
+
+    /// Takes a datagram.
+    pub fn take(&mut self, payload: &[u8], source: SocketAddrV4) {
+        if let Some(status) = self.parse(payload, source) {
+            self.take_status(&status);
+        }
+    }
+
+    /// Returns the stream status in a datagram; other packets are counted.
+    fn parse(&mut self, payload: &[u8], source: SocketAddrV4) -> Option<StatusRepr> {
+        if source != self.path.device {
+            self.counters.foreign += 1;
+            return None;
+        }
+        let Ok(packet) = Packet::parse(payload, self.path.width) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let ours = packet.header().dst_epid == self.path.epid;
+        if !ours || packet.kind() != PacketType::StreamStatus {
+            self.counters.unexpected += 1;
+            return None;
+        }
+        let status = StatusRepr::parse(&packet).ok();
+        self.counters.malformed += u64::from(status.is_none());
+        status
+    }
+
+    fn take_status(&mut self, status: &StatusRepr) {
+        if status.src_epid != self.path.endpoint.epid {
+            self.counters.unexpected += 1;
+            return;
+        }
+        let taken = self.account.take(status);
+        if taken == StatusEffect::Stale {
+            self.counters.stale_reports += 1;
+            return;
+        }
+        self.counters.reports += 1;
+        if status.status == StreamCondition::SequenceError {
+            self.counters.sequence_errors += 1;
+            self.report(TxEvent::SequenceError);
+        }
+        let news = match taken {
+            StatusEffect::Stale => false,
+            StatusEffect::Credit { news } => news,
+            StatusEffect::Audit { news, packets, samples, certain } => {
+                self.counters.audits_uncertain += u64::from(!certain);
+                if packets > 0 {
+                    self.report(TxEvent::Lost { packets, samples });
+                }
+                news
+            }
+        };
+        if news {
+            self.stall = None;
+        }
+    }
+
+    /// Takes a message of the radio, of the device's time `time_ticks`.
+    pub fn take_event(&mut self, event: Event, time_ticks: u64) {
+        let event = match event {
+            Event::TxUnderrun => {
+                self.counters.underflows += 1;
+                self.account.lates.run_dry();
+                TxEvent::Underflow { time_ticks }
+            }
+            Event::TxLate => {
+                self.counters.lates += 1;
+                self.account.late();
+                TxEvent::Late { time_ticks }
+            }
+            Event::TxBurstAck => {
+                self.counters.burst_acks += 1;
+                self.account.acknowledge(time_ticks);
+                TxEvent::BurstAck { time_ticks }
+            }
+            Event::RxLateCommand | Event::RxOverrun => return,
+        };
+        self.report(event);
+    }
+
+    pub fn report(&mut self, event: TxEvent) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Returns the step that is due at `now` during a silence; `closed`: the window has no room.
+    pub fn recover(&mut self, now: Instant, closed: bool) -> Option<TxStep> {
+        if self.account.is_settled() {
+            self.stall = None;
+            return None;
+        }
+        let stall = self.stall.get_or_insert(SilentDevice::new(now, self.period));
+        let (first, since) = (stall.is_first(), stall.since());
+        match stall.due(now) {
+            RecoveryStep::Nothing => None,
+            RecoveryStep::Audit => {
+                self.counters.stalls += u64::from(first && closed);
+                Some(TxStep::Audit)
+            }
+            RecoveryStep::Examination => {
+                Some(TxStep::Examine { silent: now.duration_since(since) })
+            }
+        }
+    }
+
+    /// Returns how long to sleep at `now` in a wait that ends at `until`.
+    pub fn sleep(&self, now: Instant, until: Instant) -> Duration {
+        let next = self.stall.map_or(until, |stall| stall.next().min(until));
+        SLICE.min(next.saturating_duration_since(now))
+    }
+
+    /// Returns how long a device has a valid reason to take no samples, silent for `silent` and
+    /// with the time `ticks`; without samples with time in flight the time is not needed.
+    pub fn still_holds(&self, silent: Duration, ticks: Option<u64>) -> Duration {
+        let rate = self.path.rate;
+        if let Some((first, now)) = self.account.first_ticks().zip(ticks) {
+            let ahead = first.wrapping_sub(now);
+            if ahead < u64::MAX / 2 && ahead > 0 {
+                return play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE;
+            }
+        }
+        let held = play_time(self.account.samples_in_flight(), rate.samples_hz()) + PATIENCE;
+        held.saturating_sub(silent)
+    }
+
+    /// Begins anew behind another handshake.
+    pub fn reopen(&mut self, opened: Opened) {
+        let samples = self.account.reopen(opened);
+        (self.command_seq, self.polled_bytes) = (0, 0);
+        self.stall = None;
+        self.counters.reestablished += 1;
+        self.report(TxEvent::Reestablished { samples });
+    }
+
+    /// Writes a query of the device's count into `out`: PING, PING; with a RESYNC behind them,
+    /// which corrects the count, if earlier queries failed. `begun_bytes` is the credit of a packet
+    /// under construction. Returns the length of a command, and that of all; `None` without credit.
+    pub fn audit(&mut self, begun_bytes: u64, out: &mut [u8]) -> Option<(usize, usize)> {
+        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
+            return None;
+        }
+        const OPS: [CommandOp; 3] = [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync];
+        let resync = self.account.wants_resync();
+        let ops = if resync { &OPS[..] } else { &OPS[..2] };
+        let length = CommandRepr::packet_len(self.path.width);
+        let mut places = out.chunks_exact_mut(length);
+        for &op in ops {
+            let totals = self.account.send_command(op);
+            let command = CommandRepr {
+                dst_epid: self.path.endpoint.epid,
+                seq: self.command_seq,
+                src_epid: self.path.epid,
+                op,
+                op_data: 0,
+                packets: if op == CommandOp::Resync { totals.packets } else { 0 },
+                bytes: if op == CommandOp::Resync { totals.bytes } else { 0 },
+            };
+            let place = places.next().expect("there is room for three");
+            command.emit(self.path.width, place).expect("the place is that long");
+            self.command_seq = self.command_seq.wrapping_add(1);
+        }
+        self.account.send_audit(resync);
+        self.counters.audits += 1;
+        Some((length, length * ops.len()))
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

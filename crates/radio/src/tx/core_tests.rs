@@ -1,0 +1,225 @@
+//! Tests of the core of a transmit stream, by bytes and time.
+
+use std::net::Ipv4Addr;
+
+use millstream_wire::Epid;
+use millstream_wire::stream::PACKETS_UNLIMITED;
+use proptest::prelude::*;
+
+use super::*;
+use crate::Clock;
+use crate::stream::StreamRate;
+use crate::topology::Endpoint;
+use crate::tx::window::CreditWindow;
+
+const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 49153);
+const HOST: Epid = Epid(7);
+const OWN: Epid = Epid(2);
+const SPP: u64 = 100;
+const FLOW: u64 = 416;
+const COMMAND: u64 = 24;
+const CAPACITY: u64 = 8192;
+
+fn core() -> TxCore {
+    let endpoint = Endpoint { port: 3, instance: 1, epid: OWN, control: false, data: true };
+    let path = StreamPath {
+        device: DEVICE,
+        width: Width::W64,
+        frame_bytes: 1000,
+        entry_port: 0,
+        endpoint,
+        epid: HOST,
+        rate: StreamRate::of_radio(1e6),
+        clock: Clock::MACHINE,
+    };
+    let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+    TxCore::new(path, Opened { window, status_seq: u16::MAX }, SPP)
+}
+
+/// Sends `packets` full packets, the first one at the device's time `ticks`.
+fn send(core: &mut TxCore, packets: u64, ticks: Option<u64>) {
+    for packet in 0..packets {
+        core.account.accept(SPP);
+        let ticks = ticks.map(|ticks| ticks + packet * SPP);
+        core.account.send(FLOW, SPP, ticks, packet + 1 == packets);
+    }
+}
+
+fn status(seq: u16, packets: u64, bytes: u64) -> Vec<u8> {
+    let status = StatusRepr {
+        dst_epid: HOST,
+        seq,
+        src_epid: OWN,
+        status: StreamCondition::Ok,
+        capacity_bytes: CAPACITY,
+        capacity_packets: PACKETS_UNLIMITED,
+        count_packets: packets,
+        count_bytes: bytes,
+        ..StatusRepr::default()
+    };
+    let mut out = vec![0; StatusRepr::packet_len(Width::W64)];
+    status.emit(Width::W64, &mut out).expect("there is room");
+    out
+}
+
+/// Returns the operations of a count query, with the sequence numbers of its commands.
+fn query(core: &mut TxCore) -> Vec<(CommandOp, u16)> {
+    let mut out = [0; QUERY_BYTES_MAX];
+    let Some((length, all)) = core.audit(0, &mut out) else { return Vec::new() };
+    let commands = out[..all].chunks(length).map(|bytes| {
+        let packet = Packet::parse(bytes, Width::W64).expect("a packet");
+        let command = CommandRepr::parse(&packet).expect("a command");
+        assert_eq!((command.dst_epid, command.src_epid), (OWN, HOST));
+        (command.op, command.seq)
+    });
+    commands.collect()
+}
+
+#[test]
+fn a_report_gives_credit_and_answers_to_a_query_settle_the_ledger() {
+    let mut core = core();
+    let room = core.account.room_packets(FLOW);
+    send(&mut core, 3, None);
+    assert_eq!(query(&mut core), [(CommandOp::Ping, 0), (CommandOp::Ping, 1)]);
+    // The commands have credit of their own, but take space all the same.
+    assert!(core.account.room_packets(FLOW) <= room - 3);
+    for (seq, packets, bytes) in
+        [(0, 3, 3 * FLOW), (1, 4, 3 * FLOW + COMMAND), (2, 5, 3 * FLOW + 2 * COMMAND)]
+    {
+        core.take(&status(seq, packets, bytes), DEVICE);
+    }
+    assert_eq!((core.account.window.in_flight().packets, core.counters.reports), (0, 3));
+    assert!(core.account.is_settled());
+    let ledger = core.account.ledger();
+    assert_eq!((ledger.transmitted, ledger.balance()), (3 * SPP, Ok(())));
+}
+
+#[test]
+fn a_silence_is_followed_by_queries_and_then_by_an_examination() {
+    let mut core = core();
+    send(&mut core, 3, None);
+    let begin = Instant::now();
+    assert_eq!(core.recover(begin, true), None);
+    let ms = |ms| core.period + Duration::from_millis(ms);
+    let dues = [20, 60, 140, 300, 620].map(ms);
+    for (index, due) in dues.into_iter().enumerate() {
+        let before = due - Duration::from_millis(1);
+        assert_eq!(core.recover(begin + before, true), None);
+        let year = begin + Duration::from_secs(1 << 24);
+        assert_eq!(core.sleep(begin + before, year), Duration::from_millis(1));
+        let step = core.recover(begin + due, true).expect("a step");
+        match index {
+            0..4 => {
+                assert_eq!(step, TxStep::Audit);
+                // All but the first correct the count too.
+                assert_eq!(query(&mut core).len(), if index == 0 { 2 } else { 3 });
+            }
+            _ => assert_eq!(step, TxStep::Examine { silent: due }),
+        }
+    }
+    assert_eq!(core.counters.stalls, 1);
+    // The device is alive: the stream is set up again.
+    let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+    core.reopen(Opened { window, status_seq: u16::MAX });
+    assert_eq!(core.events.pop_front(), Some(TxEvent::Reestablished { samples: 3 * SPP }));
+    assert_eq!(core.account.ledger().unknown.samples, 3 * SPP);
+    assert_eq!((core.recover(begin + dues[4], true), core.stall.is_none()), (None, true));
+    assert_eq!(query(&mut core)[0], (CommandOp::Ping, 0), "the numbers begin anew");
+}
+
+#[test]
+fn credit_ends_a_silence() {
+    let mut core = core();
+    send(&mut core, 3, None);
+    let begin = Instant::now();
+    core.recover(begin, true);
+    assert!(core.stall.is_some());
+    core.take(&status(0, 1, FLOW), DEVICE);
+    assert!(core.stall.is_none());
+}
+
+#[test]
+fn a_device_may_hold_samples_until_their_time() {
+    let mut core = core();
+    send(&mut core, 3, Some(1_000_000));
+    let (none, day) = (Duration::ZERO, Duration::from_secs(86_400));
+    let ahead = core.still_holds(none, Some(400_000));
+    assert_eq!(ahead, Duration::from_millis(600) + 2 * core.period + PATIENCE);
+    // Their time has come: as long as they play.
+    let playing = core.still_holds(none, Some(1_000_001));
+    assert_eq!(playing, Duration::from_micros(3 * SPP) + PATIENCE);
+    assert_eq!(core.still_holds(day, Some(1_000_001)), Duration::ZERO);
+}
+
+#[test]
+fn the_radio_s_messages_become_events_in_their_order() {
+    let mut core = core();
+    send(&mut core, 2, Some(5000));
+    core.take_event(Event::TxUnderrun, 5150);
+    core.take_event(Event::RxOverrun, 1);
+    core.take_event(Event::TxBurstAck, 5199);
+    let events: Vec<_> = core.events.drain(..).collect();
+    let (underflow, ack) = (5150, 5199);
+    assert_eq!(
+        events,
+        [TxEvent::Underflow { time_ticks: underflow }, TxEvent::BurstAck { time_ticks: ack }]
+    );
+    assert!(!core.account.lates.is_unacknowledged());
+    for _ in 0..EVENTS_MAX + 3 {
+        core.take_event(Event::TxLate, 9);
+    }
+    assert_eq!((core.events.len(), core.counters.events_dropped), (EVENTS_MAX, 3));
+}
+
+#[test]
+fn what_is_not_of_this_stream_costs_one_counter() {
+    let mut core = core();
+    let whole = status(0, 0, 0);
+    core.take(&whole, SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 49153));
+    core.take(&whole[..9], DEVICE);
+    let mut other = whole.clone();
+    other[0] ^= 1;
+    core.take(&other, DEVICE);
+    let counters = core.counters;
+    assert_eq!((counters.foreign, counters.malformed, counters.unexpected), (1, 1, 1));
+    assert_eq!((counters.reports, counters.stale_reports), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_comes_and_whenever_the_ledger_balances(
+        turns in prop::collection::vec(
+            (0u8..8, any::<u16>(), 0u64..400, 0u64..9000, 0u64..400),
+            1..80,
+        ),
+    ) {
+        let (mut core, begin) = (core(), Instant::now());
+        let mut now = begin;
+        for (kind, seq, packets, bytes, ms) in turns {
+            now += Duration::from_millis(ms / 4);
+            match kind {
+                0..2 if core.account.room_packets(FLOW) > 3 => send(&mut core, 3, None),
+                2 if core.account.room_packets(FLOW) > 3 => send(&mut core, 3, Some(bytes)),
+                3 | 4 => core.take(&status(seq % 20, packets % 60, bytes), DEVICE),
+                5 => core.take(&seq.to_le_bytes(), DEVICE),
+                6 => {
+                    let event = [Event::TxUnderrun, Event::TxLate, Event::TxBurstAck];
+                    core.take_event(event[usize::from(seq) % 3], bytes);
+                }
+                _ => match core.recover(now, true) {
+                    Some(TxStep::Examine { silent }) => {
+                        core.still_holds(silent, Some(bytes));
+                        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
+                        core.reopen(Opened { window, status_seq: seq });
+                    }
+                    Some(TxStep::Audit) => drop(query(&mut core)),
+                    None => {}
+                },
+            }
+            prop_assert!(core.account.window.in_flight().bytes <= CAPACITY);
+            prop_assert_eq!(core.account.ledger().balance(), Ok(()));
+        }
+    }
+}
