@@ -47,7 +47,7 @@ impl TestNetwork {
             Self::Private { .. } => {
                 "run it with sudo, or measure kernel sockets on loopback (--loopback)"
             }
-            Self::Links { .. } => "run it with sudo, or leave out --links",
+            Self::Links { .. } => "run it with sudo, or leave out --veth",
             Self::Ports => "run it with sudo (its slow ports are the kernel's, made for the while)",
             Self::Given(_) | Self::Loopback => return error,
         };
@@ -233,7 +233,7 @@ mod tests {
         let ports = advised(TestNetwork::Ports);
         assert!(ports.contains("needs root; run it with sudo") && !ports.contains("--loopback"));
         let links = advised(TestNetwork::Links { mtu: 9000, second: true });
-        assert!(links.contains("sudo, or leave out --links"));
+        assert!(links.contains("sudo, or leave out --veth"));
         assert_eq!(advised(TestNetwork::Loopback), "that needs root");
     }
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
   millstream bench rate --rate 100e6 --channel 0,1
   millstream bench rate --search --channel 0,1 --max-rate 250M
   millstream bench rate --against-uhd --channel 0,1 --repeat 3
-  millstream bench rate --device n320 --links 2 --rate 250M")]
+  millstream bench rate --device n320 --veth 2 --rate 250M")]
 pub struct Args {
     #[arg(
         long,
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["direction", "against_uhd"])]
     duplex: bool,
 
-    /// Channels of the radio to use. The default is 0; with --links it is every channel of the
+    /// Channels of the radio to use. The default is 0; with --veth it is every channel of the
     /// device.
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     channel: Vec<usize>,
@@ -71,12 +71,12 @@ pub struct Args {
           value_parser = device, conflicts_with_all = ["args", "against_uhd"])]
     device: DeviceKind,
 
-    /// Connect the emulated radio by this number of links: 1, or 2 for an n310, n320 or x410. Each
-    /// is a veth pair between two network namespaces, which vanish at the end. Needs root. By
+    /// Connect the emulated radio by this number of veth pairs between two network namespaces: 1,
+    /// or 2 for the two links of an n310, n320 or x410. They vanish at the end. Needs root. By
     /// default the radio is at a loopback address.
     #[arg(long, value_name = "N", value_parser = whole::<u8>(1..=2),
           conflicts_with_all = ["args", "against_uhd"])]
-    links: Option<u8>,
+    veth: Option<u8>,
 
     /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
@@ -153,7 +153,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let args = args.with_channels()?;
     let place = SideCpus::choose(&args)?;
-    let links = args.links.map(|count| Links::make(count, args.mtu, &place)).transpose()?;
+    let links = args.veth.map(|count| Links::make(count, args.mtu, &place)).transpose()?;
     let options = ChildRadioOptions::new(&format!(
         "--rx-antenna ramp --rx-buffer-samples {} --tx-buffer-samples {} --mtu {}",
         args.rx_buffer_samples, args.tx_buffer_samples, args.mtu
@@ -239,14 +239,14 @@ impl Args {
     /// Fills in the default channels, and checks the links.
     fn with_channels(mut self) -> anyhow::Result<Self> {
         let (name, most) = (self.device.name(), self.device.links_max());
-        let links = self.links.unwrap_or(1);
+        let pairs = self.veth.unwrap_or(1);
         anyhow::ensure!(
-            usize::from(links) <= most,
-            "--links is {links}, and an {name} has one link: give --links 1, or --device n310, \
+            usize::from(pairs) <= most,
+            "--veth is {pairs}, and an {name} has one link: give --veth 1, or --device n310, \
              n320 or x410"
         );
         if self.channel.is_empty() {
-            let count = if self.links.is_some() { self.device.channels() } else { 1 };
+            let count = if self.veth.is_some() { self.device.channels() } else { 1 };
             self.channel = (0..count).collect();
         }
         Ok(self)
