@@ -99,8 +99,11 @@ impl Radio {
     }
 
     /// Tunes a channel, Hz, and returns the frequencies that the radio took. The local oscillator
-    /// lies `oscillator_offset` above the frequency.
-    #[pyo3(signature = (frequency, channel = 0, direction = "rx", *, oscillator_offset = 0.0))]
+    /// lies `oscillator_offset` above the frequency. With `at_ns`, a time of the radio's clock, the
+    /// oscillator stays, and the frequency changes at that very sample.
+    #[pyo3(signature = (
+        frequency, channel = 0, direction = "rx", *, oscillator_offset = 0.0, at_ns = None
+    ))]
     fn set_frequency(
         &self,
         py: Python<'_>,
@@ -108,10 +111,14 @@ impl Radio {
         channel: usize,
         direction: &str,
         oscillator_offset: f64,
+        at_ns: Option<i64>,
     ) -> PyResult<Tuned> {
         let direction = settings::direction(direction)?;
         let offset = Some(oscillator_offset);
-        let tune = |radio: &ClientRadio| radio.set_frequency(direction, channel, frequency, offset);
+        let tune = |radio: &ClientRadio| match at_ns {
+            Some(time_ns) => radio.set_frequency_at(direction, channel, frequency, time_ns),
+            None => radio.set_frequency(direction, channel, frequency, offset),
+        };
         Ok(self.with(py, tune)?.into())
     }
 

@@ -217,3 +217,40 @@ def test_memory_is_flat_over_streams(radio):
     gc.collect()
     grown = resident_kib() - before
     assert grown < 2048, f"{grown} KiB more"
+
+
+def test_a_frequency_changes_at_its_sample():
+    def turns(samples):
+        return float(np.angle(np.sum(samples[1:] * samples[:-1].conj())) / (2 * np.pi))
+
+    # The scene has a carrier at 1 GHz.
+    with millstream.Radio("radio=emulated") as radio:
+        radio.set_rate(1e6)
+        radio.set_gain(40)
+        radio.set_frequency(999.9e6, oscillator_offset=2e6)
+        start = radio.time_ns() // 1000 * 1000 + 1_000_000_000
+        with radio.receive(samples=100_000, at_ns=start) as stream:
+            tuned = radio.set_frequency(999.8e6, at_ns=start + 50_000_000)
+            assert abs(tuned.frequency - 999.8e6) < 2 and abs(tuned.oscillator - 1001.9e6) < 10
+            samples = stream.read(100_000, timeout=60).samples
+        before, after = turns(samples[10_000:49_000]), turns(samples[51_000:])
+        assert abs(before - 0.1) < 1e-3 and abs(after - 0.2) < 1e-3, (before, after)
+        with pytest.raises(millstream.Error, match="give a later time"):
+            radio.set_frequency(999.9e6, at_ns=start)
+        with pytest.raises(millstream.Error, match="is not possible"):
+            radio.set_frequency(2e9, at_ns=radio.time_ns() + 1_000_000_000)
+
+
+def test_a_script_for_uhd_sets_the_time_of_its_commands():
+    import millstream.uhd_compat as uhd
+
+    usrp = uhd.usrp.MultiUSRP("radio=emulated")
+    usrp.set_rx_rate(1e6)
+    usrp.set_rx_freq(1e9)
+    streamer = usrp.get_rx_stream(uhd.usrp.StreamArgs("fc32", "sc16"))
+    usrp.set_command_time(usrp.get_time_now() + uhd.types.TimeSpec(1.0))
+    assert abs(usrp.set_rx_freq(1.001e9).actual_rf_freq - 1e9) < 10
+    usrp.clear_command_time()
+    assert abs(usrp.set_rx_freq(1.001e9).actual_rf_freq - 1.001e9) < 10
+    del streamer
+    usrp.close()

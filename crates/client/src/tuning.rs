@@ -143,6 +143,21 @@ impl ClientRadio {
         })
     }
 
+    /// Moves the middle of a channel's band to a frequency, Hz, at the sample of a time; the local
+    /// oscillator stays. [`ClientRadio::set_command_time_ns`] says what that asks for.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`], also for a time that had passed.
+    pub fn set_frequency_at(
+        &self,
+        direction: StreamDirection,
+        channel: usize,
+        freq_hz: f64,
+        time_ns: i64,
+    ) -> Result<TuneParts, ClientError> {
+        self.parts.with(|state| state.tune_at(direction, channel, freq_hz, time_ns))
+    }
+
     /// Tunes the local oscillator of a channel, Hz, and keeps the distance between it and the
     /// middle of the band.
     ///

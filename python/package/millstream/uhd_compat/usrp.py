@@ -265,6 +265,7 @@ class MultiUSRP:
 
     def __init__(self, args: str = ""):
         self._radio = _opened(args)
+        self._command_ns: int | None = None
 
     @property
     def radio(self) -> _Radio:
@@ -397,7 +398,11 @@ class MultiUSRP:
         if not isinstance(request, TuneRequest):
             request = TuneRequest(float(request))
         tuned = self._radio.set_frequency(
-            request.target_freq, chan, direction, oscillator_offset=request.lo_off
+            request.target_freq,
+            chan,
+            direction,
+            oscillator_offset=request.lo_off,
+            at_ns=self._command_ns,
         )
         # UHD counts the shift of the spectrum, which is the other way for a receiver.
         dsp = -tuned.shift if direction == "rx" else tuned.shift
@@ -543,6 +548,14 @@ class MultiUSRP:
     def set_time_now(self, time: TimeSpec, mboard: int = 0) -> None:
         """Sets the radio's time."""
         self._radio.set_time_ns(time.to_ns())
+
+    def set_command_time(self, time: TimeSpec, mboard: int = 0) -> None:
+        """Lets frequencies change at this time: the oscillator stays. Other settings act at once."""
+        self._command_ns = time.to_ns()
+
+    def clear_command_time(self, mboard: int = 0) -> None:
+        """Lets frequencies change at once again."""
+        self._command_ns = None
 
     def set_time_next_pps(self, time: TimeSpec, mboard: int = 0) -> None:
         """Sets the time that the radio takes at its next PPS edge."""
