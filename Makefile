@@ -8,7 +8,7 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python test-page sanitize miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -24,9 +24,12 @@ help:
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make soapy       the SoapySDR module; make install-soapy PREFIX=/usr/local installs it"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
+	@echo "make sanitize-soapy  the same for the SoapySDR module, in the hands of a careless program"
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
 	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
+	@echo "make msrv        everything with the oldest Rust that Cargo.toml promises, where it is installed"
+	@echo "make crates-io   the packages for crates.io: complete, and each compiles by itself"
 	@echo "make crates      lines and dependencies of the crates, as a table and docs/pictures/crates.svg"
 	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
 
@@ -97,6 +100,10 @@ sanitize: rust
 	@scripts/need.sh sanitize
 	scripts/sanitize.sh
 
+sanitize-soapy: rust
+	@scripts/need.sh sanitize-soapy
+	soapy/sanitize.sh
+
 miri: rust
 	@scripts/need.sh miri
 	scripts/miri.sh
@@ -113,6 +120,15 @@ lint: rust
 	scripts/programs.py
 	scripts/dependencies.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# 77: that Rust is not installed, and nothing was checked.
+msrv: rust
+	@scripts/need.sh build
+	scripts/msrv.sh || [ $$? -eq 77 ]
+
+crates-io: rust
+	@scripts/need.sh build
+	$(CARGO) publish --workspace --dry-run --locked
 
 crates: rust
 	@scripts/need.sh crates

@@ -1,4 +1,7 @@
-// Uses the module as careless clients do: soapy_stress [TURNS] (20).
+// Uses the module as careless clients do: stress [TURNS] (20).
+//
+// `stress proof` makes an error on purpose, which a sanitizer must find. With SOAPY_STRESS_SLOW in the environment nothing
+// has a limit of milliseconds.
 //
 // Radios are emulated in this process. Each sample of their ramp is its own time, so every sample, time and gap is
 // checked exactly. It is also built with the address and with the thread sanitizer (soapy/sanitize.sh). It ends 0 if all
@@ -546,8 +549,21 @@ static void unloading()
     }
 }
 
+// Memory that was freed is read, and two threads write without order.
+static int proof()
+{
+    int *volatile freed = new int(7);
+    delete freed;
+    volatile int shared = *freed;
+    std::thread other([&] { shared = shared + 1; });
+    shared = shared + 1;
+    other.join();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && std::string(argv[1]) == "proof") return proof();
     if (argc > 1) turns = std::atoi(argv[1]);
     SoapySDR::setLogLevel(SOAPY_SDR_FATAL);
     const std::pair<const char *, void (*)()> all[] = {
