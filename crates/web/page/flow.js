@@ -75,7 +75,7 @@ export class FlowPanel {
 
   ring(edge, { x, y, upright }) {
     const fill = svg("rect", { class: "ring-fill", x: x - RING / 2 + 1, y: y - 5, width: 0, height: 10, rx: 4 });
-    const place = upright ? { x: x + RING / 2 + 4, y: y + 4 } : { x, y: y + 16, "text-anchor": "middle" };
+    const place = upright ? { x: x + RING / 2 + 4, y: y + 4 } : { x, y: y + 18, "text-anchor": "middle" };
     const label = svg("text", { class: "ring-label", ...place });
     const title = svg("title");
     const shell = svg("rect", { class: "ring-shell", x: x - RING / 2, y: y - 6, width: RING, height: 12, rx: 5 });

@@ -111,7 +111,8 @@ export class LatencyPanel {
       context.fillText(label, Math.min(Math.max(x(10 ** power), 20), surface.width - 20), bottom + 11);
     }
     const said = QUANTILES.map(([share, name], index) => {
-      const value = quantile(bounds, counts, share);
+      // Within a class the quantile is estimated, but the greatest value is known.
+      const value = Math.min(quantile(bounds, counts, share), latency.max || Infinity);
       context.fillStyle = colour(index === 0 ? "line" : "marker");
       context.fillRect(Math.min(x(value), left + width - 1), top - 4, 1.5, bottom - top + 4);
       return `${name} ${write(value)}`;

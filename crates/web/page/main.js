@@ -74,7 +74,8 @@ function takeStatus(status) {
   if (document.hidden) return;
   tiles.update(store, scope);
   ledger.update(store);
-  flow.update(store);
+  // In the last status the threads have ended: their last loads stay.
+  if (!status.ended) flow.update(store);
   counters.update(store);
   latency.update(store);
   television.update(store);

@@ -51,7 +51,7 @@ export class Tiles {
     for (const latency of status.latencies ?? []) {
       if (latency.unit !== "s") continue;
       this.set(`latency ${latency.name}`, latency.name === "behind" ? "behind the radio" : words(latency.name),
-        seconds(quantile(latency.bounds, latency.counts, 0.99), 2), `p99, most ${seconds(latency.max, 2)}`);
+        seconds(latency.count ? Math.min(quantile(latency.bounds, latency.counts, 0.99), latency.max) : null, 2), `p99, most ${seconds(latency.max, 2)}`);
     }
     const cores = this.cores(status);
     const own = this.dashboard === null ? "" : `dashboard ${share(this.dashboard)}`;
@@ -116,8 +116,11 @@ export class CountersPanel {
     if (key !== this.key) {
       this.key = key;
       this.cells = all.map(() => make("td"));
-      const rows = all.map(({ name, metric }, index) => make("tr", {},
-        make("th", { scope: "row" }, all[index - 1]?.name === name ? "" : name), make("th", { scope: "row" }, words(metric)), this.cells[index]));
+      const rows = all.flatMap(({ name, metric }, index) => {
+        const head = make("tr", {}, make("th", { scope: "rowgroup", colspan: 2 }, name));
+        const row = make("tr", {}, make("th", { scope: "row" }, words(metric)), this.cells[index]);
+        return all[index - 1]?.name === name ? [row] : [head, row];
+      });
       byId("counters-table").replaceChildren(make("tbody", {}, rows));
     }
     all.forEach(({ value }, index) => text(this.cells[index], Number.isInteger(value) ? count(value) : value.toPrecision(4)));

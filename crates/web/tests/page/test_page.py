@@ -41,6 +41,24 @@ def test_a_carrier_is_in_its_column(open_page):
     eventually("the whole band is shown again", lambda: page.scope()["toHz"] - page.scope()["fromHz"] > RATE_HZ * 0.99)
 
 
+def test_tuning_moves_the_carrier(open_page, server):
+    page = open_page()
+    page.lines()
+    before = server.get("hello")["streams"][0]["centre_hz"]
+    eventually("the carrier is in its column", lambda: near(page, CARRIER_HZ))
+    row = page.page.locator('form[data-control$=".freq_hz"]').first
+    for centre in (CARRIER_HZ + 200e3, before):
+        row.locator("input").fill(f"{centre / 1e6}M")
+        row.locator("button").click()
+        eventually("the radio says its new frequency", lambda: abs(server.get("hello")["streams"][0]["centre_hz"] - centre) < 10)
+
+        def moved():
+            said = page.scope()
+            return abs((said["fromHz"] + said["toHz"]) / 2 - centre) < 2 * RATE_HZ / said["bins"] and near(page, CARRIER_HZ)
+        eventually("the axis and the carrier have moved", moved)
+    assert page.page.get_attribute("#answer", "data-good") == "yes"
+
+
 def test_the_bar_of_a_gap_is_at_its_time(open_page, server, radio):
     page = open_page()
     page.page.select_option("#span", "5")
