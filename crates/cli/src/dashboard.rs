@@ -14,7 +14,8 @@ use millstream_atsc::params::SEGMENT_SYMBOLS;
 use millstream_atsc::segment::Segment;
 use millstream_cpu::Environment;
 use millstream_flow::{
-    Complex, Graph, MessageSpec, ParameterKind, ParameterValue, Plan, RunningGraph, Shape,
+    Complex, Graph, MessageSpec, MessageStats, ParameterKind, ParameterValue, Plan, RunningGraph,
+    Shape,
 };
 pub use millstream_web::LedgerStatus;
 use millstream_web::{
@@ -72,6 +73,16 @@ pub struct Dashboard {
     before: Option<Moment>,
     /// Number of the state changes of each receiver that were told.
     told: Vec<u64>,
+    sent: Vec<SentMessage>,
+}
+
+/// A message that a block has not taken yet.
+struct SentMessage {
+    block: String,
+    name: String,
+    value: ParameterValue,
+    /// Its counts before.
+    before: MessageStats,
 }
 
 impl WebArgs {
@@ -157,8 +168,8 @@ impl DashboardPlan {
             ServerOptions { address, control: self.args.web_control, hello, streams: self.streams };
         let server = WebServer::start(options)?;
         note(format_args!("dashboard {}", server.url()));
-        let (plan, before, told) = (None, None, Vec::new());
-        Ok(Dashboard { server, controls, results: topic.results, plan, before, told })
+        let (plan, before, told, sent) = (None, None, Vec::new(), Vec::new());
+        Ok(Dashboard { server, controls, results: topic.results, plan, before, told, sent })
     }
 }
 
@@ -213,6 +224,7 @@ impl Dashboard {
             self.board().note("control", &request.target, text);
             self.board().reply(&request, outcome);
         }
+        self.look_at_sent(running);
         let period = if self.board().is_watched() { PERIODS.0 } else { PERIODS.1 };
         if self.before.as_ref().is_some_and(|before| now.duration_since(before.at) < period) {
             return;
@@ -243,7 +255,7 @@ impl Dashboard {
         self.before = Some(moment);
     }
 
-    fn obey(&self, request: &ControlRequest, running: &RunningGraph) -> Result<String, String> {
+    fn obey(&mut self, request: &ControlRequest, running: &RunningGraph) -> Result<String, String> {
         let ControlRequest { target, name, value, .. } = request;
         if (target.as_str(), name.as_str()) == ("run", "stop") {
             interrupt::ask();
@@ -257,7 +269,35 @@ impl Dashboard {
         let value = ParameterValue::from_text(&text, spec.kind)
             .ok_or_else(|| format!("{target}.{name} is {}, but got {text}", spec.kind))?;
         let done = format!("sent {target}.{name} = {value}");
-        running.send(target, name, value).map(|()| done).map_err(|error| error.to_string())
+        let before = counts(running, target);
+        running.send(target, name, value.clone()).map_err(|error| error.to_string())?;
+        let (block, name) = (target.clone(), name.clone());
+        self.sent.push(SentMessage { block, name, value, before });
+        Ok(done)
+    }
+
+    /// Shows where a block was tuned, or why it refused a message, once it has taken it.
+    fn look_at_sent(&mut self, running: &RunningGraph) {
+        let board = self.server.board();
+        self.sent.retain(|sent| {
+            let now = counts(running, &sent.block);
+            if now.taken == sent.before.taken {
+                return true;
+            }
+            let is_refused = now.refused > sent.before.refused;
+            if is_refused {
+                board.note("control", &sent.block, now.refusal.unwrap_or_default());
+            } else if let ("freq_hz", ParameterValue::Number(hz)) =
+                (sent.name.as_str(), &sent.value)
+            {
+                board.change(|hello| {
+                    let own = |name: &str| name.split('.').next() == Some(&sent.block);
+                    let streams = hello.streams.iter_mut().filter(|stream| own(&stream.name));
+                    streams.for_each(|stream| stream.centre_hz = Some(*hz));
+                });
+            }
+            false
+        });
     }
 
     /// Tells the changes of the receivers' states.
@@ -272,6 +312,12 @@ impl Dashboard {
             }
         }
     }
+}
+
+/// The counts of the messages of a block.
+fn counts(running: &RunningGraph, block: &str) -> MessageStats {
+    let snapshot = running.snapshot();
+    snapshot.block(block).and_then(|block| block.messages.clone()).unwrap_or_default()
 }
 
 /// What the parameters of a graph file say about the samples of its blocks.

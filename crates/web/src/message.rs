@@ -34,8 +34,6 @@ pub(crate) enum ClientMessage {
     },
     /// Send no more lines of it.
     Unsubscribe { stream: u16 },
-    /// Send the lines of a part of a recording.
-    Seek { stream: Option<u16>, item: u64, items: u64 },
     /// Set something.
     Control { id: u64, target: String, name: String, value: Value },
 }
@@ -116,7 +114,7 @@ mod tests {
             .filter_map(|line| line.strip_prefix("| `{\"type\"")?.split('`').next())
             .map(|rest| ClientMessage::parse(&format!("{{\"type\"{rest}")).unwrap())
             .collect();
-        assert_eq!(messages.len(), 5);
+        assert_eq!(messages.len(), 4);
         assert_eq!(messages[2], ClientMessage::Unsubscribe { stream: 0 });
     }
 

@@ -139,43 +139,48 @@ impl Service {
 
     /// Reads from every connection and does what it asks.
     fn serve(&mut self, now: Instant) {
-        let mut connections = std::mem::take(&mut self.connections);
-        for connection in &mut connections {
-            match connection.step(now) {
-                Step::Wait => (),
-                Step::Refuse(refusal) => {
+        for place in 0..self.connections.len() {
+            // The others stay: answers count them.
+            let mut taken = std::mem::replace(&mut self.connections[place], Connection::Over);
+            self.serve_one(&mut taken, now);
+            self.connections[place] = taken;
+        }
+        self.connections.retain(|connection| !connection.is_over());
+        let sessions = self.connections.iter().filter(|one| one.session().is_some()).count();
+        self.board.set_watched(sessions > 0);
+    }
+
+    fn serve_one(&mut self, connection: &mut Connection, now: Instant) {
+        match connection.step(now) {
+            Step::Wait => (),
+            Step::Refuse(refusal) => {
+                self.refused.add(refusal);
+                connection.refuse(refusal, now);
+            }
+            Step::Count(refusal) => self.refused.add(refusal),
+            Step::Request(head) => match self.answer(&head) {
+                Ok(answers::Answer::Bytes(bytes)) => connection.answer(bytes, now),
+                Ok(answers::Answer::Socket(bytes)) => {
+                    self.next_session += 1;
+                    connection.upgrade(self.next_session, &bytes, now);
+                }
+                Err(refusal) => {
                     self.refused.add(refusal);
                     connection.refuse(refusal, now);
                 }
-                Step::Count(refusal) => self.refused.add(refusal),
-                Step::Request(head) => match self.answer(&head) {
-                    Ok(answers::Answer::Bytes(bytes)) => connection.answer(bytes, now),
-                    Ok(answers::Answer::Socket(bytes)) => {
-                        self.next_session += 1;
-                        connection.upgrade(self.next_session, &bytes, now);
-                    }
-                    Err(refusal) => {
+            },
+            Step::Texts(texts) => {
+                let Some(session) = connection.session_mut() else { return };
+                for text in texts {
+                    if let Err(wrong) = self.obey(session, &text, now)
+                        && let Some(refusal) = session.complain(&wrong, now)
+                    {
                         self.refused.add(refusal);
-                        connection.refuse(refusal, now);
-                    }
-                },
-                Step::Texts(texts) => {
-                    let Some(session) = connection.session_mut() else { continue };
-                    for text in texts {
-                        if let Err(wrong) = self.obey(session, &text, now)
-                            && let Some(refusal) = session.complain(&wrong, now)
-                        {
-                            self.refused.add(refusal);
-                            break;
-                        }
+                        break;
                     }
                 }
             }
         }
-        connections.retain(|connection| !connection.is_over());
-        self.connections = connections;
-        let sessions = self.connections.iter().filter(|one| one.session().is_some()).count();
-        self.board.set_watched(sessions > 0);
     }
 
     /// Does what a client's message says.
@@ -197,9 +202,6 @@ impl Service {
             ClientMessage::Unsubscribe { stream } => {
                 kind(stream)?;
                 session.unsubscribe(stream);
-            }
-            ClientMessage::Seek { .. } => {
-                return Err("only the streams of a recording can be sought".to_owned());
             }
             ClientMessage::Control { id, target, name, value } => {
                 let request = ControlRequest { session: session.id, id, target, name, value };

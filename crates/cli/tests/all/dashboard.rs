@@ -157,6 +157,49 @@ fn what_is_sent_is_what_arrives_and_what_is_lost() {
 }
 
 #[test]
+fn a_radio_is_tuned_from_the_page_and_the_tone_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
+    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    let device = ["--device", "e320", "--scene", "scene.toml"];
+    let radio = Radio::start(folder.path(), &device);
+    let more = ["--freq", "98.5e6", "--web", "0", "--web-control"];
+    let running = rx(folder.path(), &radio, &more);
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    text(&mut socket, "hello");
+    say(&mut socket, &json!({"type": "subscribe", "stream": 0, "bins": 1024, "lines_per_s": 10}));
+    assert!((tone_hz(&mut socket, 98.5e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    let tune = json!({
+        "type": "control", "id": 1, "target": "radio", "name": "freq_hz", "value": 98.8e6,
+    });
+    say(&mut socket, &tune);
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    assert_eq!(text(&mut socket, "hello")["streams"][0]["centre_hz"], 98.8e6);
+    assert!((tone_hz(&mut socket, 98.8e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    radio.stop();
+}
+
+/// The frequency of the strongest bin of a line around `centre_hz`, once samples are from there.
+fn tone_hz(socket: &mut WebSocket<TcpStream>, centre_hz: f64) -> f64 {
+    let mut seen = 0;
+    loop {
+        let Message::Binary(line) = socket.read().unwrap() else { continue };
+        let f64_at = |at: usize| f64::from_le_bytes(line[at..at + 8].try_into().unwrap());
+        // The radio takes the nearest frequency that it has.
+        seen += usize::from((f64_at(32) - centre_hz).abs() < 1.0);
+        // The first lines after tuning may be of samples from before.
+        if seen == 10 {
+            let values = &line[72..];
+            let strongest = (0..values.len()).max_by_key(|bin| values[*bin]).unwrap();
+            return centre_hz + (strongest as f64 / values.len() as f64 - 0.5) * f64_at(40);
+        }
+    }
+}
+
+#[test]
 fn a_graph_is_shown_with_its_loads_and_obeys_only_if_it_may() {
     let folder = tempfile::tempdir().unwrap();
     let file = "

@@ -11,6 +11,7 @@ mod register;
 mod rehearsal;
 mod reopen;
 mod segments;
+mod settings;
 mod transmit;
 
 use std::time::Duration;

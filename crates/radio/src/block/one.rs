@@ -3,11 +3,14 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
+use millstream_flow::{
+    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
+};
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
+use super::settings::TunableChannel;
 use super::{REOPEN_POLL, SPILL_SAMPLES, WireSample};
 use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate};
 
@@ -35,6 +38,7 @@ pub struct RadioSource<T: WireSample> {
     /// The buffer for samples that find no space; empty in the mode that waits for space.
     spill: Vec<T>,
     metrics: Metrics,
+    tunable: TunableChannel,
 }
 
 impl<T: WireSample> RadioSource<T> {
@@ -55,6 +59,7 @@ impl<T: WireSample> RadioSource<T> {
             progress,
             spill: Vec::new(),
             metrics: Metrics::default(),
+            tunable: TunableChannel::default(),
         };
         (source, segments)
     }
@@ -70,6 +75,13 @@ impl<T: WireSample> RadioSource<T> {
     /// fails.
     pub fn reopening(mut self, open_again: OpenAgain, patience: Duration) -> Self {
         self.comeback.set(open_again, patience);
+        self
+    }
+
+    /// Lets messages set the front end of this channel of the device while the stream runs:
+    /// `freq_hz` and `gain_db`.
+    pub fn tunable(mut self, channel: usize) -> Self {
+        self.tunable = TunableChannel(Some(channel));
         self
     }
 
@@ -189,5 +201,13 @@ impl<T: WireSample> Block for RadioSource<T> {
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         self.metrics.list()
+    }
+
+    fn messages(&self) -> Vec<MessageSpec> {
+        self.tunable.messages()
+    }
+
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        self.tunable.set(self.device.as_mut(), name, value)
     }
 }

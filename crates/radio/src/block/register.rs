@@ -64,7 +64,7 @@ fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
     let samples = Some(samples).filter(|samples| *samples > 0);
-    Ok(Box::new(RadioSource::<Complex32>::new(device, stream, samples).0))
+    Ok(Box::new(RadioSource::<Complex32>::new(device, stream, samples).0.tunable(channel)))
 }
 
 fn transmit(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {

@@ -89,6 +89,8 @@ fn documents_are_those_of_the_socket() {
     assert_eq!((&status["type"], &status["server"]["clients"]), (&json!("status"), &json!(0)));
     assert_eq!(bench.document("/api/hello")["streams"][0]["rate_hz"], RATE_HZ);
     assert_eq!(bench.document("/api/events")["type"], "events");
+    let _client = bench.open();
+    assert_eq!(bench.document("/api/status")["server"]["clients"], 1);
     let report = bench.document("/api/report");
     let members: Vec<_> = report.as_object().unwrap().keys().cloned().collect();
     assert_eq!(members, ["command", "environment", "results"]);

@@ -73,7 +73,8 @@ impl RecordingTarget<'_> {
             let stream = self.devices.devices()[0].rx_stream(*args)?;
             let start = next_pps()?.unzip();
             let device = self.devices.into_devices().pop().context("no device")?;
-            let (mut source, segments) = RadioSource::<T>::new(device, stream, samples);
+            let (source, segments) = RadioSource::<T>::new(device, stream, samples);
+            let mut source = source.tunable(args.channel);
             if let Some(plan) = self.reopen {
                 let patience = plan.patience;
                 source = source.reopening(plan.one(*args), patience);
