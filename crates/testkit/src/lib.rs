@@ -2,6 +2,7 @@
 //!
 //! A test program that uses this crate runs on an allocator that counts allocations.
 
+pub mod cost;
 pub mod netns;
 pub mod raw;
 

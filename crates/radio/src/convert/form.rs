@@ -6,6 +6,8 @@
 pub enum ConvertForm {
     /// Plain Rust, the reference.
     Scalar,
+    /// 128-bit vectors of ARM64.
+    Neon,
     /// 256-bit vectors.
     Avx2,
     /// 512-bit vectors.
@@ -14,12 +16,13 @@ pub enum ConvertForm {
 
 impl ConvertForm {
     /// Every form, the fastest last.
-    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx512];
 
     /// Returns a stable name for tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -30,6 +33,7 @@ impl ConvertForm {
         #[cfg(target_arch = "x86_64")]
         return match self {
             Self::Scalar => true,
+            Self::Neon => false,
             Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
             Self::Avx512 => {
                 std::arch::is_x86_feature_detected!("avx512f")
@@ -37,7 +41,12 @@ impl ConvertForm {
             }
         };
         #[cfg(not(target_arch = "x86_64"))]
-        return self == Self::Scalar;
+        return match self {
+            Self::Scalar => true,
+            // Every ARM64 processor has it. Big-endian lanes lie in another order.
+            Self::Neon => cfg!(all(target_arch = "aarch64", target_endian = "little")),
+            Self::Avx2 | Self::Avx512 => false,
+        };
     }
 
     /// Returns the fastest form that this processor has.

@@ -18,6 +18,8 @@ use super::wire::{Sc8, Sc12, Sc16};
 pub trait Engine {
     /// Samples in a block; a multiple of every wire format's group.
     const SAMPLES: usize;
+    /// Whether `STREAM` makes a difference.
+    const STREAMS: bool;
     /// A block's I and Q alternating, as 32-bit integers.
     type Block: Copy;
 
@@ -43,6 +45,9 @@ pub trait Engine {
     unsafe fn fc32_to_sc16<const STREAM: bool>(from: *const u8, to: *mut u8, scale: f32) {
         Self::store_sc16::<STREAM>(to, Self::load_fc32(from, scale));
     }
+
+    /// Orders stores that bypass the caches before a later signal to a reader.
+    unsafe fn order_streams();
 
     /// Integers times `scale`, rounded, as [`Engine::load_fc32`] does.
     unsafe fn rescale(block: Self::Block, scale: f32) -> Self::Block;

@@ -14,18 +14,21 @@
 //! | `wire`, `sample` | the formats, sample by sample |
 //! | `scalar` | the reference form, from these |
 //! | `lanes` | the formats as blocks in vector registers, for any instruction set |
-//! | `x86` | the loop over blocks; AVX2 and AVX-512 |
+//! | `simd` | the loop over blocks; AVX2, AVX-512 and NEON |
 //!
 //! All forms give the same bits. The form is chosen at run time by the processor's instructions.
 
 mod form;
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no SIMD form here"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+    allow(dead_code, reason = "no SIMD form here")
+)]
 mod lanes;
 mod sample;
 mod scalar;
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+mod simd;
 mod wire;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 pub use form::ConvertForm;
 pub use sample::HostSample;
@@ -105,10 +108,13 @@ impl Converter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a converter with this form exists only where the processor has it, and
             // `wire` has been cut to the samples of `out`.
-            ConvertForm::Avx2 => unsafe { x86::to_user_avx2::<P, U>(wire, out, scale) },
+            ConvertForm::Avx2 => unsafe { simd::to_user_avx2::<P, U>(wire, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same.
-            ConvertForm::Avx512 => unsafe { x86::to_user_avx512::<P, U>(wire, out, scale) },
+            ConvertForm::Avx512 => unsafe { simd::to_user_avx512::<P, U>(wire, out, scale) },
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            // SAFETY: the same.
+            ConvertForm::Neon => unsafe { simd::to_user_neon::<P, U>(wire, out, scale) },
             _ => scalar::to_user::<P, U>(wire, out, 0..count, scale),
         }
         count
@@ -130,10 +136,13 @@ impl Converter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a converter with this form exists only where the processor has it, and `out`
             // has been cut to the samples.
-            ConvertForm::Avx2 => unsafe { x86::to_wire_avx2::<P, U>(samples, out, scale) },
+            ConvertForm::Avx2 => unsafe { simd::to_wire_avx2::<P, U>(samples, out, scale) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the same.
-            ConvertForm::Avx512 => unsafe { x86::to_wire_avx512::<P, U>(samples, out, scale) },
+            ConvertForm::Avx512 => unsafe { simd::to_wire_avx512::<P, U>(samples, out, scale) },
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            // SAFETY: the same.
+            ConvertForm::Neon => unsafe { simd::to_wire_neon::<P, U>(samples, out, scale) },
             _ => scalar::to_wire::<P, U>(samples, out, 0..count, scale),
         }
         for index in count..P::samples_in(out.len()) {

@@ -149,3 +149,47 @@ proptest! {
         to_wire_agrees::<[i8; 2]>(wire, &values, room, at, scale);
     }
 }
+
+/// Runs conversions of 1000 samples for scripts/arm64_cost.py.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+fn cost<U: Made>(wire: Wire, to_user: bool) {
+    let mut bytes = vec![0x15; wire.bytes_of(1000)];
+    let mut samples = vec![U::made(0.25, -0.5); 1000];
+    let [plain, fast] = [ConvertForm::Scalar, ConvertForm::Neon]
+        .map(|form| Converter::with_form(wire, form).unwrap());
+    let (from, to) = (U::real(U::FULL_SCALE / 3e4), U::real(3e4 / U::FULL_SCALE));
+    let data = std::cell::RefCell::new((&mut bytes[..], &mut samples[..]));
+    let convert = |converter: Converter| {
+        let (bytes, samples) = &mut *data.borrow_mut();
+        let count = match to_user {
+            true => converter.to_user(bytes, samples, from),
+            false => converter.to_wire(samples, bytes, to),
+        };
+        assert_eq!(count, 1000);
+    };
+    millstream_testkit::cost::repeat(|| convert(plain), || convert(fast));
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+macro_rules! costs {
+    ($($name:ident: $wire:ident, $user:ty, $to_user:literal;)*) => {$(
+        #[test]
+        #[ignore = "counted by scripts/arm64_cost.py"]
+        fn $name() {
+            cost::<$user>(Wire::$wire, $to_user);
+        }
+    )*};
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+costs! {
+    cost_of_sc16_to_fc32: Sc16, Complex32, true;
+    cost_of_fc32_to_sc16: Sc16, Complex32, false;
+    cost_of_sc12_to_fc32: Sc12, Complex32, true;
+    cost_of_fc32_to_sc12: Sc12, Complex32, false;
+    cost_of_sc8_to_fc32: Sc8, Complex32, true;
+    cost_of_fc32_to_sc8: Sc8, Complex32, false;
+    cost_of_sc16_to_fc64: Sc16, Complex64, true;
+    cost_of_fc64_to_sc16: Sc16, Complex64, false;
+    cost_of_sc16_to_sc8: Sc16, [i8; 2], true;
+}

@@ -1,7 +1,11 @@
-//! The AVX2 and AVX-512 forms: one loop for both instruction sets and all formats.
+//! The forms in vector registers: one loop for all instruction sets and all formats.
 
+#[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -19,6 +23,7 @@ use super::wire::{Wire, WirePacking};
 const STREAM_BYTES: usize = 8 << 20;
 
 /// Above the largest 16-bit value, so that it saturates, and below where conversion overflows.
+#[cfg(target_arch = "x86_64")]
 const TOP: f32 = 65536.0;
 
 /// The order in which the blocks of a conversion are processed, so that stores are aligned.
@@ -39,7 +44,7 @@ impl ConversionOrder {
         let before = address.wrapping_neg() % align;
         let aligned = before.is_multiple_of(item) && (before / item).is_multiple_of(group);
         let second = if aligned && before > 0 { before / item } else { E::SAMPLES };
-        Self { second, stream: aligned && count * item >= STREAM_BYTES }
+        Self { second, stream: E::STREAMS && aligned && count * item >= STREAM_BYTES }
     }
 }
 
@@ -121,10 +126,8 @@ unsafe fn run<E: Engine>(
             unsafe { mover.block::<E, true>(at) };
             at += E::SAMPLES;
         }
-        // Streaming stores are weakly ordered; the fence orders them before a later signal to a
-        // reader.
-        // SAFETY: every x86-64 processor has SSE.
-        unsafe { std::arch::x86_64::_mm_sfence() };
+        // SAFETY: the caller's.
+        unsafe { E::order_streams() };
     }
     while at + E::SAMPLES <= count {
         // SAFETY: `at + E::SAMPLES <= count`.
@@ -203,8 +206,12 @@ macro_rules! entry_points {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
 entry_points!(avx2::Avx2, "avx2", to_user_avx2, to_wire_avx2);
+#[cfg(target_arch = "x86_64")]
 entry_points!(avx512::Avx512, "avx512f,avx512bw", to_user_avx512, to_wire_avx512);
+#[cfg(target_arch = "aarch64")]
+entry_points!(neon::Neon, "neon", to_user_neon, to_wire_neon);
 
 /// In a 128-bit lane with four 12-bit samples in three little-endian words: the bytes of each
 /// value's 16-bit cover, low byte first. Even values lie in its upper 12 bits, odd in its lower.

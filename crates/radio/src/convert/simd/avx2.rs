@@ -61,6 +61,7 @@ unsafe fn sc12_dwords() -> __m256i {
 
 impl Engine for Avx2 {
     const SAMPLES: usize = 8;
+    const STREAMS: bool = true;
     type Block = [__m256i; 2];
 
     #[inline]
@@ -166,5 +167,11 @@ impl Engine for Avx2 {
         let [a, b] = block;
         let times = |integers| quantize(_mm256_mul_ps(_mm256_cvtepi32_ps(integers), scale));
         [times(a), times(b)]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn order_streams() {
+        _mm_sfence();
     }
 }

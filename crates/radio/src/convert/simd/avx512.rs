@@ -65,6 +65,7 @@ unsafe fn scaled(at: *const u8, scale: f32) -> (__m512, __m512) {
 
 impl Engine for Avx512 {
     const SAMPLES: usize = 16;
+    const STREAMS: bool = true;
     type Block = [__m512i; 2];
 
     #[inline]
@@ -185,5 +186,11 @@ impl Engine for Avx512 {
         let [a, b] = block;
         let times = |integers| quantize(_mm512_mul_ps(_mm512_cvtepi32_ps(integers), scale));
         [times(a), times(b)]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn order_streams() {
+        _mm_sfence();
     }
 }
