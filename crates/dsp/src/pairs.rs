@@ -4,6 +4,8 @@
 //! half the loads of a filter in floats. It computes every other output; those between come from
 //! the same numbers, read one position later. Sums are exact, so every copy gives the same bits.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) mod neon;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
@@ -98,6 +100,10 @@ impl<const N: usize> PairTaps<N> {
                 return unsafe { x86::correlate_256(&self.pairs, x, scale, blocks) };
             }
         }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        // SAFETY: the slices hold all the numbers read.
+        return unsafe { neon::correlate(&self.pairs, x, scale, blocks) };
+        #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
         correlate_plain(&self.pairs, x, scale, blocks);
     }
 }
@@ -144,6 +150,10 @@ pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [
             return unsafe { x86::add_products_256(groups, x, sums) };
         }
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: the slices hold all the numbers read.
+    return unsafe { neon::add_products(groups, x, sums) };
+    #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     add_products_plain(groups, x, sums);
 }
 
@@ -156,7 +166,11 @@ pub(crate) fn check<const N: usize>(groups: &[Group<N>], x: &[i16]) {
 }
 
 /// Runs the reference implementation.
-fn add_products_plain<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [i32; LANES]) {
+pub(crate) fn add_products_plain<const N: usize>(
+    groups: &[Group<N>],
+    x: &[i16],
+    sums: &mut [i32; LANES],
+) {
     for group in groups {
         for (n, sum) in sums.iter_mut().enumerate() {
             *sum = sum.wrapping_add(product(&group.taps, &x[group.start + n..]));
@@ -218,6 +232,13 @@ mod tests {
         let mut plain = vec![[0.0; BLOCK]; blocks];
         correlate_plain(&taps, &x, 1e-3, &mut plain);
         assert!(plain[blocks - 1][5] != 0.0);
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        {
+            let mut fast = vec![[0.0; BLOCK]; blocks];
+            // SAFETY: the slices hold all the numbers read.
+            unsafe { neon::correlate(&taps, &x, 1e-3, &mut fast) };
+            assert_eq!(fast, plain);
+        }
         #[cfg(target_arch = "x86_64")]
         {
             let mut fast = vec![[0.0; BLOCK]; blocks];
@@ -272,5 +293,49 @@ mod tests {
     #[should_panic(expected = "numbers under every tap")]
     fn a_group_beyond_the_numbers_is_refused() {
         add_products(&[Group { start: 154, taps: [[1; 2]; 16] }], &loud(200), &mut [0; LANES]);
+    }
+
+    /// Runs a filter of `2 N` taps; the outputs of scripts/arm64_cost.py are `blocks * BLOCK`.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    fn cost<const N: usize>(blocks: usize) {
+        let x = loud(blocks * BLOCK + 2 * N - 1);
+        let taps = PairTaps::new(&std::array::from_fn::<_, N, _>(|j| [j as f32 - 7.3, -0.2])).pairs;
+        let [mut plain, mut fast] = [0, 1].map(|_| vec![[0.0; BLOCK]; blocks]);
+        millstream_testkit::cost::repeat(
+            || correlate_plain(&taps, &x, 1e-3, &mut plain),
+            // SAFETY: the slices hold all the numbers read.
+            || unsafe { neon::correlate(&taps, &x, 1e-3, &mut fast) },
+        );
+        assert!(plain[0][5] != 0.0 || fast[0][5] != 0.0);
+    }
+
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_a_short_filter() {
+        cost::<16>(26);
+    }
+
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_a_long_filter() {
+        cost::<416>(1);
+    }
+
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_scattered_taps() {
+        let x = loud(200);
+        let taps = std::array::from_fn(|j| [j as i16 * 997, -(j as i16)]);
+        let groups = [3, 60, 100, 153].map(|start| Group::<16> { start, taps });
+        let [mut plain, mut fast] = [[0; LANES]; 2];
+        millstream_testkit::cost::repeat(
+            || add_products_plain(&groups, &x, &mut plain),
+            // SAFETY: the slices hold all the numbers read.
+            || unsafe { neon::add_products(&groups, &x, &mut fast) },
+        );
+        assert!(plain[0] != 0 || fast[0] != 0);
     }
 }

@@ -1,13 +1,17 @@
 //! Operations on sixteen numbers, for kernels that compilers do not vectorise.
 //!
-//! A kernel is written once over [`Rows`] and compiled for [`Plain`] and for [`Avx512`]. Every
+//! A kernel is written once over [`Rows`] and compiled for [`Plain`], `Avx512` and `Neon`. Every
 //! operation is one of IEEE 754 or of integers, so both give the same bits; only [`Rows::madd`] may
 //! be fused.
 
 use crate::pairs::{self, Group};
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub use neon::Neon;
 #[cfg(target_arch = "x86_64")]
 pub use x86::Avx512;
 
@@ -187,12 +191,21 @@ impl Rows for Plain {
         x: &[i16],
         mut sums: Self::Whole,
     ) -> Self::Whole {
-        pairs::add_products(groups, x, &mut sums);
+        // Where rows have another form for every processor, this one is only the reference.
+        if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
+            pairs::check(groups, x);
+            pairs::add_products_plain(groups, x, &mut sums);
+        } else {
+            pairs::add_products(groups, x, &mut sums);
+        }
         sums
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))
+))]
 mod tests {
     use super::*;
 
@@ -238,7 +251,10 @@ mod tests {
 
     #[test]
     fn both_kinds_of_rows_give_the_same_bits() {
+        #[cfg(target_arch = "x86_64")]
         let Some(fast) = Avx512::new() else { return };
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        let fast = Neon;
         for seed in 0..50u32 {
             let row = |k: u32| -> [f32; LANES] {
                 std::array::from_fn(|lane| {

@@ -7,6 +7,8 @@
 //! before they are written, and measured at the same time. Sums of products are exact and all later
 //! operations have a fixed order: every copy gives the same bits.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -237,6 +239,10 @@ impl Run<'_> {
                 return unsafe { x86::sample_256(self, groups) };
             }
         }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        // SAFETY: the row holds all samples.
+        return unsafe { neon::sample(self, groups) };
+        #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
         sample_plain(self, groups)
     }
 

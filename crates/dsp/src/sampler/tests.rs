@@ -105,6 +105,9 @@ fn kernels() -> Vec<(&'static str, Kernel)> {
             kernels.push(("512", |run, out| unsafe { x86::sample_512(run, out) }));
         }
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: the runs of these tests fit.
+    kernels.push(("neon", |run, out| unsafe { neon::sample(run, out) }));
     kernels
 }
 
@@ -132,4 +135,30 @@ fn the_fast_copies_give_the_same_bits_at_the_loudest() {
             }
         }
     }
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+#[test]
+#[ignore = "counted by scripts/arm64_cost.py"]
+fn cost_of_the_sampler() {
+    let response = |t: f64| Complex::from_polar((-t * t / 90.0).exp(), 2.7 * t);
+    let sampler = Sampler::new(256, 19.5, 0.6, response);
+    assert_eq!(sampler.window, 48);
+    let row = vec![[1234, -4321]; 800];
+    let run = Run {
+        sampler: &sampler,
+        rows: &sampler.rows[0],
+        row: &row,
+        at: sampler.fixed(100.7),
+        step: sampler.fixed(0.58),
+        scale: 1e-3,
+        levelling: Levelling { offset: 1e3, limit: 3e5, gain: 0.7 },
+    };
+    assert!(run.fits(100));
+    let [mut plain, mut fast] = [[[0.0; GROUP]; 100]; 2];
+    millstream_testkit::cost::repeat(
+        || assert!(sample_plain(&run, &mut plain)[1][0] > 0.0),
+        // SAFETY: the run fits.
+        || assert!(unsafe { neon::sample(&run, &mut fast) }[1][0] > 0.0),
+    );
 }
