@@ -5,6 +5,8 @@
 //! row of twelve symbols a byte per decoder stores the decision of each state's survivor; one
 //! traceback decides many rows.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -153,6 +155,10 @@ fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
         // SAFETY: the processor has the features that this is compiled for.
         return unsafe { wide::run(metrics, rows, memory) };
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: every processor of this kind has the features.
+    return unsafe { neon::run(metrics, rows, memory) };
+    #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     run_plain(metrics, rows, memory);
 }
 
@@ -243,6 +249,10 @@ fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LAN
         // SAFETY: the processor has the features that this is compiled for.
         return unsafe { wide::trace(memory, state, decisions) };
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    // SAFETY: every processor of this kind has the features.
+    return unsafe { neon::trace(memory, state, decisions) };
+    #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     trace(memory, state, decisions);
 }
 

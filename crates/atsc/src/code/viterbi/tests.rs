@@ -136,9 +136,10 @@ fn lanes_decide_as_a_decoder_of_unlimited_precision() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 #[test]
 fn the_wider_way_back_gives_the_same_bits() {
+    #[cfg(target_arch = "x86_64")]
     if !(is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl")) {
         return println!("this processor has no such vectors");
     }
@@ -149,6 +150,47 @@ fn the_wider_way_back_gives_the_same_bits() {
     let (mut plain, mut fast) = ([[0; LANES]; 60], [[0; LANES]; 60]);
     trace_body::<false>(&memory, state, &mut plain);
     // SAFETY: the processor has the features.
-    unsafe { wide::trace(&memory, state, &mut fast) };
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        wide::trace(&memory, state, &mut fast);
+    };
+    // SAFETY: every processor of this kind has the features.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        neon::trace(&memory, state, &mut fast);
+    };
     assert_eq!(fast, plain);
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+#[test]
+#[ignore = "counted by scripts/arm64_cost.py"]
+fn cost_of_the_recursion() {
+    let rows: [Row; TURNS_MAX] =
+        std::array::from_fn(|n| std::array::from_fn(|lane| (n * 31 + lane * 57) as i16 % 192));
+    let [mut plain, mut fast] = [[[0; LANES]; STATES]; 2];
+    let mut memory = [[0; LANES]; TURNS_MAX];
+    let mut again = memory;
+    millstream_testkit::cost::repeat(
+        || run_plain(&mut plain, &rows, &mut memory),
+        // SAFETY: every processor of this kind has the features.
+        || unsafe { neon::run(&mut fast, &rows, &mut again) },
+    );
+    assert_ne!((plain, fast), ([[0; LANES]; STATES], [[0; LANES]; STATES]));
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+#[test]
+#[ignore = "counted by scripts/arm64_cost.py"]
+fn cost_of_the_traceback() {
+    let memory: [[u8; LANES]; TURNS_MAX] =
+        std::array::from_fn(|n| std::array::from_fn(|lane| (n * 31 + lane * 57) as u8));
+    let state = std::array::from_fn(|lane| lane as u32 % 4);
+    let [mut plain, mut fast] = [[[0; LANES]; TURNS_MAX]; 2];
+    millstream_testkit::cost::repeat(
+        || trace_body::<true>(&memory, state, &mut plain),
+        // SAFETY: every processor of this kind has the features.
+        || unsafe { neon::trace(&memory, state, &mut fast) },
+    );
+    assert!(plain != fast || plain[0] != [0; LANES]);
 }

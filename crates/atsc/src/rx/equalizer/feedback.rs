@@ -277,4 +277,29 @@ mod tests {
             fast.next_segment();
         }
     }
+
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_the_feedback() {
+        let (mut noise, mut plain) = (Noise::new(9), Feedback::new());
+        plain.taps.fill_with(|| 0.05 * noise.gaussian());
+        plain.prune(0.0);
+        let mut fast = plain.clone();
+        let symbols = std::array::from_fn(|n| (2 * (n * 7919 % 8)) as f32 - 7.0);
+        let [mut by_plain, mut by_fast] = [symbols; 2];
+        millstream_testkit::cost::repeat(
+            || {
+                by_plain = symbols;
+                let Feedback { applied, decided, trellis, .. } = &mut plain;
+                run_plain::<true>(applied, decided, trellis, &mut by_plain);
+            },
+            || {
+                by_fast = symbols;
+                let Feedback { applied, decided, trellis, .. } = &mut fast;
+                run(applied, decided, trellis, &mut by_fast);
+            },
+        );
+        assert!(by_plain != symbols || by_fast != symbols);
+    }
 }

@@ -10,6 +10,8 @@ use crate::params::{DATA_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;
 #[cfg(target_arch = "x86_64")]
 use millstream_dsp::rows::Avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use millstream_dsp::rows::Neon;
 use millstream_dsp::rows::{LANES, Plain, Rows};
 
 /// Rows for which decisions are corrected: that of the decision and three more.
@@ -42,6 +44,9 @@ pub fn run(
         // SAFETY: a value of this type exists only where the processor has the features.
         return unsafe { widest(rows, applied, decided, trellis, data) };
     }
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    return run_body(Neon, applied, decided, trellis, data);
+    #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     run_narrower(applied, decided, trellis, data);
 }
 
