@@ -18,7 +18,7 @@ help:
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      the wheel of the Python package, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
-	@echo "make test-page   tests of the dashboard's page in a browser (make test runs them, too)"
+	@echo "make test-page   tests of the dashboard's page in a browser (make test runs the quick ones, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"

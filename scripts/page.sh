@@ -23,4 +23,4 @@ if [ "$(cat $folder/page/packages 2>/dev/null)" != "${packages[*]}" ]; then
   echo "${packages[*]}" >$folder/page/packages
 fi
 [ -n "${MILLSTREAM:-}" ] || cargo build --quiet -p millstream-cli
-$folder/page/bin/python -m pytest -p no:cacheprovider crates/web/tests/page "$@"
+$folder/page/bin/python -m pytest -p no:cacheprovider -o "markers=slow: takes minutes" crates/web/tests/page "$@"

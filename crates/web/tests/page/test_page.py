@@ -207,6 +207,7 @@ def test_the_page_ends_a_run_and_comes_back_for_the_next_one(open_page, server):
     eventually("the ledger begins anew", lambda: page.page.get_attribute("#balance", "data-good") == "yes")
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_page_does_not_grow(open_page):
     page = open_page()
     page.lines()
