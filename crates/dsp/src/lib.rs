@@ -2,9 +2,10 @@
 //!
 //! Hot kernels are written once as plain Rust over fixed-size chunks and compiled twice with
 //! [`multiversion!`]: for the baseline of the target and for AVX2 with fused multiply-add; some a
-//! third time, for AVX-512. The fastest copy is chosen at run time. ARM64 needs only the baseline. A
-//! fused multiply-add rounds once where the baseline rounds twice, so copies agree to a few units in
-//! the last place of the largest partial sum, not bit for bit; each kernel's tests state the bound.
+//! third time, for AVX-512. The fastest copy is chosen at run time. ARM64 needs only the baseline.
+//! A fused multiply-add rounds once where the baseline rounds twice, so copies agree to a few units
+//! in the last place of the largest partial sum, not bit for bit; each kernel's tests state the
+//! bound.
 
 pub mod angle;
 pub mod arbitrary;

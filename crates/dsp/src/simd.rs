@@ -53,8 +53,8 @@ pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 ///
 /// `$body` must be `#[inline(always)]` and take one `const FMA: bool` parameter. With `, avx512`
 /// behind it there is a third copy, for kernels that 64-byte registers make faster (measure:
-/// unaligned loads then cross a cache line every time). On ARM64 there is one copy: the baseline has
-/// vectors and fused multiply-add.
+/// unaligned loads then cross a cache line every time). On ARM64 there is one copy: the baseline
+/// has vectors and fused multiply-add.
 ///
 /// ```
 /// use millstream_dsp::{multiversion, simd::madd};
