@@ -11,6 +11,7 @@ use crate::interrupt;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, note, now};
+use millstream_emulator::DeviceKind;
 use millstream_lab::turnaround::{
     Answer, LeadResult, Turnaround, TurnaroundSpec, leads_s, never_late,
 };
@@ -19,8 +20,6 @@ use millstream_radio::{Device, DeviceArgs};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The arguments of the emulated radio.
-const RADIO: &str = "--device e320 --serial 1A7E --rx-antenna ramp";
 /// The part of the time for the first part, where there is a second one.
 const FIRST_PART: f64 = 0.5;
 /// What an interrupt comes before.
@@ -120,10 +119,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if !args.compare.is_empty() {
         return compare::run(&args);
     }
-    let options = ChildRadioOptions::new(RADIO);
+    let options = radio_options();
     let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
     note(radio.describe());
     measure(&args, &radio).map_err(|error| radio.explain(error))
+}
+
+/// Returns the options of the emulated radio.
+fn radio_options() -> ChildRadioOptions<'static> {
+    let options = ChildRadioOptions::new("--serial 1A7E --rx-antenna ramp");
+    ChildRadioOptions { device: DeviceKind::E320, ..options }
 }
 
 fn measure(args: &Args, radio: &RadioUnderTest) -> anyhow::Result<Report> {

@@ -1,6 +1,6 @@
 //! `millstream latency radio --compare`: the turnaround over several links, in turns in one run.
 
-use super::{Args, RADIO, UNTIL};
+use super::{Args, UNTIL, radio_options};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use crate::live::Steps;
 use crate::numbers::allowed_cpus;
@@ -150,7 +150,7 @@ fn measure(
     let interface = |at: usize| places[at].interface.as_deref().unwrap_or_default();
     let ends = link.ends([interface(0), interface(1)], own, folder);
     let address = if ends.own_address { own[1] } else { places[1].address };
-    let mut options = ChildRadioOptions::new(RADIO);
+    let mut options = radio_options();
     options.args.extend(["--mtu".to_owned(), "9000".to_owned()]);
     options.args.extend(["--link".to_owned(), ends.links[0].clone()]);
     let enter = |command: &mut std::process::Command| bed.start_in(true, command);
