@@ -56,7 +56,7 @@ test)
   else
     skip "numpy and pytest come neither from PyPI ($(tail -n 1 $folder/log)) nor from Debian (python3-numpy, python3-pytest)"
   fi
-  cargo build --quiet -p millstream-python
+  [ -n "${MILLSTREAM_BUILT:-}" ] || cargo build --quiet -p millstream-python
   rm -rf $folder/site
   mkdir -p $folder/site
   cp -r python/package/millstream $folder/site/
