@@ -187,9 +187,10 @@ mod tests {
         let run = |class| {
             crate::thread::pin_current_thread(cpu).unwrap();
             let allowed = crate::sched::set_current_thread(class).is_ok();
-            both.wait();
             let folder = Path::new("/proc/thread-self");
+            // Before the other one can keep this one from reading it.
             let before = read_self(folder);
+            both.wait();
             let start = std::time::Instant::now();
             while start.elapsed() < Duration::from_millis(200) {
                 std::hint::spin_loop();
