@@ -113,22 +113,28 @@ fn a_search_is_short() {
     let running = Radio::start(config).unwrap();
     let address = running.discovery_addr();
     let port = address.port();
-    let best = |text: &str, times: usize| {
+    let best = |text: &str, limit_ms: u64| {
         let args = text.parse::<ClientArgs>().unwrap();
+        let limit = Duration::from_millis(limit_ms);
+        let mut best = Duration::MAX;
         let search = || {
             let begin = Instant::now();
             let found = find(&args).unwrap();
             assert!(found.iter().any(|one| one.addr == Some(*address.ip())), "{text}: {found:?}");
             begin.elapsed()
         };
-        (0..times).map(|_| search()).min().unwrap()
+        // The best of many: another program may have the processor at any one.
+        for _ in 0..60 {
+            best = best.min(search());
+            if best <= limit {
+                break;
+            }
+        }
+        println!("{text}: {best:?}");
+        assert!(best <= limit, "{text}: {best:?}");
     };
-    // The best of several: another program may have the processor at any one.
-    let with_address = best(&format!("addr={},discovery_port={port}", address.ip()), 20);
-    let everywhere = best(&format!("discovery_port={port}"), 5);
-    println!("search: {with_address:?} with the address, {everywhere:?} without");
-    assert!(with_address < Duration::from_millis(5), "{with_address:?}");
-    assert!(everywhere <= Duration::from_millis(150), "{everywhere:?}");
+    best(&format!("addr={},discovery_port={port}", address.ip()), 5);
+    best(&format!("discovery_port={port}"), 150);
 }
 
 #[test]
