@@ -12,6 +12,10 @@ use crate::time::DeviceClock;
 /// packet is not processed at once.
 const STEP_S: f64 = 1e-3;
 
+/// Buffers of this size are for rates at which the first pass through new memory loses samples: it
+/// costs tens of milliseconds.
+const FAST_SAMPLES: u64 = 1 << 24;
+
 /// The samples that enter a chain.
 pub(crate) enum ChainInput {
     Antenna(Box<dyn Antenna>),
@@ -47,6 +51,10 @@ impl RxChain {
     pub fn new(input: ChainInput, buffer_samples: u64, has_ddc: bool) -> Self {
         // Bursts that find the buffer full still get one sample each, for EOB.
         let samples = buffer_samples as usize + 2 * SEGMENTS_MAX;
+        let mut ring = Ring::new(samples);
+        if buffer_samples >= FAST_SAMPLES {
+            ring.touch();
+        }
         Self {
             input,
             ddc: has_ddc.then(Ddc::new),
@@ -54,7 +62,7 @@ impl RxChain {
             prepared_hz: 0.0,
             remainder: 0,
             raw: vec![Sc16::default(); PIECE].into(),
-            ring: Ring::new(samples),
+            ring,
             written: 0,
             read: 0,
         }

@@ -8,15 +8,17 @@ use std::ops::Range;
 pub(super) struct Ring(Box<[Sc16]>);
 
 impl Ring {
-    /// Returns a ring of zeros with memory for at least `samples` positions. The memory is there
-    /// from now on: the first samples of a fast stream would wait tens of milliseconds for it.
+    /// Returns a ring of zeros with memory for at least `samples` positions.
     pub fn new(samples: usize) -> Self {
+        Self(vec![[0; 4]; samples.next_power_of_two()].into())
+    }
+
+    /// Takes all of the memory from the kernel, which otherwise gives each page at its first use.
+    pub fn touch(&mut self) {
         const PAGE: usize = 4096 / size_of::<Sc16>();
-        let mut samples: Box<[Sc16]> = vec![[0; 4]; samples.next_power_of_two()].into();
-        for page in samples.chunks_mut(PAGE) {
+        for page in self.0.chunks_mut(PAGE) {
             *std::hint::black_box(&mut page[0]) = Sc16::default();
         }
-        Self(samples)
     }
 
     /// Returns the memory of `count` positions from `at` on, or its first contiguous part.
