@@ -55,7 +55,7 @@ debian() { # debian ARCHITECTURE: the package of the program in $tree
   install -m 644 package/copyright "$doc/copyright"
   install -m 644 "$out/millstream-$version.cdx.json" "$doc/millstream.cdx.json"
   gzip -n9 <CHANGELOG.md >"$doc/NEWS.gz"
-  printf 'millstream (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n -- The Millstream authors <millstream@localhost>  %s\n' \
+  printf 'millstream (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n -- The Millstream authors <maintainers@millstream.example>  %s\n' \
     "$version" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -n9 >"$doc/changelog.gz"
   install -m 755 package/prerm package/postrm "$root/DEBIAN/"
   echo /etc/default/millstream >"$root/DEBIAN/conffiles"
@@ -63,7 +63,7 @@ debian() { # debian ARCHITECTURE: the package of the program in $tree
 Package: millstream
 Version: $version
 Architecture: $1
-Maintainer: The Millstream authors <millstream@localhost>
+Maintainer: The Millstream authors <maintainers@millstream.example>
 Installed-Size: $(du -sk --apparent-size "$root" | cut -f1)
 Section: hamradio
 Priority: optional
