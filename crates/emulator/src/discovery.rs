@@ -1,4 +1,4 @@
-//! Discovery and echo (facts section 2).
+//! Discovery and echo.
 
 use crate::broadcast::Broadcasts;
 use crate::counters::{Counters, EventCounter};

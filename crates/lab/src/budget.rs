@@ -7,8 +7,7 @@ use serde::Serialize;
 const ETHERNET_BYTES: u64 = 8 + 14 + 4 + 12;
 /// IPv4 and UDP headers, bytes (RFC 791, RFC 768).
 const IP_UDP_BYTES: u64 = 20 + 8;
-/// CHDR header and time of a data packet at a width of 64 bits, bytes (facts page on CHDR,
-/// section 4).
+/// CHDR header and time of a data packet at a width of 64 bits, bytes.
 const CHDR_BYTES: u64 = 16;
 
 /// The format of a complex sample on the wire.

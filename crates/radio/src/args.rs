@@ -213,8 +213,7 @@ impl DeviceArgs {
         Ok(())
     }
 
-    /// Returns the argument of the device's `init`: text, as UHD sends it (facts page on blocks,
-    /// section 1.6).
+    /// Returns the argument of the device's `init`: text, as UHD sends it.
     pub(crate) fn init_map(&self) -> Value {
         let text = |name: &str, value: String| (name.into(), value.into());
         let clock = self.master_clock_hz.map(|hz| text("master_clock_rate", hz.to_string()));

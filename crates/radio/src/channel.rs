@@ -1,4 +1,4 @@
-//! One receive channel of a radio block (facts page, section 10).
+//! One receive channel of a radio block.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl DeviceFormat {
         let length_factor = match (bits, samples) {
             (32, 1..) => Some(NonZeroU32::MIN),
             // UHD's simulator counts the length of a packet in bytes, and everything else in
-            // samples (facts page, section 13).
+            // samples.
             (8, 1) => NonZeroU32::new(SC16_LEN as u32),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! Client zero: the device's list of blocks and connections (facts page, section 9).
+//! Client zero: the device's list of blocks and connections.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Finding devices: MPM discovery (facts page, section 2).
+//! Finding devices: MPM discovery.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};

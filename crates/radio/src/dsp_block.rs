@@ -1,4 +1,4 @@
-//! One channel of a DDC or DUC, by its registers (facts page on blocks, section 1).
+//! One channel of a DDC or DUC, by its registers.
 
 use millstream_wire::regs::dsp::{
     CIC_MAX, COMPAT, DDC_RATE, DUC_RATE, HALFBANDS, INPUTS, OUTPUTS, PHASE_INCREMENT, Rate, SCALE,

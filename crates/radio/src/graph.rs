@@ -1,5 +1,5 @@
 //! The chains of a device's graph: the blocks between each channel of a radio and its stream
-//! endpoint (facts page on blocks, section 1.1).
+//! endpoint.
 //!
 //! ```text
 //! endpoint ─▶ DUC ─▶ Radio ─▶ DDC ─▶ endpoint

@@ -17,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The protocol is that of RFNoC devices with MPM (the project's facts page on CHDR; "section n" in
-//! these comments is a section of that page). The layers, from the outside in:
+//! The protocol is that of RFNoC devices with MPM, as UHD 4.3 speaks it. The layers, from the
+//! outside in:
 //!
 //! | module | function |
 //! | --- | --- |

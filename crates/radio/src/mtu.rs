@@ -1,4 +1,4 @@
-//! The largest datagram that reaches a device and comes back (facts page, section 2).
+//! The largest datagram that reaches a device and comes back.
 
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Endpoint ids.
 
-/// A 16-bit stream endpoint id (facts section 1). Software assigns them; 0 means "not yet
+/// A 16-bit stream endpoint id. Software assigns them; 0 means "not yet
 /// assigned".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epid(pub u16);

@@ -34,8 +34,8 @@
 //!
 //! All words are little-endian, as on the CHDR link of every current networked device, except those
 //! of the Internet headers. Bit positions are given as `[hi:lo]` inside a 64-bit word. The radio's
-//! formats follow the project's fact page `rfnoc-chdr-protocol.md` ("facts section n" in this crate
-//! names its sections), the others the RFCs that their modules name.
+//! formats are those that UHD 4.3 and networked devices with MPM exchange, the others those of the
+//! RFCs that their modules name.
 //!
 //! # Example
 //!

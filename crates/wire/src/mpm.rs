@@ -1,4 +1,4 @@
-//! MPM discovery and echo, text datagrams on UDP port 49600 (facts section 2).
+//! MPM discovery and echo, text datagrams on UDP port 49600.
 //!
 //! A host sends `MPM-DISC`; each device answers
 //! `USRP-MPM;type=e3xx;product=e320;serial=EMU0001;name=emu;fpga=n/a;claimed=False`.

@@ -1,5 +1,5 @@
 //! Finds the end of a MessagePack object: MPM's remote procedure calls put no length before a
-//! message (facts section 3).
+//! message.
 //!
 //! The scan uses sizes, not content, and allocates nothing. A message that it reports as complete
 //! is whole, short and shallow, so a decoder can process it safely.

@@ -1,4 +1,4 @@
-//! The registers of one channel of a DDC or DUC (blocks section 1.2).
+//! The registers of one channel of a DDC or DUC.
 
 use millstream_wire::regs::dsp as regs;
 use millstream_wire::regs::dsp::Rate;

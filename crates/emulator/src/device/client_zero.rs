@@ -1,4 +1,4 @@
-//! Client zero, the block that describes the device (facts section 9).
+//! Client zero, the block that describes the device.
 
 use crate::personality::Image;
 use millstream_wire::mgmt::PROTOCOL_VERSION;

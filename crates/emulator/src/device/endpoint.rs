@@ -1,4 +1,4 @@
-//! A stream endpoint and its registers (facts section 7).
+//! A stream endpoint and its registers.
 
 use super::in_stream::InStream;
 use super::out_stream::OutStream;

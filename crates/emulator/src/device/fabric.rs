@@ -1,4 +1,4 @@
-//! Transport, crossbar and endpoints for management packets (facts section 6).
+//! Transport, crossbar and endpoints for management packets.
 
 use super::endpoint::Endpoint;
 use millstream_wire::mgmt::{ForwardHops, MgmtRepr, Node, NodeInfo, Op};

@@ -1,4 +1,4 @@
-//! Host to device: counts the host's packets and grants credit (facts section 8.2).
+//! Host to device: counts the host's packets and grants credit.
 
 use super::endpoint::CreditWindow;
 use millstream_wire::Epid;

@@ -1,4 +1,4 @@
-//! Device to host: the credit window of one stream (facts section 8.1).
+//! Device to host: the credit window of one stream.
 
 use millstream_wire::chdr::Width;
 use millstream_wire::regs::sep::{

@@ -1,4 +1,4 @@
-//! The radio blocks: their registers, and the channels behind them (facts section 10).
+//! The radio blocks: their registers, and the channels behind them.
 
 use super::client_zero::MTU_BYTES;
 use super::control::CommandFifo;

@@ -7,7 +7,7 @@ use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 
 impl EmulatedDevice {
-    /// Sends an asynchronous message to the destination set by the host (facts section 10).
+    /// Sends an asynchronous message to the destination set by the host.
     pub(super) fn report(&mut self, channel: usize, event: Event, tick: u64) {
         let registers = &self.radio.channels[channel];
         let (epid, port, address) = match event {

@@ -28,7 +28,7 @@ const PACKET_BYTES_USUAL: usize = 1024;
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its window
-/// is closed (facts section 8). So the window is the smaller capacity of the buffer and the queue.
+/// is closed. So the window is the smaller capacity of the buffer and the queue.
 /// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams limits
 /// their number; a host that counts only bytes is limited in those, as if its packets had the usual
 /// length. An eighth of the queue is for everything else.

@@ -11,7 +11,7 @@
 use super::tx_fifo::TxPacket;
 use crate::time::DeviceClock;
 
-/// The place to continue after a late packet or an underflow (facts section 10, register 0x44).
+/// The place to continue after a late packet or an underflow (register 0x44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LatePolicy {
     NextPacket,

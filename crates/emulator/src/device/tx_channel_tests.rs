@@ -69,7 +69,7 @@ impl Rig {
     }
 }
 
-/// Returns the reference: the radio's behaviour at each single tick (facts section 10).
+/// Returns the reference: the radio's behaviour at each single tick.
 fn reference(policy: LatePolicy, packets: &[TxPacket], ticks: u64) -> Vec<Told> {
     let mut queue: VecDeque<(TxPacket, u64)> = VecDeque::new();
     let (mut told, mut state, mut number) = (Vec::new(), Phase::Idle, 0);

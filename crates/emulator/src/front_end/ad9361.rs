@@ -1,4 +1,4 @@
-//! The numbers of an AD9361 (blocks section 3.2).
+//! The numbers of an AD9361.
 
 use std::ops::RangeInclusive;
 

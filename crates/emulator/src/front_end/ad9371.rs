@@ -1,4 +1,4 @@
-//! The numbers of an AD9371 (blocks section 5.3).
+//! The numbers of an AD9371.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! The oscillator LMX2592, by its registers (blocks section 5.2).
+//! The oscillator LMX2592, by its registers.
 
 const REGISTERS: usize = 1 << 7;
 const REFERENCE_HZ: f64 = 122.88e6;

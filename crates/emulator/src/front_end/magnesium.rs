@@ -1,5 +1,4 @@
-//! The daughterboard of an N310: attenuators, switches and a low-band oscillator around the AD9371
-//! (blocks section 5.3).
+//! The daughterboard of an N310: attenuators, switches and a low-band oscillator around the AD9371.
 
 use super::adf4351::Adf4351;
 use super::settings::{BOARD_CHANNELS, Tuning};

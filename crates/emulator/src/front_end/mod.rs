@@ -1,5 +1,4 @@
-//! The front ends between the antennas and the samples: oscillators, gains, filters and switches
-//! (blocks sections 3 and 5).
+//! The front ends between the antennas and the samples: oscillators, gains, filters and switches.
 
 mod ad9361;
 mod ad9371;

@@ -1,5 +1,5 @@
 //! The daughterboard of an N320: an oscillator LMX2592 for each direction, and a CPLD with gains
-//! and switches (blocks section 5.2). It has one channel, and hosts reach all of it by SPI.
+//! and switches. It has one channel, and hosts reach all of it by SPI.
 
 use super::lmx2592::Lmx2592;
 use super::spi::{SpiCore, SpiWord};

@@ -1,4 +1,4 @@
-//! The SPI core in a radio block (blocks section 5.2).
+//! The SPI core in a radio block.
 
 use millstream_wire::regs::spi::{CONTROL, DATA, parts, word};
 

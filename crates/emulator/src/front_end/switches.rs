@@ -1,5 +1,4 @@
-//! The switches between the antennas and the AD9361, by the words that hosts write (blocks section
-//! 3.3).
+//! The switches between the antennas and the AD9361, by the words that hosts write.
 
 use super::settings::BOARD_CHANNELS;
 use millstream_wire::regs::radio::FRONT_END_BASE;

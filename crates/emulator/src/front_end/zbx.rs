@@ -1,5 +1,5 @@
-//! The daughterboard of an X410: a CPLD that is plain memory, with oscillators LMX2572 behind it
-//! (blocks section 5.4). What the parts make of a frequency and a gain is not emulated.
+//! The daughterboard of an X410: a CPLD that is plain memory, with oscillators LMX2572 behind it.
+//! What the parts make of a frequency and a gain is not emulated.
 
 use super::Reception;
 use millstream_wire::regs::radio::FRONT_END_BASE;

@@ -1,4 +1,4 @@
-//! The methods of the daughterboards (blocks sections 3.1 and 5).
+//! The methods of the daughterboards.
 
 use super::methods::{Answer, Mpm};
 use super::sensors;

@@ -1,4 +1,4 @@
-//! MessagePack-RPC messages (facts section 3).
+//! MessagePack-RPC messages.
 
 use millstream_wire::msgpack::MessageLimits;
 use rmpv::Value;

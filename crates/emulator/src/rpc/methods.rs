@@ -1,4 +1,4 @@
-//! The methods of a device, as UHD 4.3 calls them (facts section 3).
+//! The methods of a device, as UHD 4.3 calls them.
 
 use super::claim::CurrentClaim;
 use super::pins::Pins;

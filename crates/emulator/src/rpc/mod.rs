@@ -1,4 +1,4 @@
-//! The management port: MessagePack-RPC over TCP (facts section 3).
+//! The management port: MessagePack-RPC over TCP.
 
 mod boards;
 mod claim;

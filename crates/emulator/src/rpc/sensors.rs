@@ -1,4 +1,4 @@
-//! The sensors of the front end (blocks section 3.1).
+//! The sensors of the front end.
 
 use super::values::{string_map, text};
 use crate::front_end::FrontEnd;

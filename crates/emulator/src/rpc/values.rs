@@ -2,7 +2,7 @@
 
 use rmpv::Value;
 
-/// Returns a map of strings. It never contains nil: the UHD client would abort (facts section 3).
+/// Returns a map of strings. It never contains nil: the UHD client would abort.
 pub fn string_map<const N: usize>(pairs: [(&str, &str); N]) -> Value {
     Value::Map(pairs.iter().map(|&(key, value)| (Value::from(key), Value::from(value))).collect())
 }

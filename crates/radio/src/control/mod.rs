@@ -1,4 +1,4 @@
-//! Registers of the device's blocks, and its asynchronous messages (facts page, section 9).
+//! Registers of the device's blocks, and its asynchronous messages.
 
 mod client;
 mod events;

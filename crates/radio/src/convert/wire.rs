@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wire {
-    /// 16-bit I, then 16-bit Q (facts page on CHDR, section 5): 4 bytes a sample.
+    /// 16-bit I, then 16-bit Q: 4 bytes a sample.
     Sc16,
     /// 12-bit I, then 12-bit Q, most significant bit first, four samples in three little-endian
     /// 32-bit words: 3 bytes a sample, only in whole groups of four. UHD's name is

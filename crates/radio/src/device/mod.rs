@@ -156,8 +156,8 @@ impl Device {
     ///
     /// A channel with a DDC or DUC has a fraction of the master clock rate. Where the device can
     /// change its clock and the user named none (`master_clock_rate`), the clock is set to a
-    /// multiple of the requested rate. Without a DDC the clock is set to the requested rate itself
-    /// (facts page, section 3). Streams keep the rate at which they were opened.
+    /// multiple of the requested rate. Without a DDC the clock is set to the requested rate
+    /// itself. Streams keep the rate at which they were opened.
     ///
     /// # Errors
     /// [`RadioError::BadRate`], [`RadioError::Rpc`].

@@ -1,5 +1,5 @@
 //! What the N310 leaves to the host: the oscillators of its low band, filters, amplifiers, antennas
-//! and attenuators (facts page on blocks, section 5.3).
+//! and attenuators.
 
 use millstream_wire::regs::e320::{CHANNEL_STRIDE, OutputWords, SWITCHES};
 

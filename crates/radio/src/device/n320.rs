@@ -1,5 +1,4 @@
-//! What the N320 leaves to the host: oscillators, gains and switches (facts page on blocks, section
-//! 5.2).
+//! What the N320 leaves to the host: oscillators, gains and switches.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The steps from an address to an open device (facts page, section 11).
+//! The steps from an address to an open device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16};

@@ -1,7 +1,7 @@
 //! Setting the front ends of an open device: frequency, gain, bandwidth, antenna.
 //!
 //! The order matters: the rate first, then the frequency, then gain and bandwidth, because the
-//! tables of gains follow the frequency (facts page on blocks, section 7).
+//! tables of gains follow the frequency.
 
 use std::sync::atomic::Ordering;
 

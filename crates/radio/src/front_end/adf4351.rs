@@ -1,5 +1,5 @@
-//! The synthesiser ADF4351 of the N310's low band: its words for a frequency (facts page on blocks,
-//! section 5.3, and the maker's data sheet).
+//! The synthesiser ADF4351 of the N310's low band: its words for a frequency, from the maker's
+//! data sheet.
 //!
 //! The reference is divided to the phase detector, and the output is that times a fraction, because
 //! the output divider is part of the loop. The bits that do not depend on the frequency are those

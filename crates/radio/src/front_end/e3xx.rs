@@ -1,4 +1,4 @@
-//! The switches and LEDs of the E320 (facts page on blocks, section 3.3).
+//! The switches and LEDs of the E320.
 //!
 //! The radio selects one of four words by its own state, so they are written once per tuning and
 //! not per burst.

@@ -1,5 +1,5 @@
-//! The synthesiser LMX2592 of the N320: its registers for a frequency (facts page on blocks,
-//! section 5.2, and the maker's data sheet).
+//! The synthesiser LMX2592 of the N320: its registers for a frequency, from the
+//! maker's data sheet.
 //!
 //! The reference is divided to the phase detector. The VCO is locked to twice that times a
 //! fraction, and an output divider by a power of two reaches the lower octaves.
@@ -125,7 +125,7 @@ pub const LOCKED: u16 = 0xFFFF;
 mod tests {
     use super::*;
 
-    /// Returns the frequency that the words set, by the formula of the facts page.
+    /// Returns the frequency that the words set, by the formula of its data sheet.
     fn decoded(words: &[u32]) -> f64 {
         let mut registers = [0u32; 128];
         for word in words {

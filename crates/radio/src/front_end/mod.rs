@@ -105,7 +105,7 @@ pub(crate) enum GainControl {
     Index,
 }
 
-/// The methods and ranges of a product's front end (facts page on blocks, sections 3 and 5).
+/// The methods and ranges of a product's front end.
 #[derive(Debug)]
 pub struct RadioFrontEnd {
     /// Names of products, or their beginnings.

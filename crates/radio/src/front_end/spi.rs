@@ -1,4 +1,4 @@
-//! The serial bus in the radio block of the N320 and N310 (facts page on blocks, section 5.2).
+//! The serial bus in the radio block of the N320 and N310.
 
 use millstream_wire::regs::spi::{CONTROL, DATA, DIVIDER, READ_BACK, control, data};
 

@@ -1,5 +1,4 @@
-//! Blocks of a device that are no radio: sources and sinks of test data, and memory (facts page on
-//! blocks, section 2).
+//! Blocks of a device that are no radio: sources and sinks of test data, and memory.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The block NullSrcSink (facts page on blocks, section 2.2).
+//! The block NullSrcSink.
 
 use std::sync::Arc;
 

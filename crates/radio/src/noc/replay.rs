@@ -1,5 +1,4 @@
-//! The block Replay: memory of the device that records and plays (facts page on blocks, section
-//! 2.1).
+//! The block Replay: memory of the device that records and plays.
 
 use std::sync::Arc;
 

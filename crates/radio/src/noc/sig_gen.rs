@@ -1,4 +1,4 @@
-//! The block SigGen (facts page on blocks, section 2.3).
+//! The block SigGen.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Remote procedure calls to a device: MessagePack-RPC over TCP (facts page, section 3).
+//! Remote procedure calls to a device: MessagePack-RPC over TCP.
 
 mod claim;
 mod client;

@@ -1,4 +1,4 @@
-//! Credit: how much the device may still send (facts page, section 8).
+//! Credit: how much the device may still send.
 
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;

@@ -1,4 +1,4 @@
-//! Sets up a device-to-host stream (facts page, section 8.1).
+//! Sets up a device-to-host stream.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The parts of a device, and the routes through it (facts page, section 6).
+//! The parts of a device, and the routes through it.
 
 mod route;
 mod transact;

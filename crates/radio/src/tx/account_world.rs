@@ -43,7 +43,7 @@ pub enum Step {
     Answer(Fate),
 }
 
-/// A device that counts and reports as section 8 of the facts page says, and its network.
+/// A device that counts and reports as the protocol says, and its network.
 pub struct World {
     pub account: TxAccounting,
     /// No count query is sent while another is open.

@@ -1,4 +1,4 @@
-//! One transmit channel of a radio block (facts page, section 10).
+//! One transmit channel of a radio block.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Sets up a host-to-device stream (facts page, section 8.2).
+//! Sets up a host-to-device stream.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use crate::RadioError;
 use crate::rpc::advice;
 
-/// The factor that maps 1.0 to `sc16` full scale 32767 (facts page on CHDR, section 5).
+/// The factor that maps 1.0 to `sc16` full scale 32767.
 pub const SC16_FULL_SCALE: f32 = 32767.0;
 
 /// The arguments of a transmit stream.

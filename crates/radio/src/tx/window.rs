@@ -1,4 +1,4 @@
-//! Credit: how much this host may have in flight to the device (facts page, section 8.2).
+//! Credit: how much this host may have in flight to the device.
 
 use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED};
 

@@ -5,7 +5,7 @@ use super::{header_len, put_header};
 use crate::bits::WordWriter;
 use crate::{Epid, Error, Result};
 
-/// All fields of a data packet except the samples (facts section 5).
+/// All fields of a data packet except the samples.
 ///
 /// `emit` writes header and timestamp; the sender puts the samples directly behind them, or sends
 /// them from another buffer. Packets with metadata are written with [`Header::emit`].

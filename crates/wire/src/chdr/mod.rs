@@ -1,4 +1,4 @@
-//! The CHDR packet: header, timestamp, metadata, payload (facts sections 4 and 5).
+//! The CHDR packet: header, timestamp, metadata, payload.
 //!
 //! ```text
 //! W = 64                              W > 64

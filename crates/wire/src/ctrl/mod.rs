@@ -1,4 +1,4 @@
-//! Control packets: registers of blocks, acknowledgements, asynchronous messages (facts section 9).
+//! Control packets: registers of blocks, acknowledgements, asynchronous messages.
 //!
 //! ```text
 //! word 1   [9:0] dst port  [19:10] src port  [23:20] data words  [29:24] sequence

@@ -1,4 +1,4 @@
-//! Management packets: topology discovery and stream endpoint registers (facts section 6).
+//! Management packets: topology discovery and stream endpoint registers.
 //!
 //! A packet is a header item and a list of *hops*, each a list of operations. Every node on the
 //! path removes the first hop, executes it, and forwards the packet; answers are appended to the

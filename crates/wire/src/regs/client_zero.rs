@@ -1,4 +1,4 @@
-//! Client zero: the parts of the device (control port 0, facts section 9).
+//! Client zero: the parts of the device (control port 0).
 //!
 //! Addresses are bytes, registers 32 bits. Index k counts client zero itself (0), then the stream
 //! endpoints, then the blocks.
@@ -74,7 +74,7 @@ pub mod noc_id {
     /// Generator of test signals.
     pub const SIG_GEN: u32 = 0x5166_3110;
 
-    /// The other blocks of Ettus's images (facts section 2).
+    /// The other blocks of Ettus's images.
     const OTHERS: [(u32, &str); 14] = [
         (NULL_SRC_SINK, "NullSrcSink"),
         (0x0246_0000, "KeepOneInN"),

@@ -1,7 +1,7 @@
 //! Registers of the DDC and DUC blocks, compat 0.x: the rate change and the frequency shift between
 //! a radio and its stream.
 //!
-//! The map is that of facts section 1.2. Each channel has a bank of [`CHANNEL_STRIDE`] bytes.
+//! Each channel has a bank of [`CHANNEL_STRIDE`] bytes.
 
 /// Distance of the registers of two channels.
 pub const CHANNEL_STRIDE: u32 = 0x800;

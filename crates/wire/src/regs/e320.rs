@@ -1,4 +1,4 @@
-//! The front-end registers of the E320: its switches and LEDs (facts section 3.3).
+//! The front-end registers of the E320: its switches and LEDs.
 //!
 //! Each is a core of general outputs in the radio block. The radio selects one of four words by its
 //! own state. Channels are as far apart as [`CHANNEL_STRIDE`].

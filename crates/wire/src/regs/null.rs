@@ -1,6 +1,5 @@
-//! Registers of the block NullSrcSink: a source of counting items and a sink (facts page on blocks,
-//! section 2.2). Counters have 64 bits, the lower half first: lines, and 8 bytes behind them
-//! packets.
+//! Registers of the block NullSrcSink: a source of counting items and a sink. Counters have 64
+//! bits, the lower half first: lines, and 8 bytes behind them packets.
 
 /// `[31:24]` items of a line, `[23:16]` bits of an item; [`RUN`] and [`CLEAR`].
 pub const CONTROL: u32 = 0x00;

@@ -1,4 +1,4 @@
-//! Radio block registers, compat 0.x as of UHD 4.0 to 4.9 (facts section 10).
+//! Radio block registers, compat 0.x as of UHD 4.0 to 4.9.
 
 /// Shared, read: `[31:16]` major (0), `[15:0]` minor (1).
 pub const COMPAT: u32 = 0x0000;

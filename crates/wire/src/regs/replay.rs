@@ -1,5 +1,5 @@
-//! Registers of the block Replay: memory that records one stream and plays another (facts page on
-//! blocks, section 2.1). Each port has a bank; values of 64 bits begin with their lower half.
+//! Registers of the block Replay: memory that records one stream and plays another. Each
+//! port has a bank; values of 64 bits begin with their lower half.
 
 /// Distance of the banks of two ports.
 pub const BANK: u32 = 0x100;

@@ -1,4 +1,4 @@
-//! Stream endpoint registers, in the management address space (facts section 7).
+//! Stream endpoint registers, in the management address space.
 
 /// Own endpoint id; read and write.
 pub const EPID_SELF: u16 = 0x00;

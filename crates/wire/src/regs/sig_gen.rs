@@ -1,4 +1,4 @@
-//! Registers of the block SigGen, which makes a signal (facts page on blocks, section 2.3). Each
+//! Registers of the block SigGen, which makes a signal. Each
 //! output has a bank.
 
 /// Distance of the banks of two outputs.

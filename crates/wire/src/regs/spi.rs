@@ -1,4 +1,4 @@
-//! The serial bus in the radio blocks of N3xx and X3x0 devices (facts page on blocks, section 5.2).
+//! The serial bus in the radio blocks of N3xx and X3x0 devices.
 
 use super::radio::FRONT_END_BASE;
 

@@ -1,4 +1,4 @@
-//! Stream status and stream command: the credit protocol of a stream (facts section 8).
+//! Stream status and stream command: the credit protocol of a stream.
 //!
 //! The sender of a stream sends *commands* and the receiver answers with *status*. Both count
 //! bytes and packets cumulatively since the stream was initialised; counters wrap at the width of

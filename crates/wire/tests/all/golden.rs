@@ -1,4 +1,4 @@
-//! Parses and emits the packets of facts section 4, which UHD 4.3's codec made.
+//! Parses and emits packets that UHD 4.3's codec made.
 
 use millstream_wire::ctrl::{CtrlRepr, DataWords, Op as CtrlOp};
 use millstream_wire::mgmt::{self, MgmtRepr};

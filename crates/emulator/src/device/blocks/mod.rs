@@ -1,4 +1,4 @@
-//! Blocks beside the radio whose ports have endpoints of their own (blocks section 2).
+//! Blocks beside the radio whose ports have endpoints of their own.
 //!
 //! An output has at most one packet at its head: [`StreamBlock::next_packet`] describes it,
 //! [`StreamBlock::fill`] writes its bytes, [`StreamBlock::sent`] removes it. They know no time and

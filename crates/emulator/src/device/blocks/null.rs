@@ -1,4 +1,4 @@
-//! The null source and sink (blocks section 2.2).
+//! The null source and sink.
 
 use super::BlockPacket;
 use crate::antenna::Sc16;

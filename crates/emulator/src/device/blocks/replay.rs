@@ -1,4 +1,4 @@
-//! The replay block: memory that records one stream and plays another (blocks section 2.1).
+//! The replay block: memory that records one stream and plays another.
 
 use super::BlockPacket;
 use crate::antenna::Sc16;

@@ -1,4 +1,4 @@
-//! The signal generator (blocks section 2.3).
+//! The signal generator.
 
 use super::BlockPacket;
 use crate::antenna::Sc16;
