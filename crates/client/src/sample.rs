@@ -133,67 +133,36 @@ impl ClientSample for [i16; 2] {
     }
 }
 
-impl ClientSample for [i8; 2] {
-    fn receive(
-        source: &mut RxSource,
-        outs: &mut [&mut [Self]],
-        at: Range<usize>,
-        timeout: Duration,
-    ) -> Result<RxMeta, RxError> {
-        receive_piece(source, outs, at, timeout, from_wire)
-    }
+/// Types that pass through that of the wire: `$from` and `$to` convert a piece.
+macro_rules! through_wire {
+    ($($sample:ty: $from:ident, $to:ident;)*) => {$(
+        impl ClientSample for $sample {
+            fn receive(
+                source: &mut RxSource,
+                outs: &mut [&mut [Self]],
+                at: Range<usize>,
+                timeout: Duration,
+            ) -> Result<RxMeta, RxError> {
+                receive_piece(source, outs, at, timeout, $from)
+            }
 
-    fn send(
-        sink: &mut TxSink,
-        ins: &[&[Self]],
-        from: usize,
-        meta: TxMetadata,
-        timeout: Duration,
-    ) -> Result<TxSent, TxError> {
-        send_piece(sink, ins, from, meta, timeout, to_wire)
-    }
+            fn send(
+                sink: &mut TxSink,
+                ins: &[&[Self]],
+                from: usize,
+                meta: TxMetadata,
+                timeout: Duration,
+            ) -> Result<TxSent, TxError> {
+                send_piece(sink, ins, from, meta, timeout, $to)
+            }
+        }
+    )*};
 }
 
-impl ClientSample for Complex64 {
-    fn receive(
-        source: &mut RxSource,
-        outs: &mut [&mut [Self]],
-        at: Range<usize>,
-        timeout: Duration,
-    ) -> Result<RxMeta, RxError> {
-        receive_piece(source, outs, at, timeout, from_wire)
-    }
-
-    fn send(
-        sink: &mut TxSink,
-        ins: &[&[Self]],
-        from: usize,
-        meta: TxMetadata,
-        timeout: Duration,
-    ) -> Result<TxSent, TxError> {
-        send_piece(sink, ins, from, meta, timeout, to_wire)
-    }
-}
-
-impl ClientSample for [u8; 3] {
-    fn receive(
-        source: &mut RxSource,
-        outs: &mut [&mut [Self]],
-        at: Range<usize>,
-        timeout: Duration,
-    ) -> Result<RxMeta, RxError> {
-        receive_piece(source, outs, at, timeout, pack)
-    }
-
-    fn send(
-        sink: &mut TxSink,
-        ins: &[&[Self]],
-        from: usize,
-        meta: TxMetadata,
-        timeout: Duration,
-    ) -> Result<TxSent, TxError> {
-        send_piece(sink, ins, from, meta, timeout, unpack)
-    }
+through_wire! {
+    [i8; 2]: from_wire, to_wire;
+    Complex64: from_wire, to_wire;
+    [u8; 3]: pack, unpack;
 }
 
 fn from_wire<T: HostSample>(wire: &[[i16; 2]], out: &mut [T]) {

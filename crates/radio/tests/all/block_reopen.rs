@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::block::{balance, into_nothing, metric, plan};
 use crate::common::{PATIENCE, SPP, args, patient, radio};
-use millstream_flow::Graph;
+use millstream_emulator::RunningRadio;
 use millstream_flow::blocks::NullSink;
+use millstream_flow::{Graph, RunningGraph};
 use millstream_radio::block::{
     GapCause, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
 };
@@ -22,6 +23,23 @@ fn again(args_of: &DeviceArgs, rate_hz: f64) -> OpenAgain {
     })
 }
 
+/// Lets the graph receive, the device reboot, and the graph receive again; then stops it.
+fn run_through_a_reboot(radio: &RunningRadio, running: &RunningGraph, sink: &str) {
+    let until = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(!running.is_finished(), "it goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let received = || running.snapshot().block(sink).unwrap().items_in;
+    until(&|| received() >= 50 * SPP);
+    radio.faults().add("reboot silent_ms=300").unwrap();
+    until(&|| running.snapshot().block("tuner").unwrap().metric("reopenings") == Some(1.0));
+    let more = received() + 50 * SPP;
+    until(&|| received() >= more);
+    running.stopper().stop();
+}
+
 #[test]
 fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
     let (radio, args_of) = radio(patient());
@@ -30,21 +48,7 @@ fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
     let source = source.reopening(again(&args_of, 1e6), PATIENCE);
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
-    let received = || running.snapshot().block("sink").unwrap().items_in;
-    let wait = |count: u64| {
-        while received() < count {
-            assert!(!running.is_finished(), "it goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    wait(50 * SPP);
-    radio.faults().add("reboot silent_ms=300").unwrap();
-    while running.snapshot().block("tuner").unwrap().metric("reopenings") != Some(1.0) {
-        assert!(!running.is_finished(), "it goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    wait(received() + 50 * SPP);
-    running.stopper().stop();
+    run_through_a_reboot(&radio, &running, "sink");
     let snapshot = running.wait().unwrap();
     let stats = snapshot.block("tuner").unwrap();
     let lost = balance(stats);
@@ -83,21 +87,7 @@ fn a_group_goes_on_behind_one_gap_when_its_device_reboots() {
     }
     let plan = plan(&graph);
     let running = graph.start(&plan).unwrap();
-    let received = || running.snapshot().block("sink1").unwrap().items_in;
-    let wait = |count: u64| {
-        while received() < count {
-            assert!(!running.is_finished(), "it goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    wait(50 * SPP);
-    radio.faults().add("reboot silent_ms=300").unwrap();
-    while running.snapshot().block("tuner").unwrap().metric("reopenings") != Some(1.0) {
-        assert!(!running.is_finished(), "it goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    wait(received() + 50 * SPP);
-    running.stopper().stop();
+    run_through_a_reboot(&radio, &running, "sink1");
     let snapshot = running.wait().unwrap();
     let ledgers = report.ledgers.try_recv().unwrap();
     let segments: Vec<RecordingSegment> = report.segments.try_iter().collect();
