@@ -1,4 +1,4 @@
-// The flowgraph as a picture: partitions with their threads and cores, blocks with their load beside the plan's, and rings.
+// The flowgraph as a picture: partitions with their threads and cores, blocks with their load, and rings.
 
 import { byId, make, svg, text } from "./dom.js";
 import { count, share, si } from "./format.js";
@@ -89,16 +89,14 @@ export class FlowPanel {
     const part = {
       inner, title: svg("title"),
       bar: svg("rect", { class: "load", x: x + 10, y: y + 27, width: 0, height: 8, rx: 2 }),
-      plan: svg("rect", { class: "load-plan", x: x + 10, y: y + 24, width: 2, height: 14 }),
       load: svg("text", { class: "figure", x: x + 10, y: y + 51 }),
       rate: svg("text", { class: "figure dim", x: x + 10, y: y + 66 }),
-      planX: x + 10,
     };
     const most = Math.max(6, Math.floor(inner / 6.9)), shown = name.length > most ? `${name.slice(0, most - 1)}…` : name;
     part.group = svg("g", { class: "block" }, part.title, svg("rect", { class: "box", x, y, width, height, rx: 8 }),
       svg("text", { class: "name", x: x + 10, y: y + 17 }, shown),
       svg("rect", { class: "load-track", x: x + 10, y: y + 27, width: inner, height: 8, rx: 2 }),
-      part.bar, part.plan, part.load, part.rate);
+      part.bar, part.load, part.rate);
     this.parts.blocks.set(name, part);
     return part.group;
   }
@@ -111,13 +109,10 @@ export class FlowPanel {
       const part = this.parts.blocks.get(block.name);
       sums.set(block.partition, (sums.get(block.partition) ?? 0) + (block.load ?? 0));
       if (!part) continue;
-      const measured = block.load ?? 0, planned = block.plan_load;
+      const measured = block.load ?? 0;
       part.bar.setAttribute("width", (Math.min(1, measured) * part.inner).toFixed(1));
       part.group.classList.toggle("busy", measured > 0.85);
-      const hasPlan = planned !== null && planned !== undefined;
-      part.plan.style.display = hasPlan ? "" : "none";
-      if (hasPlan) part.plan.setAttribute("x", (part.planX + Math.min(1, planned) * part.inner - 1).toFixed(1));
-      text(part.load, hasPlan ? `${load(measured)} (plan ${load(planned)})` : `${load(measured)} of a core`);
+      text(part.load, `${load(measured)} of a core`);
       const total = block.items_out || block.items_in, earlier = this.before?.items.get(block.name);
       items.set(block.name, total);
       text(part.rate, earlier !== undefined && elapsed > 0 ? `${si((total - earlier) / elapsed)} items/s` : "");
@@ -156,17 +151,16 @@ export class FlowPanel {
   }
 
   table(status) {
-    const names = ["block", "partition", "load", "plan", "calls", "items in", "items out"];
+    const names = ["block", "partition", "load", "calls", "items in", "items out"];
     const head = names.map((name) => make("th", { scope: "col" }, name));
-    this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 6 }, () => make("td"))]));
+    this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 5 }, () => make("td"))]));
     const rows = [...this.cells].map(([name, cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells));
     byId("flow-table").replaceChildren(make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
   }
 
   fillTable(status) {
     for (const block of status.blocks) {
-      const loads = [share(block.load), share(block.plan_load)];
-      const values = [block.partition, ...loads, ...[block.calls, block.items_in, block.items_out].map(count)];
+      const values = [block.partition, share(block.load), ...[block.calls, block.items_in, block.items_out].map(count)];
       this.cells.get(block.name)?.forEach((cell, index) => text(cell, values[index]));
     }
   }

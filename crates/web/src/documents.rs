@@ -107,8 +107,6 @@ pub struct BlockStatus {
     pub busy_ns: u64,
     /// Share of a core since the last status.
     pub load: f64,
-    /// The load that the plan expects.
-    pub plan_load: Option<f64>,
     /// The numbers that it publishes.
     pub metrics: Value,
 }

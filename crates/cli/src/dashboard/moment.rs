@@ -77,7 +77,6 @@ impl Moment {
             items_out: block.items_out,
             busy_ns: block.busy_ns,
             load: share,
-            plan_load: None,
             metrics: json!(block.metrics),
         });
         let edges = self.profile.edges.iter().map(|edge| {
