@@ -92,7 +92,10 @@ def in_shell(text):
         return "Q" + "".join(f";$( {one} );Q" for one in inside) + "\n" * match.group(0).count("\n")
     text = re.sub(r'"(?:\\.|\$\([^()]*\)|[^"\\])*"', runs, text)
     text = text.replace("\\\n", " ")
-    functions = set(re.findall(r"(?m)^\s*(?:function\s+)?(\w+)\s*\(\)", text))
+    # Also those of the files that it sources.
+    sourced = [ROOT / path for path in re.findall(r"(?m)^\s*(?:\.|source)\s+(\S+\.sh)\s*$", text)]
+    texts = [text, *(path.read_text() for path in sourced)]
+    functions = {name for one in texts for name in re.findall(r"(?m)^\s*(?:function\s+)?(\w+)\s*\(\)", one)}
     # Patterns of `case` are no commands; neither are the items of an array.
     text = re.sub(r"(?m)^\s*(?:\*|[\w.|*?-]+)\)", "", text)
     text = re.sub(r"\bcase\b.*?\bin\b", "", text)

@@ -10,28 +10,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:?python.sh: say wheel or test}
 shift
-folder=target/python
 
 skip() { echo "skipped: $what of the Python package: $*"; exit 77; }
 
-# Debian's Python before others, so that every machine tests with the same one.
-python=
-for one in /usr/bin/python3 python3; do
-  if "$one" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$one; break; fi
-done
-[ -n "$python" ] || skip "no Python 3.11 or newer (Debian package python3)"
-
-# environment NAME PACKAGE...: makes or completes an environment; fails quietly without network.
-environment() {
-  local name=$folder/$1; shift
-  if [ ! -x "$name/bin/python" ]; then
-    mkdir -p "$folder"
-    "$python" -m venv "$name" >"$folder/log" 2>&1 || { rm -rf "$name"; return 1; }
-  fi
-  [ "$(cat "$name/packages" 2>/dev/null)" = "$*" ] && return
-  "$name/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >"$folder/log" 2>&1 || return 1
-  echo "$*" >"$name/packages"
-}
+. scripts/environment.sh
 
 case $what in
 wheel)
