@@ -30,6 +30,6 @@ done
 # Rows of this target; Debian's own program, not one that lies before it in the PATH.
 while read -r name; do
   link "$name" "$(PATH=/usr/sbin:/usr/bin:/sbin:/bin command -v "$name" || true)"
-done < <(awk -v want="$target" '!/^#/ && $1 != "-" { for (i = 3; i <= NF; i++) { t = $i; sub(/\?$/, "", t); if (t == want) print $1 } }' \
+done < <(awk -v want="$target" '!/^#/ && $1 != "-" { for (i = 3; i <= NF; i++) { t = $i; sub(/[?~]$/, "", t); if (t == want) print $1 } }' \
   "$here/programs.txt")
 PATH=$folder "$@"

@@ -88,7 +88,10 @@ fn promtool_is_content(metrics: &str) {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut tool) = tool else { return };
+    let Ok(mut tool) = tool else {
+        println!("skipped: the names of metrics: no promtool (Debian package prometheus)");
+        return;
+    };
     tool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
     let output = tool.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
