@@ -3,7 +3,7 @@
 #
 # For each target (aarch64-unknown-linux-musl and x86_64-unknown-linux-musl unless some are named): a static program, with
 # manual pages and completions, as an archive and as a Debian package. Beside them the source archive, a bill of materials
-# (CycloneDX) and checksums. All of it lies in target/package, and depends on the commit alone: not on the folder or the time.
+# (CycloneDX) and checksums. All of it lies in target/package. Folders and times of the build are kept out of it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- x86_64-unknown-linux-musl aarch64-unknown-linux-musl
@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
 
-# The same bytes wherever it is compiled: without debug information, and with paths that are the same everywhere.
+# Nothing of this machine: without debug information, and with paths that are the same everywhere.
 export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO=off
 export CARGO_INCREMENTAL=0
 maps=("$PWD=/millstream" "$cargo_home=/cargo" "$sysroot=/rust")
