@@ -146,9 +146,15 @@ fn a_graph_that_flows_or_has_ended_has_no_stall() {
     let mut running = graph.start(&Plan::default()).unwrap();
     let now = Instant::now();
     for look in 0..10u32 {
-        let before = items_out(&running, "source");
         assert_eq!(running.stalls(now + LIMIT * look, LIMIT), []);
-        while items_out(&running, "source") < before + 10_000 {
+        // Counted from after the look, or the next one might find nothing new; at both, or one is in the same call still.
+        let passed = || {
+            let snapshot = running.snapshot();
+            let source = snapshot.block("source").unwrap().items_out;
+            (source, snapshot.block("sink").unwrap().items_in)
+        };
+        let before = passed();
+        while passed().0 < before.0 + 10_000 || passed().1 < before.1 + 10_000 {
             std::thread::yield_now();
         }
     }
