@@ -18,6 +18,11 @@ const LEAD_S: f64 = 0.25;
 pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<DeviceSet> {
     args.iter().for_each(announce);
     let mut devices = DeviceSet::open(args.iter().cloned())?;
+    let searched =
+        args.iter().zip(devices.devices()).filter(|(args, _)| args.addr.is_unspecified());
+    for (_, device) in searched {
+        note(format_args!("radio   {} at {}", device.info().product(), device.address()));
+    }
     note_links();
     let taken_hz = devices.set_rate(rate_hz)?;
     if (taken_hz / rate_hz - 1.0).abs() > 1e-9 {

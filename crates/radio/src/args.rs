@@ -16,6 +16,7 @@ use rmpv::Value;
 
 use crate::RadioError;
 use crate::discover::{DISCOVERY_TIMEOUT, DiscoveryTarget, discover};
+use crate::identity::DeviceIdentity;
 use crate::rpc::INIT_TIMEOUT;
 
 /// The sign between the links of several addresses.
@@ -118,44 +119,6 @@ impl DeviceArgs {
     }
 }
 
-/// What the user knows of a device, besides its address.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DeviceIdentity {
-    /// Its type, such as `e3xx`.
-    pub device_type: Option<String>,
-    /// Its product, such as `e320`.
-    pub product: Option<String>,
-    /// Its serial number.
-    pub serial: Option<String>,
-}
-
-impl DeviceIdentity {
-    /// Returns whether nothing is known.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Returns whether a device's description of itself, by its field, is of this device.
-    pub fn fits<'a>(&self, field: impl Fn(&str) -> &'a str) -> bool {
-        let fits = |wanted: &Option<String>, name: &str| {
-            wanted.as_ref().is_none_or(|wanted| field(name) == wanted.as_str())
-        };
-        fits(&self.device_type, "type")
-            && fits(&self.product, "product")
-            && fits(&self.serial, "serial")
-    }
-}
-
-impl fmt::Display for DeviceIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all =
-            [("type", &self.device_type), ("product", &self.product), ("serial", &self.serial)];
-        let all = all.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        let all: Vec<_> = all.map(|(name, value)| format!("{name}={value}")).collect();
-        f.write_str(&all.join(","))
-    }
-}
-
 impl fmt::Debug for DeviceArgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { addr, discovery_port, rpc_port, link, .. } = self;
@@ -167,8 +130,8 @@ impl FromStr for DeviceArgs {
     type Err = RadioError;
 
     /// Reads `addr=192.168.10.2,rpc_port=49601,link=udp:gro=off`. An address may stand alone.
-    /// Without one the device is searched by its `type`, `product` or `serial`. `link` comes last
-    /// because its own options have commas.
+    /// Without one the device is searched when it is opened: the only one of this `type`, `product`
+    /// or `serial`, or the only one of all. `link` comes last because its own options have commas.
     fn from_str(text: &str) -> Result<Self, RadioError> {
         let mut args = Self::new(Ipv4Addr::UNSPECIFIED);
         let mut rest = text.trim();
@@ -187,9 +150,6 @@ impl FromStr for DeviceArgs {
             args.set(argument)?;
             rest = tail.trim_start();
         }
-        if args.addr.is_unspecified() && args.identity.is_empty() {
-            return Err(bad(text, "says no addr"));
-        }
         let links = args.link.split(LINKS_BETWEEN).count();
         if links > 1 && links != 1 + args.further_addrs.len() {
             let reason = "link= must name one link for all addresses, or one for each with a ; \
@@ -207,9 +167,7 @@ impl DeviceArgs {
             return Ok(());
         }
         let all = discover(DiscoveryTarget::Broadcast, self.discovery_port, DISCOVERY_TIMEOUT)?;
-        let found = all.iter().find(|one| self.identity.fits(|name| one.field(name)));
-        let wanted = || RadioError::NotFound { wanted: self.identity.to_string() };
-        self.addr = found.ok_or_else(wanted)?.address;
+        self.addr = self.identity.only_of(&all)?;
         Ok(())
     }
 
@@ -349,7 +307,6 @@ mod tests {
     #[test]
     fn bad_arguments_name_themselves() {
         for (text, part) in [
-            ("rpc_port=1", "says no addr"),
             ("addr=::1", "\"addr=::1\": wants an IPv4 address"),
             ("addr", "name=value"),
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),

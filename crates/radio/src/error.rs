@@ -29,12 +29,21 @@ pub enum RadioError {
     },
     /// No device of this description answered.
     #[error(
-        "no device with {wanted} answers in the networks of this machine: name its address \
-         (addr=IPV4), or look at what answers (millstream find)"
+        "no device{wanted} answers in the networks of this machine: give its address \
+         (addr=IPV4), see what answers with `millstream find`, or start an emulated one with \
+         `millstream sim radio`"
     )]
     NotFound {
         /// Its description.
         wanted: String,
+    },
+    /// Several devices of this description answered.
+    #[error("several devices{wanted} answer: {found}: choose one with addr=IPV4 or serial=SERIAL")]
+    Ambiguous {
+        /// The description.
+        wanted: String,
+        /// What answered.
+        found: String,
     },
     /// The system refused to send or receive.
     #[error("cannot {what} {address}: {source}")]

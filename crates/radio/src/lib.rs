@@ -50,6 +50,7 @@ pub mod dsp_block;
 mod error;
 pub mod front_end;
 pub mod graph;
+mod identity;
 mod lease;
 pub mod ledger;
 pub mod mtu;
@@ -61,13 +62,14 @@ mod testing;
 pub mod topology;
 pub mod tx;
 
-pub use args::{DeviceArgs, DeviceIdentity, OpenPort};
+pub use args::{DeviceArgs, OpenPort};
 pub use clock::Clock;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, DiscoveryTarget, discover};
 pub use error::RadioError;
 pub use front_end::{TuneRequest, TuneResult};
+pub use identity::DeviceIdentity;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use stream::{

@@ -19,13 +19,16 @@ use std::fmt::Write;
 /// not disturb it and names it in an error. `millstream find` lists the radios that answer.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  millstream probe
   millstream probe --args addr=192.168.10.2
   millstream probe --args addr=192.168.10.2,link=xdp:eth1 --json")]
 pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        help = "Device arguments: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+        default_value = "",
+        hide_default_value = true,
+        help = "Device arguments; without them the only radio that answers: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
                 [,link=LINK]"
     )]
     args: DeviceArgs,

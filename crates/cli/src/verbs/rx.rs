@@ -46,8 +46,10 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        required = true,
-        help = "Device arguments. Repeat the option for more devices that share a PPS: \
+        default_value = "",
+        hide_default_value = true,
+        help = "Device arguments; without them the only radio that answers. Repeat the option for \
+                more devices that share a PPS: \
                 addr=IPV4[,serial=SERIAL][,master_clock_rate=HZ][,claim_wait_s=SECONDS]\
                 [,recv_queue_bytes=N][,link=LINK]"
     )]
@@ -83,7 +85,7 @@ pub struct Args {
 
     /// File to write: .sc16 and .cf32 are raw samples; .sigmf-meta or .sigmf-data makes a SigMF
     /// recording. With - samples go to standard output, which needs --format, and the summary goes
-    /// to standard error.
+    /// to standard error. With /dev/null they are only counted.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 

@@ -47,8 +47,10 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ARGS",
-        required = true,
-        help = "Device arguments. Repeat the option for more devices that share a PPS: \
+        default_value = "",
+        hide_default_value = true,
+        help = "Device arguments; without them the only radio that answers. Repeat the option for \
+                more devices that share a PPS: \
                 addr=IPV4[,serial=SERIAL][,master_clock_rate=HZ][,link=LINK]"
     )]
     args: Vec<DeviceArgs>,

@@ -21,6 +21,9 @@ pub const FORMATS: [(&str, &str, SampleFormat); 2] = [
     ),
 ];
 
+/// The file of samples that nobody wants to keep.
+const NULL: &str = "/dev/null";
+
 /// The files of a recording.
 #[derive(Debug)]
 pub struct RecordingFiles {
@@ -43,6 +46,10 @@ impl RecordingFiles {
         let target = Self::of(out, format)?;
         if channels.len() == 1 {
             return Ok(vec![target]);
+        }
+        if out == Path::new(NULL) {
+            let one = || Self { data: out.to_owned(), meta: None, format: target.format };
+            return Ok(channels.iter().map(|_| one()).collect());
         }
         if out.metadata().is_ok_and(|found| !found.is_file()) {
             bail!(
@@ -72,7 +79,7 @@ impl RecordingFiles {
             Some("sigmf-meta" | "sigmf-data") => (Some(out.with_extension("sigmf-meta")), None),
             Some("sc16") => (None, Some(SampleFormat::Sc16)),
             Some("cf32" | "fc32") => (None, Some(SampleFormat::Cf32)),
-            _ if format.is_some() => (None, None),
+            _ if format.is_some() || out == Path::new(NULL) => (None, None),
             _ if stdout::name(out).is_some() => bail!(
                 "standard output has no file extension that shows the sample format: add --format \
                  sc16 or --format cf32"
@@ -118,6 +125,7 @@ mod tests {
         assert_eq!(target("a/b.sc16", None), Ok(("a/b.sc16".into(), None, Sc16)));
         assert_eq!(target("b.fc32", None), Ok(("b.fc32".into(), None, Cf32)));
         assert_eq!(target("/dev/null", Some(Cf32)), Ok(("/dev/null".into(), None, Cf32)));
+        assert_eq!(target("/dev/null", None), Ok(("/dev/null".into(), None, Sc16)));
         let pair = |format| Ok(("b.sigmf-data".into(), Some("b.sigmf-meta".into()), format));
         assert_eq!(target("b.sigmf-meta", None), pair(Sc16));
         assert_eq!(target("b.sigmf-data", Some(Cf32)), pair(Cf32));
@@ -146,13 +154,15 @@ mod tests {
             ["x-ch0.sigmf-data", "x-ch0.sigmf-meta", "x-ch3.sigmf-data", "x-ch3.sigmf-meta"];
         assert_eq!(names("x.sigmf-meta"), pairs);
         assert_eq!(names("x"), ["x-ch0", "x-ch3"]);
-        let out = Path::new("/dev/null");
+        let nowhere = RecordingFiles::for_each(&[0, 1], Path::new(NULL), None).unwrap();
+        assert!(nowhere.iter().all(|one| one.data == Path::new(NULL)));
+        let out = Path::new("/dev/zero");
         let error = RecordingFiles::for_each(&[0, 1], out, Some(SampleFormat::Sc16))
             .unwrap_err()
             .to_string();
         assert_eq!(
             error,
-            "/dev/null is not a regular file, but each of several channels needs its own file: \
+            "/dev/zero is not a regular file, but each of several channels needs its own file: \
              give the name of a file"
         );
     }

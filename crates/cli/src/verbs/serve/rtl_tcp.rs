@@ -24,8 +24,9 @@ use std::time::{Duration, Instant};
   millstream serve rtl-tcp --args addr=192.168.10.2 --freq 98M
   rtl_433 -d rtl_tcp:127.0.0.1:1234                               a client")]
 pub struct Args {
-    /// Device arguments: addr=IPV4[,link=LINK], or radio=emulated for one in this process.
-    #[arg(long, value_name = "ARGS")]
+    /// Device arguments: addr=IPV4[,link=LINK], or radio=emulated for one in this process. Without
+    /// them the only radio that answers.
+    #[arg(long, value_name = "ARGS", default_value = "", hide_default_value = true)]
     args: ClientArgs,
 
     /// Address and TCP port to listen at.
