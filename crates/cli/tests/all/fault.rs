@@ -1,21 +1,13 @@
 //! `millstream sim fault`: faults come and go while a radio serves.
 
-use crate::common::{Radio, millstream};
+use crate::common::{Radio, fault, millstream};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-/// A radio with a control channel, and the address of that.
 fn radio(args: &[&str]) -> (Radio, String) {
-    let args = [&["--control", "0", "--rx-antenna", "ramp", "--time-scale", "0.5"], args].concat();
-    let (radio, mut lines) = Radio::start_and_hear(Path::new("/"), &args);
-    let line = lines.remove(0);
-    let control = line.strip_prefix("control: ").unwrap().split(',').next().unwrap().to_owned();
-    (radio, control)
-}
-
-fn fault(control: &str, args: &[&str]) -> crate::common::Outcome {
-    millstream(Path::new("/"), &[&["sim", "fault", control], args].concat())
+    let args = [&["--rx-antenna", "ramp", "--time-scale", "0.5"], args].concat();
+    Radio::start_with_control(Path::new("/"), &args)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `millstream rx`: recordings, and the causes that cut one short.
 
 use crate::common::{
-    Outcome, Radio, Running, address, command, eventually, growing, millstream, names,
+    Outcome, Radio, Running, address, command, eventually, fault, growing, millstream, names,
 };
 use std::net::TcpListener;
 use std::path::Path;
@@ -54,51 +54,57 @@ fn every_format_holds_the_same_samples() {
     radio.stop();
 }
 
+/// Records while the radio reboots; `part` is a file that grows until then. Returns the results.
+fn over_a_reboot(folder: &Path, part: &str, more: &[&str]) -> serde_json::Value {
+    let (radio, control) = Radio::start_with_control(folder, &["--rx-antenna", "noise"]);
+    let recording = start(folder, &radio, "a.sigmf-meta", &[&["--reopen", "60"], more].concat());
+    let part = folder.join(part);
+    growing(&part);
+    fault(&control, &["add", "reboot", "silent_ms=300"]).succeeds();
+    let counters = || fault(&control, &["counters", "--json"]).succeeds().json();
+    eventually("a reboot", || counters()["results"]["counters"]["reboots"] == 1);
+    // More than waited in the rings for the disk.
+    let length = || part.metadata().unwrap().len();
+    let before = length();
+    eventually("samples behind it", || length() > before + (4 << 20));
+    recording.signal(libc::SIGINT);
+    let results = recording.wait().succeeds().json()["results"].take();
+    radio.stop();
+    assert_eq!(results["segments"], 2, "{results}");
+    results
+}
+
+/// The samples that are missing between the two parts of a recording, by its metadata.
+fn gap(meta: &Path) -> u64 {
+    let meta: serde_json::Value = serde_json::from_slice(&std::fs::read(meta).unwrap()).unwrap();
+    let captures = meta["captures"].as_array().unwrap();
+    assert_eq!(captures.len(), 2);
+    let annotations = meta["annotations"].to_string();
+    assert!(annotations.contains("radio opened again"), "{annotations}");
+    let place = |index: usize, name: &str| captures[index][name].as_u64().unwrap();
+    let (start, time) = ("core:sample_start", "core:global_index");
+    place(1, time) - place(0, time) - place(1, start)
+}
+
 #[test]
 fn a_recording_survives_a_reboot_of_the_radio() {
     let folder = tempfile::tempdir().unwrap();
-    let fault = ["--rx-antenna", "noise", "--fault", "reboot silent_ms=300 at_tick=1000000"];
-    let radio = Radio::start(folder.path(), &fault);
-    let more = ["--nsamps", "4000000", "--reopen", "60"];
-    let outcome = rx(folder.path(), &radio, "a.sigmf-meta", &more);
-    let results = &outcome.succeeds().json()["results"];
-    assert_eq!(results["segments"], 2, "{results}");
+    let results = over_a_reboot(folder.path(), "a.sigmf-data.part", &[]);
     let lost = results["ledger"]["lost"]["reopened"].as_u64().unwrap();
     assert!(lost > 100_000 && results["ledger"]["balances"] == true, "{results}");
-    let meta = std::fs::read(folder.path().join("a.sigmf-meta")).unwrap();
-    let meta: serde_json::Value = serde_json::from_slice(&meta).unwrap();
-    let captures = meta["captures"].as_array().unwrap();
-    let place = |index: usize, name: &str| captures[index][name].as_u64().unwrap();
-    let (start, time) = ("core:sample_start", "core:global_index");
-    let gap = place(1, time) - place(0, time) - place(1, start);
-    assert_eq!((captures.len(), gap), (2, lost));
-    let annotations = meta["annotations"].to_string();
-    assert!(annotations.contains("radio opened again"), "{annotations}");
-    radio.stop();
+    assert_eq!(gap(&folder.path().join("a.sigmf-meta")), lost);
 }
 
 #[test]
 fn a_recording_of_two_channels_survives_a_reboot_of_the_radio() {
     let folder = tempfile::tempdir().unwrap();
-    let fault = ["--rx-antenna", "noise", "--fault", "reboot silent_ms=300 at_tick=1000000"];
-    let radio = Radio::start(folder.path(), &fault);
-    let more = ["--channel", "0,1", "--nsamps", "4000000", "--reopen", "60"];
-    let outcome = rx(folder.path(), &radio, "a.sigmf-meta", &more);
-    let results = &outcome.succeeds().json()["results"];
-    assert_eq!(results["segments"], 2, "{results}");
+    let results = over_a_reboot(folder.path(), "a-ch1.sigmf-data.part", &["--channel", "0,1"]);
     let channels = results["channels"].as_array().unwrap();
     let lost = |channel: usize| channels[channel]["ledger"]["lost"]["reopened"].as_u64().unwrap();
     assert!(lost(0) > 100_000 && lost(0) == lost(1), "{results}");
-    for channel in ["a-ch0.sigmf-meta", "a-ch1.sigmf-meta"] {
-        let meta = std::fs::read(folder.path().join(channel)).unwrap();
-        let meta: serde_json::Value = serde_json::from_slice(&meta).unwrap();
-        let captures = meta["captures"].as_array().unwrap();
-        let place = |index: usize, name: &str| captures[index][name].as_u64().unwrap();
-        let (start, time) = ("core:sample_start", "core:global_index");
-        let gap = place(1, time) - place(0, time) - place(1, start);
-        assert_eq!((captures.len(), gap), (2, lost(0)));
+    for meta in ["a-ch0.sigmf-meta", "a-ch1.sigmf-meta"] {
+        assert_eq!(gap(&folder.path().join(meta)), lost(0));
     }
-    radio.stop();
 }
 
 #[test]
@@ -313,7 +319,7 @@ fn two_channels_begin_together_at_a_pps_edge() {
         rx(folder.path(), &radio, "y.sc16", &["--channel", channels]).fails(1, part);
     }
     let twice = ["--channel", "0,1", "--format", "sc16"];
-    rx(folder.path(), &radio, "/dev/null", &twice)
+    rx(folder.path(), &radio, "/dev/zero", &twice)
         .fails(1, "each of several channels needs its own file");
     radio.stop();
 }

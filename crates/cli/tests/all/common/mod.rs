@@ -193,6 +193,11 @@ pub fn graph(name: &str) -> String {
     format!("{}/../../graphs/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Runs `sim fault` on a radio with this control address.
+pub fn fault(control: &str, args: &[&str]) -> Outcome {
+    millstream(Path::new("/"), &[&["sim", "fault", control], args].concat())
+}
+
 /// An emulated radio with a large buffer, so that a busy machine loses no sample.
 pub struct Radio {
     pub addr: Ipv4Addr,
@@ -203,6 +208,15 @@ pub struct Radio {
 impl Radio {
     pub fn start(folder: &Path, args: &[&str]) -> Self {
         Self::start_and_hear(folder, args).0
+    }
+
+    /// Starts a radio whose faults can be changed while it serves; returns its control address, too.
+    pub fn start_with_control(folder: &Path, args: &[&str]) -> (Self, String) {
+        let args = [&["--control", "0"], args].concat();
+        let (radio, mut lines) = Self::start_and_hear(folder, &args);
+        let line = lines.remove(0);
+        let control = line.strip_prefix("control: ").unwrap().split(',').next().unwrap().to_owned();
+        (radio, control)
     }
 
     /// The same, with its output before it is ready.
