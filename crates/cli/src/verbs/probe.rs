@@ -28,7 +28,8 @@ pub struct Args {
         value_name = "ARGS",
         default_value = "",
         hide_default_value = true,
-        help = "Device arguments; without them the only radio that answers: addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
+        help = "Device arguments; without them the only radio that answers: \
+                addr=IPV4[,rpc_port=N][,discovery_port=N][,claim_wait_s=SECONDS]\
                 [,link=LINK]"
     )]
     args: DeviceArgs,

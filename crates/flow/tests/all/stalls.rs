@@ -147,7 +147,8 @@ fn a_graph_that_flows_or_has_ended_has_no_stall() {
     let now = Instant::now();
     for look in 0..10u32 {
         assert_eq!(running.stalls(now + LIMIT * look, LIMIT), []);
-        // Counted from after the look, or the next one might find nothing new; at both, or one is in the same call still.
+        // After the look, or the next one might find nothing new; at both blocks, or one may still
+        // be in the same call.
         let passed = || {
             let snapshot = running.snapshot();
             let source = snapshot.block("source").unwrap().items_out;

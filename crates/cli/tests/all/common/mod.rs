@@ -210,7 +210,7 @@ impl Radio {
         Self::start_and_hear(folder, args).0
     }
 
-    /// Starts a radio whose faults can be changed while it serves; returns its control address, too.
+    /// Starts a radio that takes faults while it serves. Returns its control address, too.
     pub fn start_with_control(folder: &Path, args: &[&str]) -> (Self, String) {
         let args = [&["--control", "0"], args].concat();
         let (radio, mut lines) = Self::start_and_hear(folder, &args);
