@@ -99,7 +99,12 @@ impl EmulatedDevice {
             self.run_channels(now);
             let answer = match request.op {
                 Op::Sleep => Ok(0),
-                Op::Read => self.radio.read(block, request.address, timestamp),
+                // The time changes with the cycle.
+                Op::Read => {
+                    let cycle = now.next_multiple_of(self.radio.cycle.into());
+                    let timestamp = self.keeper.timestamp_of(cycle);
+                    self.radio.read(block, request.address, timestamp)
+                }
                 Op::Write => self.write_radio(block, &request, now),
                 _ => Err(NoRegister),
             };

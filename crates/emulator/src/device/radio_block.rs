@@ -12,7 +12,6 @@ use millstream_wire::regs::radio::{RxCommand, RxMode};
 
 const COMPAT_MINOR: u32 = 1;
 const SAMPLE_BITS: u32 = 32;
-const SAMPLES_PER_CYCLE: u32 = 1;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
 /// Samples per packet before a host sets it.
 const PACKET_SAMPLES: u32 = 256;
@@ -23,6 +22,8 @@ pub(crate) struct Radios {
     /// The channels of the device: those of the first block, then those of the next.
     pub channels: Box<[RadioChannel]>,
     pub blocks: Box<[RadioBlock]>,
+    /// Samples in one cycle; registers count lengths in cycles.
+    pub cycle: u32,
 }
 
 /// A radio block, without its channels.
@@ -45,8 +46,9 @@ pub(crate) struct RadioChannel {
     pub tx: TxChannel,
     /// The written values, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
-    /// The samples of the largest packet.
+    /// The samples of the largest packet, and those of a cycle.
     samples_max: u32,
+    cycle: u32,
 }
 
 /// The error of a control request to a register that the block does not have.
@@ -66,11 +68,13 @@ impl Radios {
     pub fn new(image: &Image, front_end: FrontEndKind, buffer_samples: u64) -> Self {
         let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
         let samples_max = ((MTU_BYTES - timed.header_len(image.width)) / SC16_LEN) as u32;
+        let cycle = image.samples_per_cycle;
         let channel = |_| RadioChannel {
             samples_max,
-            rx: RxChannel::new(buffer_samples),
-            tx: TxChannel::new(),
-            registers: RadioChannel::initial_registers(),
+            cycle,
+            rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
+            tx: TxChannel::new().with_cycle(cycle.into()),
+            registers: RadioChannel::initial_registers(cycle),
         };
         let block = |block: &Block| RadioBlock {
             first: block.first,
@@ -82,6 +86,7 @@ impl Radios {
         Self {
             channels: (0..image.channels).map(channel).collect(),
             blocks: image.radios().map(block).collect(),
+            cycle,
         }
     }
 
@@ -107,7 +112,7 @@ impl Radios {
         }
         for channel in &mut self.channels {
             channel.rx.reset();
-            channel.registers = RadioChannel::initial_registers();
+            channel.registers = RadioChannel::initial_registers(channel.cycle);
         }
     }
 
@@ -117,7 +122,7 @@ impl Radios {
             regs::COMPAT => return Ok(COMPAT_MINOR),
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
-            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | SAMPLES_PER_CYCLE),
+            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
             _ => {}
         }
@@ -143,9 +148,9 @@ impl Radios {
 }
 
 impl RadioChannel {
-    fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
+    fn initial_registers(cycle: u32) -> [u32; WORDS_PER_CHANNEL] {
         let mut registers = [0; WORDS_PER_CHANNEL];
-        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES;
+        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES / cycle;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
         registers
@@ -156,9 +161,11 @@ impl RadioChannel {
         self.registers[offset as usize / 4]
     }
 
-    /// Returns the samples in a full packet, at least one and at most those that fit the MTU.
+    /// Returns the samples in a full packet: whole cycles, at least one and at most those that fit
+    /// the MTU.
     pub fn packet_samples(&self) -> u64 {
-        self.register(regs::RX_WORDS_PER_PKT).clamp(1, self.samples_max).into()
+        let cycles = self.register(regs::RX_WORDS_PER_PKT).clamp(1, self.samples_max / self.cycle);
+        u64::from(cycles) * u64::from(self.cycle)
     }
 
     /// Returns whether data packets carry their time.
@@ -192,7 +199,7 @@ impl RadioChannel {
             }
             RxMode::Finite => match self.wide(regs::RX_NUM_WORDS_LO) & 0xffff_ffff_ffff {
                 0 => return Ok(Written::Done),
-                words => Some(words * u64::from(SAMPLES_PER_CYCLE)),
+                words => Some(words * u64::from(self.cycle)),
             },
             RxMode::Continuous => None,
         };
@@ -333,6 +340,28 @@ mod tests {
             block.write(0x1028, written, 0).unwrap();
             assert_eq!(block.0.channels[0].packet_samples(), used);
         }
+    }
+
+    #[test]
+    fn a_radio_with_four_samples_in_a_cycle_counts_lengths_in_cycles() {
+        let mut block = OneBlock::of(DeviceKind::X410Wide, 0);
+        assert_eq!(block.read(regs::SAMPLE_WIDTH, 0), Ok(32 << 16 | 4));
+        assert_eq!(block.0.channels[0].packet_samples(), 256);
+        for (written, used) in [(0, 4), (1, 4), (500, 2000), (511, 2044), (512, 2044)] {
+            block.write(0x1028, written, 0).unwrap();
+            assert_eq!(block.0.channels[0].packet_samples(), used);
+        }
+        block.write(0x1018, 1250, 0).unwrap();
+        block.write(0x1014, 1, 7).unwrap();
+        let channel = &mut block.0.channels[0];
+        let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
+        assert_eq!(channel.rx.advance(&keeper, 9000), Some(RxEvent::Started { tick: 8 }));
+        let mut ends = std::iter::from_fn(|| {
+            let packet = channel.rx.next_packet(2000)?;
+            channel.rx.take(packet);
+            Some((packet.samples, packet.end))
+        });
+        assert_eq!(ends.by_ref().collect::<Vec<_>>(), [(2000, 2008), (2000, 4008), (1000, 5008)]);
     }
 
     #[test]

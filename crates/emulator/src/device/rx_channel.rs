@@ -73,6 +73,9 @@ pub(crate) struct NextPacket {
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
+    /// The ticks of a cycle of the radio: its bursts begin with a cycle, and without a DDC have
+    /// whole cycles.
+    cycle: u64,
     /// The ticks of a sample in the bursts to come.
     decimation: u64,
     commands: VecDeque<(Acquire, u64)>,
@@ -88,6 +91,7 @@ impl RxChannel {
     pub fn new(buffer_samples: u64) -> Self {
         Self {
             buffer_samples,
+            cycle: 1,
             decimation: 1,
             commands: VecDeque::with_capacity(RX_CMD_SLOTS as usize),
             segments: VecDeque::with_capacity(SEGMENTS_MAX),
@@ -96,9 +100,15 @@ impl RxChannel {
         }
     }
 
+    /// Sets the samples that the radio processes in one cycle.
+    pub fn with_cycle(self, cycle: u64) -> Self {
+        Self { cycle, ..self }
+    }
+
     /// Clears all state but the decimation.
     pub fn reset(&mut self) {
-        *self = Self { decimation: self.decimation, ..Self::new(self.buffer_samples) };
+        let (decimation, cycle) = (self.decimation, self.cycle);
+        *self = Self { decimation, cycle, ..Self::new(self.buffer_samples) };
     }
 
     /// Returns whether samples enter the buffer.
@@ -153,8 +163,9 @@ impl RxChannel {
             let segment = self.last();
             let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
             // Whole samples, so that there is one for EOB.
-            let samples = (end - segment.next).div_ceil(segment.decimation);
-            self.end_segment((segment.next + samples * segment.decimation).min(segment.end));
+            let unit = self.unit(&segment);
+            let units = (end - segment.next).div_ceil(unit);
+            self.end_segment((segment.next + units * unit).min(segment.end));
         }
     }
 
@@ -177,11 +188,7 @@ impl RxChannel {
         // Decided by the earliest time at which the radio could read the command, not by the time
         // of this call.
         let seen = arrived.max(self.idle_from);
-        let start = match command.start {
-            None => Some(seen),
-            Some(timestamp) => keeper.tick_of(timestamp, seen),
-        };
-        match start {
+        match self.start_of(&command, keeper, seen) {
             None => {
                 self.commands.pop_front();
                 Some(RxEvent::Late { tick: seen })
@@ -280,7 +287,22 @@ impl RxChannel {
             return None;
         }
         let seen = arrived.max(self.idle_from);
-        command.start.and_then(|timestamp| keeper.tick_of(timestamp, seen)).or(Some(seen))
+        self.start_of(&command, keeper, seen).or(Some(seen))
+    }
+
+    /// Returns the tick at which a command begins that the radio sees at `seen`: that of the first
+    /// cycle then. `None` when its time has passed.
+    fn start_of(&self, command: &Acquire, keeper: &DeviceClock, seen: u64) -> Option<u64> {
+        let tick = match command.start {
+            None => Some(seen),
+            Some(timestamp) => keeper.tick_of(timestamp, seen),
+        };
+        tick.map(|tick| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick))
+    }
+
+    /// Returns the ticks of which a segment has a whole number.
+    fn unit(&self, segment: &Segment) -> u64 {
+        if segment.decimation == 1 { self.cycle } else { segment.decimation }
     }
 
     fn check_overrun(&mut self, now: u64) -> Option<RxEvent> {
@@ -290,7 +312,7 @@ impl RxChannel {
             return None;
         }
         // At least one sample remains, to carry EOB.
-        let end = (segment.next + room.max(segment.decimation)).min(segment.end);
+        let end = (segment.next + room.max(self.unit(&segment))).min(segment.end);
         self.end_segment(end);
         Some(RxEvent::Overrun { tick: end })
     }
@@ -305,7 +327,9 @@ impl RxChannel {
         let before = self.segments.len().saturating_sub(1);
         let samples = |segment: &Segment| (segment.end - segment.next) / segment.decimation;
         let waiting: u64 = self.segments.iter().take(before).map(samples).sum();
-        self.buffer_samples.saturating_sub(waiting) * self.last().decimation
+        let (last, left) = (self.last(), self.buffer_samples.saturating_sub(waiting));
+        let unit = self.unit(&last);
+        left * last.decimation / unit * unit
     }
 
     /// Removes ended bursts that are too short for a sample.

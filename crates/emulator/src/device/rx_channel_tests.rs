@@ -237,6 +237,27 @@ fn what_was_heard_is_sent_even_if_the_stop_came_before() {
     assert_eq!(drain(&mut channel, 100), [(0, 100, true)]);
 }
 
+#[test]
+fn bursts_of_a_radio_with_cycles_begin_and_end_with_one() {
+    let mut channel = RxChannel::new(BUFFER + 3).with_cycle(4);
+    channel.push(CONTINUOUS, 1_001);
+    assert_eq!(events(&mut channel, 1_003), []);
+    assert_eq!(channel.next_event(&keeper()), Some(1_004));
+    assert_eq!(events(&mut channel, 1_004), [RxEvent::Started { tick: 1_004 }]);
+    channel.stop(1_009);
+    assert_eq!(drain(&mut channel, 1_012), [(1_004, 8, true)]);
+    channel.push(Acquire { start: Some(2_003), samples: Some(4) }, 1_500);
+    assert_eq!(events(&mut channel, 2_100), [RxEvent::Started { tick: 2_004 }]);
+    channel.push(CONTINUOUS, 2_100);
+    let tick = 2_100 + BUFFER;
+    let told = events(&mut channel, 2_101 + BUFFER);
+    // The first burst is still in the buffer.
+    let overrun = RxEvent::Overrun { tick: tick - 4 };
+    assert_eq!(told, [RxEvent::Started { tick: 2_100 }, overrun]);
+    let got = drain(&mut channel, 1 << 20);
+    assert!(got.iter().all(|(tick, samples, _)| tick % 4 == 0 && samples % 4 == 0), "{got:?}");
+}
+
 /// Takes the packets that are complete; returns first tick, number of samples, EOB.
 fn drain_decimated(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
     let mut out = Vec::new();

@@ -61,6 +61,10 @@ pub(crate) struct TxChannel {
     /// In a burst the tick of the next sample, otherwise the tick since which the radio has been
     /// idle.
     next: u64,
+    /// The tick behind the last sample; zeros fill the rest of its cycle.
+    sent_until: u64,
+    /// The ticks of a cycle of the radio, at which bursts begin.
+    cycle: u64,
     /// The tick since which zeros have replaced the samples of a burst with an underflow.
     dry_from: Option<u64>,
     gap_samples: u64,
@@ -75,11 +79,18 @@ impl TxChannel {
         Self {
             phase: Phase::Idle,
             next: 0,
+            sent_until: 0,
+            cycle: 1,
             dry_from: None,
             gap_samples: 0,
             interpolation: 1,
             next_interpolation: 1,
         }
+    }
+
+    /// Sets the samples that the radio processes in one cycle.
+    pub fn with_cycle(self, cycle: u64) -> Self {
+        Self { cycle, ..self }
     }
 
     /// Sets the ticks of a sample in the bursts to come: a DUC before the radio makes several
@@ -104,8 +115,8 @@ impl TxChannel {
     /// Resets to idle, at tick 0.
     pub fn restart(&mut self) {
         let (gap_samples, next_interpolation) = (self.gap_samples, self.next_interpolation);
-        let interpolation = next_interpolation;
-        *self = Self { gap_samples, interpolation, next_interpolation, ..Self::new() };
+        let (interpolation, cycle) = (next_interpolation, self.cycle);
+        *self = Self { gap_samples, interpolation, next_interpolation, cycle, ..Self::new() };
     }
 
     /// Returns the ticks so far between an underflow and the next sample sent.
@@ -171,9 +182,14 @@ impl TxChannel {
     /// UHD 4.3 counts the times of all packets of a call except the first by the rate at which it
     /// opened a radio without DUC: below that rate they look late, above it they would leave gaps.
     fn start_of(&self, keeper: &DeviceClock, head: &TxPacket, seen: u64) -> Option<u64> {
-        let Some(time) = head.timestamp else { return Some(seen) };
-        let start = keeper.tick_of(time, seen);
-        if self.phase != Phase::Burst {
+        // The first cycle then.
+        let whole = |tick: u64| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick);
+        let in_burst = self.phase == Phase::Burst;
+        let Some(time) = head.timestamp else {
+            return Some(if in_burst { seen } else { whole(seen) });
+        };
+        let start = keeper.tick_of(time, seen).map(whole);
+        if !in_burst {
             return start;
         }
         start.filter(|_| head.gap.is_some()).or(Some(seen))
@@ -181,7 +197,7 @@ impl TxChannel {
 
     fn send(&mut self, head: &TxPacket, start: u64, count: u64) -> TxStep {
         let begins = self.phase == Phase::Idle;
-        let follows = !begins && start == self.next;
+        let follows = !begins && start == self.sent_until;
         if let Some(dry_from) = self.dry_from.take() {
             self.gap_samples += start.saturating_sub(dry_from);
         }
@@ -189,7 +205,12 @@ impl TxChannel {
         let ack = done && head.eob;
         self.phase = if ack { Phase::Idle } else { Phase::Burst };
         let ticks = count * self.interpolation;
-        self.next = start + ticks;
+        self.sent_until = start + ticks;
+        self.next = self.sent_until;
+        if done && self.interpolation == 1 {
+            // The radio takes whole cycles from a packet.
+            self.next = self.next.next_multiple_of(self.cycle);
+        }
         TxStep::Send { tick: start, count, ticks, begins, follows, done, ack }
     }
 

@@ -248,3 +248,25 @@ fn an_event_is_due_when_the_data_end_or_patience_does() {
     assert!(channel.step(&keeper(), LatePolicy::NextPacket, Some(head), 15).is_some());
     assert_eq!(channel.next_event(&keeper(), None, 0), Some(16), "the underflow");
 }
+
+#[test]
+fn a_radio_with_cycles_takes_whole_ones_from_each_packet() {
+    let mut rig = Rig::new(LatePolicy::NextPacket);
+    rig.channel = TxChannel::new().with_cycle(4);
+    let packet =
+        |timestamp, samples, eob| TxPacket { arrived: 0, timestamp, gap: None, samples, eob };
+    rig.push(packet(Some(101), 5, false));
+    rig.push(packet(None, 2, true));
+    rig.push(packet(None, 1, true));
+    rig.run(1_000);
+    let sent = |tick: u64, first: u64, count: u64| {
+        (0..count).map(move |n| Told::Sent(tick + n, first + n))
+    };
+    let want: Vec<_> = sent(104, 0, 5)
+        .chain(sent(112, 5, 2))
+        .chain([Told::Ack(113)])
+        .chain(sent(116, 7, 1))
+        .chain([Told::Ack(116)])
+        .collect();
+    assert_eq!(rig.told, want);
+}

@@ -15,6 +15,8 @@ pub(crate) struct Image {
     pub links: u16,
     /// Endpoint i serves channel i.
     pub channels: usize,
+    /// Samples that a radio processes in one cycle.
+    pub samples_per_cycle: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
     pub endpoints: u16,
     /// The blocks, in the order of their indices.
@@ -173,6 +175,7 @@ impl Image {
             width: options.width,
             links: options.links,
             channels: device.channels(),
+            samples_per_cycle: device.samples_per_cycle,
             endpoints: endpoints as u16,
             blocks,
             edges: Vec::new(),

@@ -26,17 +26,21 @@ pub enum DeviceKind {
     /// An X410 with its image of 200 MHz: two radios of two channels, each with DUC and DDC, and a
     /// replay block. Tuning has no effect.
     X410,
+    /// An X410 with an image of 400 MHz, whose radios process four samples in a cycle: two radios
+    /// of two channels without DUC and DDC, and a replay block. Tuning has no effect.
+    X410Wide,
 }
 
 impl DeviceKind {
     /// All devices.
-    pub const ALL: [DeviceKind; 6] = [
+    pub const ALL: [DeviceKind; 7] = [
         DeviceKind::E320Radio,
         DeviceKind::E320,
         DeviceKind::E310,
         DeviceKind::N310,
         DeviceKind::N320,
         DeviceKind::X410,
+        DeviceKind::X410Wide,
     ];
 
     /// Returns the device of a name.
@@ -55,6 +59,7 @@ impl DeviceKind {
             DeviceKind::N310 => "n310",
             DeviceKind::N320 => "n320",
             DeviceKind::X410 => "x410",
+            DeviceKind::X410Wide => "x410-400",
         }
     }
 
@@ -97,6 +102,7 @@ impl DeviceKind {
             DeviceKind::N310 => &N310,
             DeviceKind::N320 => &N320,
             DeviceKind::X410 => &X410,
+            DeviceKind::X410Wide => &X410_WIDE,
         }
     }
 }
@@ -182,6 +188,8 @@ pub(crate) struct Personality {
     /// The radio blocks, one for each daughterboard, and the channels of each.
     pub radios: usize,
     pub radio_channels: usize,
+    /// Samples that a radio processes in one cycle of its clock.
+    pub samples_per_cycle: u32,
     /// DUC and DDC are before and behind each radio.
     pub has_dsp: bool,
     pub memory: MemoryBlock,
@@ -209,6 +217,7 @@ static E320_RADIO: Personality = Personality {
     front_end: FrontEndKind::Ad9361,
     radios: 1,
     radio_channels: 2,
+    samples_per_cycle: 1,
     has_dsp: false,
     memory: MemoryBlock::None,
     links_max: 1,
@@ -238,6 +247,7 @@ static N310: Personality = Personality {
     front_end: FrontEndKind::Ad9371,
     radios: 2,
     radio_channels: 2,
+    samples_per_cycle: 1,
     has_dsp: true,
     memory: MemoryBlock::Replay(4),
     links_max: 2,
@@ -269,6 +279,14 @@ static X410: Personality = Personality {
     rates: ClockRates::List(&[122.88e6, 200e6, 245.76e6, 250e6]),
     default_rate_hz: 245.76e6,
     ..N310
+};
+
+static X410_WIDE: Personality = Personality {
+    samples_per_cycle: 4,
+    has_dsp: false,
+    rates: ClockRates::List(&[491.52e6, 500e6]),
+    default_rate_hz: 491.52e6,
+    ..X410
 };
 
 #[cfg(test)]

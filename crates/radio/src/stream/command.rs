@@ -7,6 +7,7 @@ use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use super::chain::PendingCommand;
 use super::core::StreamState;
 use super::meta::RxError;
+use super::rate::next_on_grid;
 use super::streamer::RxStreamer;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
@@ -20,7 +21,8 @@ const QUIET: Duration = Duration::from_millis(50);
 const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl RxStreamer {
-    /// Starts reception until [`RxStreamer::stop`], at the device's time `at` or at once.
+    /// Starts reception until [`RxStreamer::stop`], at the device's time `at` or at once. A radio
+    /// that makes several samples in a cycle starts with its first cycle then.
     ///
     /// # Errors
     /// [`RxError::Running`]; [`RxError::Radio`] when the device does not answer.
@@ -40,9 +42,9 @@ impl RxStreamer {
 
     /// Checks that a capture of `samples` samples is possible.
     pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
-        let (rate, word) = (self.path.rate, self.channel.samples_per_word().get());
+        let rate = self.path.rate;
         // A sample of the stream is a few of the radio, which counts in words.
-        let multiple = word / gcd(word, rate.ticks_per_sample.get());
+        let multiple = rate.whole_cycles(self.channel.samples_per_word()).get();
         let most = rate.samples(FINITE_SAMPLES_MAX);
         if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
             return Err(RxError::BadLength { samples, multiple, most });
@@ -66,10 +68,23 @@ impl RxStreamer {
         outcome
     }
 
+    /// Returns the first time not before `at` at which a cycle of the radio begins. Its clock may
+    /// have been set to any time, so that is asked for.
+    pub(super) fn on_cycle(&self, at: Option<u64>) -> Result<Option<u64>, RxError> {
+        let cycle = self.channel.samples_per_word();
+        match at {
+            Some(at) if cycle.get() > 1 => {
+                Ok(Some(next_on_grid(at, self.channel.time_ticks()?, cycle)))
+            }
+            at => Ok(at),
+        }
+    }
+
     pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
         if self.is_running() || self.core.held.is_some() {
             return Err(RxError::Running);
         }
+        let at = self.on_cycle(at)?;
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
@@ -106,6 +121,7 @@ impl RxStreamer {
             StreamState::Continuous | StreamState::Stopping(_) => return Err(RxError::Endless),
         }
         self.check_length(samples)?;
+        let at = self.on_cycle(at)?;
         let free = self.channel.free_slots()?;
         if free == 0 {
             return Err(RxError::QueueFull);
@@ -179,9 +195,4 @@ impl RxStreamer {
             }
         }
     }
-}
-
-/// Returns the greatest common divisor.
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

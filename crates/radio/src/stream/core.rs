@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use millstream_wire::chdr::SC16_LEN;
@@ -40,6 +41,8 @@ const AWAY_MAX: Duration = SLICE;
 pub(super) struct RxCore {
     pub(super) path: StreamPath,
     pub(super) samples_per_packet: u32,
+    /// The samples that the radio makes in one cycle.
+    pub(super) cycle: NonZeroU32,
 
     pub(super) credit: Credit,
     pub(super) tracker: Tracker,
@@ -209,6 +212,7 @@ impl RxCore {
         Self {
             path,
             samples_per_packet,
+            cycle: NonZeroU32::MIN,
             credit,
             tracker: Tracker::new(samples_per_packet.into(), path.rate.ticks(1)),
             expectation: Expectation::default(),

@@ -160,7 +160,7 @@ fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
     bench.packet(1, 40, true);
     assert_eq!(bench.core.step.take(), Some(Step::Restart { attempts: 0 }));
     bench.results();
-    let (told, start) = (9000, bench.core.aligned(9500));
+    let (told, start) = (9000, bench.core.aligned(9500, 9000));
     let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
     bench.core.await_restart(recovery);
     bench.take(&packet(2, start, SPP, false));
@@ -321,7 +321,7 @@ proptest! {
                         bench.core.lose_run(told);
                         bench.core.set_up_again(lead);
                     }
-                    let start = bench.core.aligned(told + lead);
+                    let start = bench.core.aligned(told + lead, told);
                     let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
                     bench.core.await_restart(recovery);
                 }
@@ -337,4 +337,32 @@ proptest! {
         }
         prop_assert_eq!((bench.core.ledger.balance(), bench.core.ledger.held), (Ok(()), 0));
     }
+}
+
+#[test]
+fn a_restart_begins_with_a_sample_of_the_stream_and_a_cycle_of_the_radio() {
+    let number = |number| NonZeroU32::new(number).unwrap();
+    for (cycle, ticks, now, wanted) in [
+        (1, 1, 9000, 9500),
+        // The packets before show no time, so far.
+        (4, 1, 9000, 9500),
+        (4, 1, 9001, 9501),
+        (4, 2, 9003, 9500 + 3),
+        (8, 16, 9004, 9500),
+        (8, 16, 9005, 9501),
+    ] {
+        let mut bench = Bench::running();
+        bench.core.cycle = number(cycle);
+        bench.core.path.rate = StreamRate { ticks_hz: 1e6, ticks_per_sample: number(ticks) };
+        assert_eq!(bench.core.aligned(9500, now), wanted, "{cycle} {ticks} {now}");
+    }
+    // Behind packets, whole samples are missing.
+    let mut bench = Bench::running();
+    bench.packet(0, SPP, false);
+    bench.results();
+    bench.core.cycle = number(4);
+    bench.core.path.rate = StreamRate { ticks_hz: 1e6, ticks_per_sample: number(6) };
+    let due = bench.core.tracker.next_ticks().unwrap();
+    let start = bench.core.aligned(due + 1, due + 2);
+    assert_eq!((start.wrapping_sub(due) % 6, start.wrapping_sub(due + 2) % 4), (0, 0));
 }

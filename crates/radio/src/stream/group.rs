@@ -170,6 +170,7 @@ impl RxGroup {
             Some(at) => at,
             None => self.latest_ticks()?.wrapping_add(self.lead_ticks()),
         };
+        let at = self.members[0].on_cycle(Some(at))?.unwrap_or(at);
         for index in 0..self.members.len() {
             if let Err(error) = self.members[index].start(samples, Some(at)) {
                 self.members[..index].iter_mut().for_each(RxStreamer::end);

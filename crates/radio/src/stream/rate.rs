@@ -43,10 +43,25 @@ impl StreamRate {
     /// Returns the first time not before `ticks` at which a sample of a stream begins that has one
     /// at `sample`. Times wrap modulo 2⁶⁴.
     pub(crate) fn align(&self, ticks: u64, sample: u64) -> u64 {
-        let per = u64::from(self.ticks_per_sample.get());
-        let ahead = ticks.wrapping_sub(sample) as i64;
-        ticks.wrapping_add((-i128::from(ahead)).rem_euclid(per.into()) as u64)
+        next_on_grid(ticks, sample, self.ticks_per_sample)
     }
+
+    /// Returns the fewest samples of a stream that are whole cycles of its radio, which processes
+    /// `cycle` samples in each.
+    pub(crate) fn whole_cycles(&self, cycle: NonZeroU32) -> NonZeroU32 {
+        let (mut a, mut b) = (cycle.get(), self.ticks_per_sample.get());
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        NonZeroU32::new(cycle.get() / a).unwrap_or(NonZeroU32::MIN)
+    }
+}
+
+/// Returns the first time not before `ticks` of a grid with the time `origin`. Times wrap modulo
+/// 2⁶⁴.
+pub(crate) fn next_on_grid(ticks: u64, origin: u64, step: NonZeroU32) -> u64 {
+    let ahead = ticks.wrapping_sub(origin) as i64;
+    ticks.wrapping_add((-i128::from(ahead)).rem_euclid(step.get().into()) as u64)
 }
 
 #[cfg(test)]
@@ -70,5 +85,16 @@ mod tests {
             assert_eq!(rate.align(ticks, sample), aligned, "{ticks} {sample}");
         }
         assert_eq!(StreamRate::of_radio(5e6).align(7, 3), 7);
+    }
+
+    #[test]
+    fn a_length_in_cycles_depends_on_the_ticks_of_a_sample() {
+        let number = |number| NonZeroU32::new(number).unwrap();
+        for (cycle, ticks, whole) in
+            [(1, 1, 1), (4, 1, 4), (4, 2, 2), (4, 6, 2), (8, 16, 1), (6, 4, 3), (4, 3, 4)]
+        {
+            let rate = StreamRate { ticks_hz: 1e6, ticks_per_sample: number(ticks) };
+            assert_eq!(rate.whole_cycles(number(cycle)).get(), whole, "{cycle} {ticks}");
+        }
     }
 }

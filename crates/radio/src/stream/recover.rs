@@ -89,7 +89,7 @@ impl RxStreamer {
         self.channel.stop()?;
         let now = self.channel.time_ticks()?;
         let start = now.wrapping_add(self.core.restart_lead(now.wrapping_sub(before), attempts));
-        let start = self.core.aligned(start);
+        let start = self.core.aligned(start, now);
         self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::core::{Pending, RxCore, Step, StreamState};
 use super::meta::RxEvent;
+use super::rate::next_on_grid;
 use crate::Cause;
 
 /// How far ahead of the device's time a stream is restarted, at least and at most, before the
@@ -219,9 +220,16 @@ impl RxCore {
     }
 
     /// Returns the first time not before `start` at which the stream before would have had a
-    /// sample: then whole samples are missing.
-    pub(super) fn aligned(&self, start: u64) -> u64 {
-        self.tracker.next_ticks().map_or(start, |due| self.path.rate.align(start, due))
+    /// sample and the radio begins a cycle, as it did at its time `now`: then whole samples are
+    /// missing.
+    pub(super) fn aligned(&self, start: u64, now: u64) -> u64 {
+        let rate = self.path.rate;
+        let start = self.tracker.next_ticks().map_or(start, |due| rate.align(start, due));
+        let cycle = self.cycle.get();
+        let mut starts = (0..cycle).map(|n| start.wrapping_add(rate.ticks(n.into())));
+        let begins = |at: &u64| next_on_grid(*at, now, self.cycle) == *at;
+        // There is none where the clock was set meanwhile.
+        starts.find(begins).unwrap_or_else(|| next_on_grid(start, now, self.cycle))
     }
 
     /// Prepares a restart at `start`, before its command at the device's time `told`; samples

@@ -66,7 +66,8 @@ impl RxStreamer {
         let packets_per_drop =
             if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
         let (spp, now) = (samples_per_packet, path.clock.now());
-        let core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
+        let mut core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
+        core.cycle = channel.samples_per_word();
         let (batch, failure) = ((0, 0), None);
         let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
         let mut stream = Self { port, path, channel, converter, scale, core, batch, failure };

@@ -85,6 +85,14 @@ impl GsoBatch {
         Ok(tx.lent(self.header_bytes + self.filled * SC16_LEN))
     }
 
+    /// Copies the last samples of the current packet to `rest`, which is that long, and takes them
+    /// out of it.
+    pub fn take_back(&mut self, tx: &mut dyn PortTx, rest: &mut [u8]) {
+        let length = self.length() - rest.len();
+        rest.copy_from_slice(&tx.lent(length)[..rest.len()]);
+        self.filled -= rest.len() / SC16_LEN;
+    }
+
     /// Counts samples written to [`GsoBatch::space`]. Returns true when the packet is full.
     pub fn fill(&mut self, samples: usize) -> bool {
         self.filled += samples;

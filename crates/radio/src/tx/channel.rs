@@ -1,14 +1,15 @@
 //! One transmit channel of a radio block.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use millstream_wire::regs::radio::{
-    TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID, TX_ERR_REM_PORT,
+    SAMPLE_WIDTH, TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID, TX_ERR_REM_PORT,
     TX_POLICY_NEXT_PACKET, async_msg, channel_register,
 };
 
 use crate::RadioError;
-use crate::channel::radio_time_ticks;
+use crate::channel::{DeviceFormat, radio_time_ticks};
 use crate::control::{ChannelEvents, Control};
 use crate::lease::Lease;
 
@@ -20,6 +21,7 @@ pub struct TxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
+    samples_per_word: NonZeroU32,
     lease: Lease,
 }
 
@@ -28,10 +30,12 @@ impl TxChannel {
     /// report to this host, and to continue with the next packet after an error.
     ///
     /// # Errors
-    /// Those of [`Control::write`].
+    /// Those of [`Control::read`].
     pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
-        let this = Self { control, events, port, channel, lease: Lease::default() };
+        let format = DeviceFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
+        let (samples_per_word, lease) = (format.samples_per_word, Lease::default());
+        let this = Self { control, events, port, channel, samples_per_word, lease };
         this.write(TX_ERR_PORT, 1)?;
         this.write(TX_ERR_REM_PORT, port.into())?;
         this.write(TX_ERR_REM_EPID, this.control.epid().0.into())?;
@@ -49,6 +53,7 @@ impl TxChannel {
             lease,
             port: self.port,
             channel: self.channel,
+            samples_per_word: self.samples_per_word,
         })
     }
 
@@ -70,6 +75,11 @@ impl TxChannel {
     /// Returns the control client.
     pub fn control(&self) -> &Control {
         &self.control
+    }
+
+    /// Returns the samples that the radio takes in one cycle.
+    pub fn samples_per_word(&self) -> NonZeroU32 {
+        self.samples_per_word
     }
 
     /// Reads the radio's time, ticks.

@@ -138,7 +138,7 @@ pub struct TxCounters {
     pub packets: u64,
     /// GSO batches sent.
     pub trains: u64,
-    /// Zero samples sent to end a burst; not in a ledger.
+    /// Zero samples sent to end a burst or to fill a cycle of the radio; not in a ledger.
     pub padding: u64,
     /// Bursts ended.
     pub bursts: u64,

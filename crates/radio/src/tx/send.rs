@@ -52,11 +52,26 @@ impl TxStreamer {
 
     /// Sends samples that wait for their packet to fill, in a short packet.
     ///
+    /// A radio that takes several samples in a cycle gets whole cycles: the samples of an
+    /// incomplete one wait on, and all do while the device has no space for another packet.
+    ///
     /// # Errors
     /// [`TxError::Radio`] when the system refuses.
     pub fn flush(&mut self) -> Result<(), TxError> {
-        if self.train.filled() > 0 {
-            self.complete(false)?;
+        match self.train.filled() % self.whole {
+            0 if self.train.filled() == 0 => {}
+            0 => self.complete(false)?,
+            rest if rest < self.train.filled() && self.room_packets() > 1 => {
+                let length = rest * SC16_LEN;
+                self.train.take_back(&mut *self.port.tx, &mut self.rest[..length]);
+                self.complete(false)?;
+                self.depart()?;
+                let space = self.train.space(&mut *self.port.tx);
+                let space = space.map_err(io_error("send to", self.path.device))?;
+                space[..length].copy_from_slice(&self.rest[..length]);
+                self.train.fill(rest);
+            }
+            _ => {}
         }
         self.depart()
     }
@@ -127,7 +142,10 @@ impl TxStreamer {
                 if time_ticks.is_none() || time_ticks == next {
                     return Ok(());
                 }
-                self.flush()?;
+                if self.train.filled() > 0 {
+                    self.complete_whole(self.train.filled(), false)?;
+                }
+                self.depart()?;
             }
         }
         self.train.shape(time_ticks.is_some());
@@ -168,13 +186,10 @@ impl TxStreamer {
             if self.train.is_full() || self.room_packets() == 0 {
                 return Ok(false);
             }
-            let space = self.train.space(&mut *self.port.tx);
-            space.map_err(io_error("send to", self.path.device))?[..SC16_LEN].fill(0);
-            self.train.fill(1);
-            self.core.counters.padding += 1;
-            self.complete_with(0, true)?;
+            self.pad(1)?;
+            self.complete_whole(0, true)?;
         } else {
-            self.complete(true)?;
+            self.complete_whole(self.train.filled(), true)?;
         }
         self.burst = Burst::Idle;
         self.core.counters.bursts += 1;
@@ -183,6 +198,25 @@ impl TxStreamer {
 
     fn complete(&mut self, eob: bool) -> Result<(), TxError> {
         self.complete_with(self.train.filled(), eob)
+    }
+
+    /// Completes the packet under construction with zeros up to a whole cycle of the radio.
+    fn complete_whole(&mut self, samples: usize, eob: bool) -> Result<(), TxError> {
+        let filled = self.train.filled();
+        self.pad(filled.next_multiple_of(self.whole) - filled)?;
+        self.complete_with(samples, eob)
+    }
+
+    /// Adds zeros to the packet under construction, which has space for them.
+    fn pad(&mut self, samples: usize) -> Result<(), TxError> {
+        if samples > 0 {
+            let space = self.train.space(&mut *self.port.tx);
+            let space = space.map_err(io_error("send to", self.path.device))?;
+            space[..samples * SC16_LEN].fill(0);
+            self.train.fill(samples);
+            self.core.counters.padding += samples as u64;
+        }
+        Ok(())
     }
 
     /// Completes the packet under construction, which has `samples` samples of the caller.

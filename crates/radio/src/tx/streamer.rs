@@ -38,6 +38,10 @@ pub struct TxStreamer {
     pub(super) converter: Converter,
     pub(super) scale: f32,
     pub(super) samples_per_packet: usize,
+    /// The fewest samples that are whole cycles of the radio; every packet is a multiple.
+    pub(super) whole: usize,
+    /// Samples of an incomplete cycle, while the packet before them is sent.
+    pub(super) rest: Box<[u8]>,
 
     pub(super) core: TxCore,
     pub(super) train: GsoBatch,
@@ -73,7 +77,8 @@ impl TxStreamer {
     ) -> Result<Self, RadioError> {
         let device = path.device;
         let opened = handshake::open(&mut port, &path)?;
-        let samples_per_packet = samples_per_packet(&path, &opened.window, args)?;
+        let whole = path.rate.whole_cycles(channel.samples_per_word()).get() as usize;
+        let samples_per_packet = samples_per_packet(&path, &opened.window, args, whole)?;
         let core = TxCore::new(path, opened, samples_per_packet as u64);
         // Reports of an earlier stream.
         let async_seen = channel.events().tx_reported();
@@ -84,6 +89,8 @@ impl TxStreamer {
             converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
+            whole,
+            rest: vec![0; (whole - 1) * SC16_LEN].into(),
             core,
             train: GsoBatch::new(path.width, samples_per_packet),
             path,
@@ -265,11 +272,13 @@ impl std::fmt::Debug for TxStreamer {
     }
 }
 
-/// Returns the samples that fit the path and half the window, or fewer if requested.
+/// Returns the samples that fit the path and half the window, or fewer if requested; a multiple of
+/// `whole`.
 fn samples_per_packet(
     path: &StreamPath,
     window: &CreditWindow,
     args: &TxArgs,
+    whole: usize,
 ) -> Result<usize, RadioError> {
     let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
     let window_bytes = usize::try_from(window.packet_bytes_max()).unwrap_or(usize::MAX);
@@ -281,10 +290,16 @@ fn samples_per_packet(
     } else {
         (window.packets_max() == 0).then(|| format!("{} packets", window.capacity_packets()))
     };
-    if let Some(size) = too_small {
-        let reason = format!("its transmit window of {size} is too small for a packet");
-        return Err(RadioError::Unusable { address: *path.device.ip(), reason });
-    }
-    let wanted = args.samples_per_packet.map_or(most, |samples| samples as usize);
-    Ok(wanted.clamp(1, most))
+    let reason = match too_small {
+        Some(size) => format!("its transmit window of {size} is too small for a packet"),
+        None if whole > most => format!(
+            "the radio takes {whole} samples at a time, but a packet to it can carry only {most}: \
+             raise the MTU (9000 bytes), or use another device image"
+        ),
+        None => {
+            let wanted = args.samples_per_packet.map_or(most, |samples| samples as usize);
+            return Ok((wanted.min(most) / whole * whole).max(whole));
+        }
+    };
+    Err(RadioError::Unusable { address: *path.device.ip(), reason })
 }

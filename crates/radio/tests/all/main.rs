@@ -6,6 +6,7 @@ mod block_reopen;
 mod block_tx;
 mod clock_jumps;
 mod common;
+mod cycles;
 mod endings;
 mod exercise;
 mod fault_mixes;

@@ -28,9 +28,9 @@ use trouble::Trouble;
 /// Emulates an E310, E320, N310, N320 or X410 radio that unmodified UHD tools accept.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Kind of device: e320-radio, e310, e320, n310, n320 or x410. All but an e320-radio have the
-    /// blocks of their stock image: DUC, radio and DDC; an e310 only the radio. An n310 and an x410
-    /// have four channels; n310, n320 and x410 can have a second link.
+    /// Kind of device: e320-radio, e310, e320, n310, n320, x410 or x410-400. All but an e320-radio
+    /// have the blocks of their stock image: DUC, radio and DDC; an e310 and an x410-400 only the
+    /// radio. An n310 and an x410 have four channels; n310, n320 and x410 can have a second link.
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device)]
     pub device: DeviceKind,

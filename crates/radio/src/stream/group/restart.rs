@@ -38,7 +38,10 @@ impl RxGroup {
         let now = self.latest_ticks()?;
         let lead = self.members[0].core.restart_lead(now.wrapping_sub(before), attempts);
         // All members have samples at the same times.
-        let start = self.members[0].core.aligned(now.wrapping_add(lead));
+        let first = &self.members[0];
+        let cycles = first.core.cycle.get() > 1;
+        let phase = if cycles { first.channel.time_ticks()? } else { now };
+        let start = first.core.aligned(now.wrapping_add(lead), phase);
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
             let own = member.core.restart_wanted.take().is_some()

@@ -65,8 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     channel: Vec<usize>,
 
-    /// Kind of the emulated radio: e320-radio, e310, e320, n310, n320 or x410. Its master clock is
-    /// the sample rate.
+    /// Kind of the emulated radio: e320-radio, e310, e320, n310, n320, x410 or x410-400. Its master
+    /// clock is the sample rate.
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device, conflicts_with_all = ["args", "against_uhd"])]
     device: DeviceKind,
