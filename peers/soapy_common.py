@@ -1,5 +1,6 @@
 """Shared by the peers of the SoapySDR module: where the module is, and how its radios are opened."""
 
+import itertools
 import os
 import shutil
 
@@ -22,6 +23,25 @@ def use_module(*programs):
         if path is None:
             skip(f"no {program}")
     return found
+
+
+def drawn_gaps(packet, gaps=100, seed=19):
+    """A fault that makes so many gaps of drawn length, and the samples of each in their order.
+
+    The fault hits each packet with a chance of a half. Its generator is the published SplitMix64, so the list does not
+    come from the side that is tested.
+    """
+    def lost():
+        state, mask = seed, (1 << 64) - 1
+        while True:
+            state = (state + 0x9E3779B97F4A7C15) & mask
+            word = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & mask
+            word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
+            yield (word ^ word >> 31) >> 63 == 0
+
+    runs = itertools.groupby(lost())
+    lengths = [len(list(run)) for hit, run in itertools.islice(runs, 2 * gaps) if hit][:gaps]
+    return f"lose to_host data skip=50 p=0.5 seed={seed} count={sum(lengths)}", [length * packet for length in lengths]
 
 
 def text_of(args):

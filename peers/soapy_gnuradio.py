@@ -2,28 +2,33 @@
 """GNU Radio's own SoapySDR blocks (gr-soapy) over our module.
 
   tone    a flowgraph finds the station of a scene where it should be, and elsewhere after a retune
-  zeros   with gaps=zeros every sample stands at its own time, although packets are lost: these blocks drop all times
+  gaps    each of 100 gaps of drawn length is a mark on the screen and a tag, whose time tells the length exactly
+  zeros   with gaps=zeros every sample stands at its own time, although packets are lost
   send    a sink transmits a burst, which the radio writes into a file
 
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
 
+import contextlib
 import os
+import sys
 import tempfile
 import time
 
 from common import skip
-from soapy_common import RAMP, text_of, use_module
+from soapy_common import RAMP, drawn_gaps, text_of, use_module
 
 use_module()
 try:
     import numpy as np
+    import pmt
     from gnuradio import blocks, gr, soapy
 except ImportError as missing:
     skip(f"{missing} (Debian packages gnuradio and python3-numpy)")
 
 STATION_HZ = 433.92e6
-LOST, PACKET = 5, 500
+PACKET = 500
+FAULT, GAPS = drawn_gaps(PACKET)
 
 
 def source(args, kind, rate_hz, stream="", frequency_hz=None):
@@ -71,18 +76,62 @@ def tone():
     print(f"tone: {found[0] / 1e3:.2f} kHz above the middle, and {found[1] / 1e3:.2f} kHz after the retune")
 
 
-def zeros():
-    count = 600_000
+def ramp_source(stream):
+    """A source of a ramp whose radio loses packets."""
     args = {key: value for key, value in RAMP.items() if key != "driver"}
-    args["fault"] = f"lose to_host data skip=50 every=200 count={LOST}"
-    block = source(args, "fc32", 1e6, f"gaps=zeros,spp={PACKET}")
-    samples = received(block, count)
+    return source({**args, "fault": FAULT}, "fc32", 1e6, f"spp={PACKET},{stream}")
+
+
+def ticks_of(samples):
+    """The times in samples of a ramp."""
     low, high = (np.rint(part * 32767).astype(np.int64) & 0xFFFF for part in (samples.real, samples.imag))
-    ticks = high << 16 | low
+    return high << 16 | low
+
+
+@contextlib.contextmanager
+def printed():
+    """What the process writes to standard error, also from C++: a list, with the text at the end."""
+    texts, kept = [], os.dup(2)
+    with tempfile.TemporaryFile("w+") as file:
+        sys.stderr.flush()
+        os.dup2(file.fileno(), 2)
+        try:
+            yield texts
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            texts.append(file.read())
+
+
+def gaps():
+    """A gap is a mark on the screen and a tag with the time of the sample behind it, from which its length follows."""
+    sink = blocks.vector_sink_c()
+    with printed() as texts:
+        ticks = ticks_of(received(ramp_source("gaps=event"), 60 * PACKET + 2 * sum(GAPS), sink=sink))
+    times = {tag.offset: pmt.to_python(tag.value) for tag in sink.tags() if str(tag.key) == "rx_time"}
+    offsets = sorted(times)
+    tagged = [round((seconds + part) * 1e6) for seconds, part in (times[offset] for offset in offsets)]
+    lengths = np.diff(tagged) - np.diff(offsets)
+    # Each sample of this antenna is its own time.
+    jumps = np.diff(ticks) - 1
+    assert list(jumps[jumps != 0]) == GAPS, jumps[jumps != 0]
+    marks = texts[0].count("sO")
+    print(f"gaps: {len(GAPS)} of {min(GAPS)} to {max(GAPS)} samples; the block printed {marks} marks and gave {len(lengths)} "
+          "tags with the time behind a gap")
+    assert marks == len(GAPS) and list(lengths) == GAPS, (marks, lengths)
+    assert list(ticks[offsets]) == tagged, "each tag is at its sample"
+
+
+def zeros():
+    count = 60 * PACKET + 3 * sum(GAPS)
+    ticks = ticks_of(received(ramp_source("gaps=zeros"), count))
     missing = ticks == 0
     assert np.array_equal(ticks[~missing], (ticks[0] + np.arange(count))[~missing])
-    assert np.count_nonzero(missing) == LOST * PACKET, np.count_nonzero(missing)
-    print(f"zeros: {count} samples at their times, {LOST * PACKET} of them zeros for {LOST} lost packets")
+    assert np.count_nonzero(missing) == sum(GAPS), np.count_nonzero(missing)
+    edges = np.flatnonzero(np.diff(missing))
+    assert list(np.diff(edges)[::2]) == GAPS, np.diff(edges)[::2]
+    print(f"zeros: {count} samples at their times, zeros for {len(GAPS)} gaps, as many as each has lost")
 
 
 def send():
@@ -109,5 +158,6 @@ def send():
 
 
 tone()
+gaps()
 zeros()
 send()

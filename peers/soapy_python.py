@@ -8,11 +8,12 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
 
 import ctypes
+import subprocess
 import threading
 import time
 
-from common import Radio, skip
-from soapy_common import RAMP, text_of, use_module
+from common import PYTHON, Radio, skip
+from soapy_common import RAMP, drawn_gaps, text_of, use_module
 
 use_module()
 try:
@@ -27,8 +28,7 @@ except ImportError as missing:
 RATE_HZ = 1e6
 NS = 1000  # nanoseconds of a sample
 PACKET = 500
-LOST = 5  # packets
-FAULT = f"lose to_host data skip=50 every=200 count={LOST}"
+FAULT, GAPS = drawn_gaps(PACKET)
 PATIENCE_US = 10_000_000
 HUGE_US = 1 << 30
 PROMPT_S = 0.3  # of a call that has to return at once, on a busy machine
@@ -77,16 +77,15 @@ def gaps_are_exact(args, size=4096):
     radio = opened(args)
     with Reader(radio, size=size) as reader:
         reader.start()
-        due, resumes, lost, abrupt = None, [], 0, False
-        while len(resumes) < LOST:
+        due, resumes, abrupt = None, [], False
+        while len(resumes) < len(GAPS):
             got = reader.read()
             assert got.flags & SOAPY_SDR_HAS_TIME, got
             assert abrupt == (got.ret == SOAPY_SDR_OVERFLOW), (got, abrupt)
             abrupt = bool(got.flags & SOAPY_SDR_END_ABRUPT)
             if got.ret == SOAPY_SDR_OVERFLOW:
-                assert got.timeNs == due + PACKET * NS, (got, due)
+                assert got.timeNs == due + GAPS[len(resumes)] * NS, (got, due)
                 resumes.append(got.timeNs)
-                lost += (got.timeNs - due) // NS
             else:
                 assert got.ret > 0 and due in (None, got.timeNs), (got, due)
                 want = got.timeNs // NS + np.arange(got.ret)
@@ -97,10 +96,9 @@ def gaps_are_exact(args, size=4096):
             event = reader.status()
             assert (event.ret, event.timeNs) == (SOAPY_SDR_OVERFLOW, resume), (event, resume)
         assert reader.status().ret == SOAPY_SDR_TIMEOUT
-        assert lost == LOST * PACKET
-        assert int(radio.readSensor(SOAPY_SDR_RX, 0, "ledger_lost")) == lost
+        assert int(radio.readSensor(SOAPY_SDR_RX, 0, "ledger_lost")) == sum(GAPS)
         gap = radio.readSetting(SOAPY_SDR_RX, 0, "last_gap")
-        assert gap == f"samples={PACKET},cause=sequence,resume_ns={resumes[-1]}", gap
+        assert gap == f"samples={GAPS[-1]},cause=sequence,resume_ns={resumes[-1]}", gap
 
 
 def in_process_gaps():
@@ -122,7 +120,7 @@ def zeros_keep_the_count():
     with Reader(radio, gaps="zeros") as reader:
         reader.start()
         first, count, zeros = None, 0, 0
-        while count < (50 + 200 * LOST) * PACKET:
+        while count < 60 * PACKET + 3 * sum(GAPS):
             got = reader.read()
             assert got.ret == reader.size and not got.flags & SOAPY_SDR_END_ABRUPT, got
             first = got.timeNs if first is None else first
@@ -131,7 +129,7 @@ def zeros_keep_the_count():
             zeros += np.count_nonzero((times == 0) & (want != 0))
             assert np.all((times == 0) | (times == want)), got
             count += got.ret
-        assert zeros == LOST * PACKET, zeros
+        assert zeros == sum(GAPS), zeros
         assert reader.status().ret == SOAPY_SDR_OVERFLOW
 
 
@@ -147,7 +145,7 @@ def overruns_and_jumps_are_exact():
             due, missing, zeros = None, [], 0
             for read in range(2000):
                 if read % 400 == 100 and faults:
-                    radio.writeSetting("fault", faults.pop(0))
+                    radio.writeSetting("add_fault", faults.pop(0))
                 got = reader.read(1000)
                 if got.ret == SOAPY_SDR_OVERFLOW:
                     missing.append((got.timeNs - due) // NS)
@@ -174,13 +172,13 @@ def drop_goes_on():
     with Reader(radio, gaps="drop") as reader:
         reader.start()
         due, jumps = None, []
-        while len(jumps) < LOST:
+        while len(jumps) < len(GAPS):
             got = reader.read()
             assert got.ret > 0, got
             if due not in (None, got.timeNs):
                 jumps.append((got.timeNs - due) // NS)
             due = got.timeNs + got.ret * NS
-        assert jumps == [PACKET] * LOST, jumps
+        assert jumps == GAPS, jumps
 
 
 def formats_agree():
@@ -224,7 +222,7 @@ def finite_and_timed():
 
 
 def channels_are_aligned():
-    radio = opened({**RAMP, "fault": FAULT})
+    radio = opened({**RAMP, "fault": "lose to_host data skip=50 every=200 count=5"})
     with Reader(radio, (0, 1)) as reader:
         reader.start()
         due, gaps = None, 0
@@ -338,6 +336,34 @@ def search_disturbs_nothing():
         assert times, "no search"
 
 
+OPEN_ALL = """
+import sys, SoapySDR
+for addr in sys.argv[1:]:
+    for found in SoapySDR.Device.enumerate({"driver": "millstream", "addr": addr}):
+        try:
+            print(SoapySDR.Device({**dict(found), "claim_wait_s": "0"}).getHardwareKey())
+        except RuntimeError as refused:
+            print(refused)
+"""
+
+
+def everything_found_is_opened():
+    """Another program opens all that it finds, while this one streams from one of them: it gets the others."""
+    with Radio("--rx-antenna", "ramp", "--rx-buffer-samples", str(1 << 26), count=2) as radios:
+        radio = opened({"driver": "millstream", "addr": radios.addrs[0]})
+        with Reader(radio) as reader:
+            reader.start()
+            first = reader.read()
+            done = subprocess.run([PYTHON, "-c", OPEN_ALL, *radios.addrs], capture_output=True, text=True, check=True)
+            used, free = done.stdout.splitlines()
+            assert "is claimed by" in used and free == "e320", done.stdout
+            due = first.timeNs + first.ret * NS
+            for _ in range(20):
+                got = reader.read()
+                assert got.ret > 0 and got.timeNs == due, (got, due)
+                due = got.timeNs + got.ret * NS
+
+
 def transmitted_samples_come_back():
     """A burst at its time through a cable of 100 samples; then events: end of burst, late, underflow."""
     delay, length = 100, 20_000
@@ -434,7 +460,8 @@ def buffers_are_read_in_place():
 
 CHECKS = [in_process_gaps, gaps_of_another_process, zeros_keep_the_count, overruns_and_jumps_are_exact, drop_goes_on,
           formats_agree, finite_and_timed, channels_are_aligned, careless_reads, starts_and_stops, rates_change_live,
-          search_disturbs_nothing, buffers_are_read_in_place, transmitted_samples_come_back, settings_answer]
+          search_disturbs_nothing, everything_found_is_opened, buffers_are_read_in_place, transmitted_samples_come_back,
+          settings_answer]
 
 
 def main():

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from common import die_with_parent, free_port, skip
-from soapy_common import RAMP, use_module
+from soapy_common import RAMP, drawn_gaps, use_module
 
 SERVER, DBUS, AVAHI = use_module("SoapySDRServer", "dbus-daemon", "avahi-daemon")
 try:
@@ -26,7 +26,8 @@ try:
 except ImportError as missing:
     skip(f"{missing} (Debian packages python3-soapysdr and python3-numpy)")
 
-RATE_HZ, NS, PACKET, LOST = 1e6, 1000, 500, 5
+RATE_HZ, NS, PACKET = 1e6, 1000, 500
+FAULT, GAPS = drawn_gaps(PACKET)
 PATIENCE_US = 5_000_000
 
 
@@ -93,7 +94,7 @@ def look(port):
     # The client takes the keys that begin so away, and the server gets the others.
     args = {"driver": "remote", "remote": f"tcp://127.0.0.1:{port}", "remote:driver": "millstream",
             **{key: value for key, value in RAMP.items() if key != "driver"},
-            "fault": f"lose to_host data skip=50 every=200 count={LOST}"}
+            "fault": FAULT}
     radio = opened(args)
     assert radio.getHardwareKey() == "e320", radio.getHardwareKey()
     radio.setSampleRate(SOAPY_SDR_RX, 0, RATE_HZ)
@@ -101,7 +102,7 @@ def look(port):
     buffer = np.zeros((4096, 2), np.int16)
     assert radio.activateStream(stream) == 0
     due, gaps, overflows, samples = None, [], 0, 0
-    while len(gaps) < LOST:
+    while len(gaps) < len(GAPS):
         got = radio.readStream(stream, [buffer], len(buffer), timeoutUs=PATIENCE_US)
         if got.ret == SOAPY_SDR_OVERFLOW:
             overflows += 1
@@ -114,11 +115,15 @@ def look(port):
         due = got.timeNs + got.ret * NS
         samples += got.ret
     lost = int(radio.readSensor(SOAPY_SDR_RX, 0, "ledger_lost"))
-    assert gaps == [PACKET] * LOST and lost == LOST * PACKET, (gaps, lost)
-    assert overflows == LOST, overflows
+    assert gaps == GAPS and lost == sum(GAPS), (gaps, lost)
+    events = 0
+    while radio.readStreamStatus(stream, timeoutUs=100_000).ret == SOAPY_SDR_OVERFLOW:
+        events += 1
+    print(f"SoapyRemote: {samples} samples at their times; {len(gaps)} gaps of {min(gaps)} to {max(gaps)} samples by the times "
+          f"of reads, {overflows} overflows of reads, {events} of the status")
+    assert overflows == len(GAPS), overflows
     assert radio.deactivateStream(stream) == 0
     radio.closeStream(stream)
-    print(f"SoapyRemote: {samples} samples at their times; {LOST} gaps of {PACKET}, {overflows} overflows")
 
 
 main()

@@ -476,7 +476,8 @@ public:
         SoapySDR::ArgInfoList infos;
         if (number(SOAPY_SDR_RX, 0, "emulated") != 0.0)
         {
-            infos.push_back(argument("fault", "", SoapySDR::ArgInfo::STRING, "a fault that the emulated radio has from now on"));
+            // Not `fault`: GNU Radio's blocks write each device argument that is also a setting once more.
+            infos.push_back(argument("add_fault", "", SoapySDR::ArgInfo::STRING, "a fault that the emulated radio has from now on"));
         }
         return infos;
     }

@@ -165,18 +165,17 @@ def gaps_of(stream):
 
 @pytest.mark.parametrize("block", [50_000, 100])
 def test_a_hundred_gaps_are_exact(emulated, radio, block):
-    # Every hundredth packet of 100 samples: 101 of them begin in a million samples less a bit. Blocks of 100 samples end
-    # where gaps begin.
-    emulated.add_fault("lose to_host data every=100")
-    with radio.receive(samples=1_010_000, samples_per_packet=100, block=block) as stream:
+    # Gaps of drawn length: each packet of 100 samples is lost with a chance of a half, by a generator whose seed makes it
+    # a hundred gaps. Blocks of 100 samples end where gaps begin.
+    emulated.add_fault("lose to_host data skip=50 p=0.5 seed=19 count=202")
+    with radio.receive(samples=100_000, samples_per_packet=100, block=block) as stream:
         gaps = gaps_of(stream)
     ledger = stream.ledger
     ledger.check()
-    lost = [gap for gap in gaps if gap.cause == "sequence"]
-    assert len(lost) >= 100
-    assert all(gap.samples == 100 for gap in lost), gaps
+    lost = [gap.samples for gap in gaps if gap.cause == "sequence"]
+    assert len(lost) == 100 and sum(lost) == 20_200 and {100, 200, 300, 1000} <= set(lost), lost
     assert sum(gap.samples for gap in gaps) == ledger.lost_total
-    assert ledger.expected == 1_010_000
+    assert ledger.expected == 100_000
 
 
 def test_an_overrun_is_a_gap(emulated, radio):
@@ -187,6 +186,41 @@ def test_an_overrun_is_a_gap(emulated, radio):
     ledger = stream.ledger
     ledger.check()
     assert sum(gap.samples for gap in gaps) == ledger.lost_total
+
+
+def test_radios_that_die_say_so():
+    """A radio that stops answering or reboots: each call ends with an error of its own."""
+    faults = ["stall ms=60000", "reboot silent_ms=60000", "reboot silent_ms=100"]
+    results = {}
+
+    def die(fault):
+        options = {"device": "e320-radio", "clock_rate": RATE, "any_rate": True, "buffer_samples": 1 << 23}
+        with millstream.EmulatedRadio(["ramp"], **options) as emulated:
+            radio = millstream.Radio(emulated.args)
+            radio.set_rate(RATE)
+            stream = radio.receive()
+            stream.read(1000)
+            emulated.add_fault(fault)
+            with pytest.raises(millstream.StreamError, match="stopped answering.*then open it again"):
+                while True:
+                    stream.read(1000)
+            with pytest.raises(millstream.StreamError, match="has ended because of an error"):
+                stream.read(1000, timeout=None)
+            with pytest.raises(millstream.RadioError):
+                stream.start()
+            with pytest.raises(millstream.RadioError):
+                radio.set_rate(2e6)
+            radio.close()
+            with pytest.raises(millstream.ClosedError):
+                stream.read(1000)
+            results[fault] = True
+
+    threads = [threading.Thread(target=die, args=[fault]) for fault in faults]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == len(faults), results
 
 
 @pytest.mark.parametrize("policy", ["zeros", "drop", "raise"])

@@ -305,7 +305,7 @@ pub unsafe extern "C" fn ms_set_text(
             "antenna" => radio.set_antenna(direction(dir)?, channel, value)?,
             "clock_source" => radio.set_clock_source(value)?,
             "time_source" => radio.set_time_source(value)?,
-            "fault" => radio.add_fault(value)?,
+            "add_fault" => radio.add_fault(value)?,
             other => return Err(no_setting(other)),
         }
         Ok(0)

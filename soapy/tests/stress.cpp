@@ -106,28 +106,32 @@ static Read read(SoapySDR::Device *device, SoapySDR::Stream *stream, std::vector
 
 static Kwargs fault(const std::string &text) { return Kwargs{{"fault", text}}; }
 
+// A hundred gaps of drawn length: each packet is lost with a chance of a half, by a generator whose seed makes it a hundred.
 // Reads of whole packets end exactly where gaps begin, others before: each says so.
 static void gaps_are_exact()
 {
-    const int lost = 5;
+    const size_t gaps = 100, lost = 202;
     for (const size_t size : {PACKET, size_t(4096), size_t(7)})
     {
-        const Radio radio(fault("lose to_host data skip=20 every=50 count=" + std::to_string(lost)));
+        const Radio radio(fault("lose to_host data skip=20 p=0.5 seed=19 count=" + std::to_string(lost)));
         SoapySDR::Stream *stream = radio.open();
         CHECK_IS(radio->activateStream(stream), 0);
         std::vector<Sample> samples(size);
-        std::vector<long long> resumes;
-        long long due = -1;
+        std::vector<long long> resumes, lengths;
+        long long due = -1, missing = 0;
         bool abrupt = false;
-        while (resumes.size() < lost)
+        while (resumes.size() < gaps)
         {
             const Read got = read(radio.device, stream, samples);
             CHECK((got.flags & SOAPY_SDR_HAS_TIME) != 0);
             CHECK_IS(got.result == SOAPY_SDR_OVERFLOW, abrupt);
             if (got.result == SOAPY_SDR_OVERFLOW)
             {
-                CHECK_IS(got.timeNs, due + (long long)PACKET * NS);
                 resumes.push_back(got.timeNs);
+                lengths.push_back((got.timeNs - due) / NS);
+                CHECK(lengths.back() > 0);
+                CHECK_IS((got.timeNs - due) % ((long long)PACKET * NS), 0);
+                missing += lengths.back();
             }
             else
             {
@@ -137,6 +141,9 @@ static void gaps_are_exact()
             abrupt = (got.flags & SOAPY_SDR_END_ABRUPT) != 0;
             due = got.timeNs + (got.result > 0 ? got.result : 0) * NS;
         }
+        CHECK_IS(missing, (long long)(lost * PACKET));
+        CHECK_IS(std::stoll(radio->readSensor(SOAPY_SDR_RX, 0, "ledger_lost")), missing);
+        CHECK(*std::max_element(lengths.begin(), lengths.end()) > 5 * *std::min_element(lengths.begin(), lengths.end()));
         for (const long long resume : resumes)
         {
             size_t mask = 0;
@@ -262,7 +269,7 @@ static void wrong_arguments()
     CHECK(throws([&] { radio->setFrequency(SOAPY_SDR_RX, 0, 1e15); }));
     CHECK(throws([&] { radio->setSampleRate(SOAPY_SDR_RX, 0, -1.0); }));
     CHECK(throws([&] { radio->setSampleRate(SOAPY_SDR_RX, 99, 1e6); }));
-    CHECK(throws([&] { radio->writeSetting("fault", "nonsense"); }));
+    CHECK(throws([&] { radio->writeSetting("add_fault", "nonsense"); }));
     CHECK(throws([] { SoapySDR::Device::make("driver=millstream,radio=nonsense"); }));
     CHECK(throws([] { SoapySDR::Device::make("driver=millstream,addr=nonsense"); }));
     // The stream of one channel is the only one.
@@ -550,6 +557,39 @@ static void unloading()
     }
 }
 
+// A radio that dies or reboots: each call ends with an error, and other radios can be opened meanwhile.
+static void radios_that_die()
+{
+    std::vector<std::thread> threads;
+    for (const std::string how : {"stall ms=60000", "reboot silent_ms=60000", "reboot silent_ms=100"})
+    {
+        threads.emplace_back([how]
+        {
+            const Radio radio;
+            SoapySDR::Stream *stream = radio.open();
+            CHECK_IS(radio->activateStream(stream), 0);
+            std::vector<Sample> samples(1000);
+            CHECK_IS(read(radio.device, stream, samples).result, 1000);
+            radio->writeSetting("add_fault", how);
+            int result = 0;
+            while ((result = read(radio.device, stream, samples).result) > 0) {}
+            CHECK_IS(result, SOAPY_SDR_STREAM_ERROR);
+            // Programs that go on reading get an error that they take for an end.
+            CHECK_IS(read(radio.device, stream, samples, EIGHTEEN_MINUTES_US).result, SOAPY_SDR_NOT_SUPPORTED);
+            CHECK(radio->activateStream(stream) < 0);
+            CHECK(throws([&] { radio->setSampleRate(SOAPY_SDR_RX, 0, 2e6); }));
+            radio->closeStream(stream);
+        });
+    }
+    for (const auto &found : SoapySDR::Device::enumerate("driver=millstream,radio=emulated"))
+    {
+        SoapySDR::Device *const other = SoapySDR::Device::make(found);
+        CHECK(other->getHardwareKey() == "e320");
+        SoapySDR::Device::unmake(other);
+    }
+    for (auto &thread : threads) thread.join();
+}
+
 // Memory that was freed is read, and two threads write without order.
 static int proof()
 {
@@ -579,6 +619,7 @@ int main(int argc, char **argv)
         {"transmits", transmits},
         {"writes in place", writes_in_place},
         {"clocks and times", clocks_and_times},
+        {"radios that die", radios_that_die},
         {"searches", searches_and_descriptions_are_short},
         {"unloading", unloading},
     };
