@@ -56,13 +56,17 @@ pub(super) struct TxAccounting {
     /// Packets with time were sent: only those can be late.
     pub(super) timed: bool,
     pub(super) late_packets: u64,
+    /// Those reported since the last acknowledgement.
+    pub(super) late_behind: u64,
     /// The lost samples that were already reported; below, the packets.
     pub(super) told_samples: u64,
     pub(super) told_packets: u64,
     pub(super) last_counted: u64,
-    /// The count may lack packets: a RESYNC may have come late, or the first command may be
-    /// missing, whose number a device does not check.
+    /// The count may lack packets: a RESYNC may have come late or behind packets that no report
+    /// shows, or the first command may be missing, whose number a device does not check.
     pub(super) unsure: bool,
+    /// No command came with a wrong number since the last RESYNC.
+    pub(super) straight: bool,
 }
 
 impl TxAccounting {
@@ -80,10 +84,12 @@ impl TxAccounting {
             shortage: 0,
             timed: false,
             late_packets: 0,
+            late_behind: 0,
             told_samples: 0,
             told_packets: 0,
             last_counted: 0,
             unsure: true,
+            straight: false,
         }
     }
 
@@ -233,7 +239,10 @@ impl TxAccounting {
                 self.audits.interrupt();
                 // A RESYNC that comes twice or late removes packets from the count.
                 let command = gap.kind == PacketType::StreamCommand;
-                self.unsure |= command && self.audits.tag() != 0;
+                let back = (gap.actual.wrapping_sub(gap.expected) as i16) < 0;
+                self.unsure |= command && back && self.audits.tag() != 0;
+                self.straight &= !command;
+                self.check_count(gap, counted.packets, commands);
                 if command && !self.window.counts_pings() {
                     // The count is the same with fewer or more PINGs, but not with RESYNCs.
                     if self.audits.has_resynced() {
@@ -290,40 +299,6 @@ impl TxAccounting {
         known
     }
 
-    /// Handles a device that has taken over our totals as of this count query. `missing`: how much
-    /// less it had counted than was sent before, if known.
-    fn resynchronised(
-        &mut self,
-        audit: &Audit,
-        missing: Option<Totals>,
-        counted: Totals,
-        commands: u64,
-    ) -> bool {
-        if missing.is_some_and(|missing| self.window.audited(missing)) {
-            self.course.crowd(counted.bytes);
-        }
-        self.window.resynchronised();
-        let lag = match missing {
-            Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
-            None => audit.accepted.then_some(0),
-        };
-        // Missing packets are known only if no report is missing.
-        let whole = |lag: u64| lag == 0 || !self.course.is_blind() && !self.unsure;
-        let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
-        let known = place.is_some_and(|place| {
-            self.course.apply_counts(place, audit.sent, commands, counted.bytes)
-        });
-        if !known {
-            self.course.resolve(None, audit.sent, commands, counted.bytes);
-        }
-        // The earlier count no longer applies.
-        self.course.take_surplus();
-        self.course.set_right(audit.sent, place.filter(|_| known), counted.bytes);
-        // Samples that were sent behind it may have come before it.
-        self.unsure = audit.sent != self.course.record.sent();
-        known
-    }
-
     /// Handles reports that may answer the PINGs of a count query: so much less was counted than
     /// was sent before it.
     fn pings(
@@ -371,10 +346,11 @@ impl TxAccounting {
 
     /// Restarts the accounting with a new handshake. Returns the samples whose outcome is unknown.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
+        self.doubt_end(false);
         let samples = self.course.close(true);
         self.book_lates();
         self.audits = Audits::new(opened.window.command_counts());
-        (self.last_counted, self.unsure) = (0, true);
+        (self.last_counted, self.unsure, self.straight) = (0, true, false);
         self.order = ReportOrder::new(opened.status_seq);
         self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;

@@ -61,6 +61,8 @@ pub(super) struct Audits {
     last: Option<Totals>,
     /// The last two reports may have been the answers to PINGs.
     pair: bool,
+    /// The last RESYNC was answered right behind such a pair.
+    direct: bool,
     /// A query was sent since the last report.
     fresh: bool,
     /// The next report may be the second answer to the PINGs of a query that was given up.
@@ -92,6 +94,7 @@ impl Audits {
             sent: 0,
             last: None,
             pair: false,
+            direct: false,
             fresh: false,
             tail: false,
             ambiguous: None,
@@ -105,6 +108,16 @@ impl Audits {
     /// Returns whether a query waits for its answer.
     pub fn is_open(&self) -> bool {
         self.open.iter().any(|audit| !audit.answered)
+    }
+
+    /// Returns whether no query is stored: none has a command on its way.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Returns whether nothing was counted between the PINGs of the last answered RESYNC.
+    pub fn was_direct(&self) -> bool {
+        self.direct
     }
 
     /// Returns whether the next query should correct the device's count, after `sent` packets of
@@ -180,7 +193,7 @@ impl Audits {
         // Nothing was counted between the second PING and this: the last count, if known, is that
         // of the PING or a later one.
         let last = self.last.take();
-        self.pair = false;
+        self.direct = std::mem::take(&mut self.pair);
         // Tags repeat; a RESYNC sent later cannot have been counted yet.
         let is_it = |audit: &Audit| {
             audit.resync.is_some_and(|(after, its)| {

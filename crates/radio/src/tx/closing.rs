@@ -8,12 +8,14 @@ impl TxAccounting {
     /// Counts a late packet that the device reported.
     pub fn late(&mut self) {
         self.late_packets += 1;
+        self.late_behind += 1;
         self.course.late_samples += self.lates.late();
         self.book_lates();
     }
 
     /// Takes the device's acknowledgement of a burst.
     pub fn acknowledge(&mut self, ticks: u64) {
+        self.late_behind = 0;
         let too_many = self.lates.acknowledge(ticks);
         self.restore_lates(too_many);
     }
@@ -26,6 +28,10 @@ impl TxAccounting {
         let waits =
             if self.timed { self.lates.is_unacknowledged() } else { self.lates.is_waiting() };
         let acknowledged = !waits;
+        self.doubt_end(acknowledged);
+        // Behind the last acknowledgement no further report shows that one is missing.
+        let behind = self.course.stragglers().saturating_sub(self.late_behind);
+        let reports_missed = reports_missed + behind;
         self.course.close(acknowledged);
         let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };
         let too_many = self.lates.close();
@@ -34,6 +40,15 @@ impl TxAccounting {
         self.doubt_lates(reports_missed, waiting);
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
+    }
+
+    /// Counts the end of the packets as unknown where the device's count may lack some.
+    /// `acknowledged`: all bursts that have ended were reported.
+    pub(super) fn doubt_end(&mut self, acknowledged: bool) {
+        if self.unsure && self.is_known() {
+            let once = self.ledger().repeated.max == 0;
+            self.course.doubt_end(acknowledged && once && self.lates.is_clear());
+        }
     }
 
     /// Counts as unknown what is uncertain about packets reported late: which of several copies was

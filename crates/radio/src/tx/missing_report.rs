@@ -79,6 +79,28 @@ impl DeviceProgress {
         self.crowd(counted_bytes);
     }
 
+    /// Counts the lost samples as unknown that the last run may contain, whose end is unknown.
+    /// `acknowledged`: the last packet has been taken, and none twice.
+    pub fn doubt_end(&mut self, acknowledged: bool) {
+        let sent = self.record.sent();
+        // No run before this one contains it, so this one does.
+        if acknowledged && self.missing.contains(sent.wrapping_sub(1)) {
+            self.end_run(sent, 0);
+            self.begin_run(sent);
+        }
+        let passed = self.record.passed();
+        let reached = if passed > self.repeats_to { passed } else { self.start };
+        let floor = self.record.oldest().max(self.missing.floor()).clamp(reached, sent);
+        self.stray(floor - reached);
+        let mut again = self.record.pieces(floor..sent).map(|piece| piece.total()).sum();
+        let ledger = &mut self.ledger;
+        self.missing.take(floor..sent, |piece, cause| {
+            ledger.doubt_lost(cause, piece.total());
+            again -= piece.total();
+        });
+        self.ledger.repeat(0, again);
+    }
+
     /// Ends the reports: samples in flight, and assumed as transmitted, are unknown.
     /// `acknowledged`: the end of the last burst has been transmitted. Returns the samples
     /// concerned.

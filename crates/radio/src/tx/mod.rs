@@ -56,6 +56,7 @@ mod pending_bursts;
 mod progress;
 mod record;
 mod recover;
+mod resync;
 mod send;
 mod streamer;
 mod window;

@@ -83,6 +83,12 @@ impl PendingBursts {
         self.bursts.iter().any(|burst| burst.ended)
     }
 
+    /// Returns whether the ends of all bursts were reported, each for certain, and nothing was sent
+    /// since.
+    pub fn is_clear(&self) -> bool {
+        self.bursts.is_empty() && self.ambiguous == 0
+    }
+
     /// Reports that may have been about another burst than the one they were counted for.
     pub fn ambiguous(&self) -> u64 {
         self.ambiguous
@@ -104,6 +110,7 @@ impl PendingBursts {
         if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
             if self.bursts.len() == BURSTS {
                 self.bursts.pop_front();
+                self.ambiguous += 1;
             }
             let fresh =
                 SentBurst { packets: 0, last_samples: 0, last_ticks: None, ended: false, lates: 0 };

@@ -68,6 +68,8 @@ pub(super) struct DeviceProgress {
     pub(super) crowded: Option<u64>,
     pub(super) window_bytes: u64,
     pub(super) skipped: u64,
+    /// Packets taken after the device had passed all before this number, and that number.
+    pub(super) behind: (u64, u64),
     pub(super) gaps: u64,
     /// Numbers were missed or wrong at least once.
     pub troubled: bool,
@@ -104,6 +106,7 @@ impl DeviceProgress {
             crowded: None,
             window_bytes,
             skipped: 0,
+            behind: (0, 0),
             gaps: 0,
             troubled: false,
         }
@@ -134,6 +137,11 @@ impl DeviceProgress {
         (missing as i64).wrapping_sub(self.shift)
     }
 
+    /// Returns how many packets came behind all others, late or again.
+    pub fn stragglers(&self) -> u64 {
+        if self.behind.1 == self.record.sent() { self.behind.0 } else { 0 }
+    }
+
     /// Returns the packets that were skipped, including those that came late.
     pub fn skipped_packets(&self) -> u64 {
         self.skipped
@@ -160,6 +168,14 @@ impl DeviceProgress {
         if self.blind.is_none() && place > passed && place <= sent {
             self.pass(place as u64);
         }
+    }
+
+    /// Returns how many packets more the device had taken, when it expected the number `expected`,
+    /// than its count says; `None` where its position is unknown.
+    pub fn lacks(&self, expected: u16, counted: u64, commands: u64) -> Option<i64> {
+        let place = (counted as i64).wrapping_add(self.shift).wrapping_sub(commands as i64);
+        let known = self.loose.is_none() && place >= self.start as i64;
+        known.then(|| near(expected, place as u64).wrapping_sub(place)).filter(|lacks| *lacks >= 0)
     }
 
     /// Handles a packet with a wrong number that the device took. It had counted `counted_bytes`
@@ -269,7 +285,7 @@ impl DeviceProgress {
     }
 
     /// Ends the current run before packet `end`.
-    fn end_run(&mut self, end: u64, counted_bytes: u64) {
+    pub(super) fn end_run(&mut self, end: u64, counted_bytes: u64) {
         let repeated = self.start..end.min(self.repeats_to);
         if !repeated.is_empty() {
             self.repeat(repeated, counted_bytes);
@@ -282,6 +298,8 @@ impl DeviceProgress {
 
     /// Handles resolved packets that were taken: late, or again.
     fn repeat(&mut self, range: Range<u64>, counted_bytes: u64) {
+        let before = if self.behind.1 == self.repeats_to { self.behind.0 } else { 0 };
+        self.behind = (before + (range.end - range.start), self.repeats_to);
         let floor = self.record.oldest().max(self.missing.floor()).clamp(range.start, range.end);
         self.stray(floor - range.start);
         let audited = self.audited;
@@ -307,7 +325,7 @@ impl DeviceProgress {
     }
 
     /// Handles taken packets for which it is no longer known whether they had been skipped.
-    fn stray(&mut self, packets: u64) {
+    pub(super) fn stray(&mut self, packets: u64) {
         let mut samples = packets * self.full;
         self.ledger.repeat(0, samples);
         let unknown = &mut self.ledger.unknown;

@@ -131,6 +131,12 @@ impl TxMix {
         })
     }
 
+    /// Returns whether stream commands may overtake packets of samples.
+    fn is_overtaken(&self) -> bool {
+        let slow = |fault: &&String| fault.starts_with("delay") || fault.starts_with("reorder");
+        self.faults.iter().filter(slow).any(|fault| fault.contains("data"))
+    }
+
     fn samples(&self) -> usize {
         let samples = |step: &TxStep| match step {
             TxStep::Send { samples, .. } => *samples,
@@ -257,7 +263,10 @@ impl TxMix {
         let lost_here = if self.is_lossless() { overflow } else { u64::MAX };
         check(network <= lost_here, format!("the network lost nothing, not {network}"));
         if self.is_simple() {
-            check(unknown.samples == 0, format!("{} unknown", unknown.samples));
+            // Packets that a RESYNC has overtaken may be missing in the device's count. Where a
+            // full buffer then takes the end of a stream, nothing behind it shows how many.
+            let hidden = overflow > 0 && self.is_overtaken();
+            check(unknown.samples == 0 || hidden, format!("{} unknown", unknown.samples));
             check(repeated.min == repeated.max, format!("{again:?} again"));
             let crowded = overflow > 0 || repeated.max > 0;
             check(
