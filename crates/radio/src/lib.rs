@@ -55,6 +55,7 @@ mod lease;
 pub mod ledger;
 pub mod mtu;
 pub mod noc;
+mod opening;
 pub mod rpc;
 pub mod stream;
 #[cfg(test)]

@@ -21,6 +21,8 @@ mod handshake;
 mod intake;
 mod losses;
 mod meta;
+mod opening;
+mod passed_over;
 mod rate;
 mod recover;
 mod recv;

@@ -1,11 +1,15 @@
 //! The parts of a device, and the routes through it.
 
+mod question;
 mod route;
 mod transact;
 mod walk;
 
+pub(crate) use question::{Asker, AskerStep, Question, REQUEST_BYTES_MAX};
+pub(crate) use route::Routes;
 pub use route::{advertise, route_to};
-pub use transact::{Management, SkippedPackets, TRANSACTION_TIMEOUT};
+use transact::TRIES;
+pub use transact::{Management, TRANSACTION_TIMEOUT};
 pub use walk::{discover, survey};
 
 use millstream_wire::Epid;

@@ -1,19 +1,24 @@
 //! Routes: the path back to a port of this host, and the path to an endpoint of the device.
 
+use std::net::SocketAddrV4;
+
+use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, Op};
 
-use super::{Endpoint, Management};
+use super::{Asker, Endpoint, Management, Question};
 use crate::RadioError;
+
+const NO_ENDPOINT: &str = "a route leads to no stream endpoint";
 
 /// Registers the port's endpoint with the device, and the route to it in the crossbar.
 ///
 /// # Errors
 /// [`RadioError::Silent`].
 pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(), RadioError> {
-    let own = Op::CfgWrite { address: management.epid().0, value: entry_port.into() };
-    management.transact("a no-operation", &[&[Op::Nop, Op::Return]])?;
-    management.transact("an advertisement", &[&[Op::Advertise, Op::Return]])?;
-    management.transact("a route to this host", &[&[Op::Nop], &[own, Op::Return]])?;
+    let epid = management.epid();
+    for question in [greeting(), advertisement(), route_back(epid, entry_port)] {
+        management.ask(question)?;
+    }
     Ok(())
 }
 
@@ -22,15 +27,87 @@ pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(),
 /// # Errors
 /// [`RadioError::Silent`]; [`RadioError::Unusable`] when the path leads to another endpoint.
 pub fn route_to(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
+    let answers = management.ask(route_there(endpoint))?;
+    if has_arrived(&answers) { Ok(()) } else { Err(management.unusable(NO_ENDPOINT)) }
+}
+
+fn greeting() -> Question {
+    Question::new("a no-operation", &[&[Op::Nop, Op::Return]])
+}
+
+fn advertisement() -> Question {
+    Question::new("an advertisement", &[&[Op::Advertise, Op::Return]])
+}
+
+fn route_back(epid: Epid, entry_port: u16) -> Question {
+    let own = Op::CfgWrite { address: epid.0, value: entry_port.into() };
+    Question::new("a route to this host", &[&[Op::Nop], &[own, Op::Return]])
+}
+
+fn route_there(endpoint: &Endpoint) -> Question {
     let there = [
         Op::CfgWrite { address: endpoint.epid.0, value: endpoint.port.into() },
         Op::SelDest(endpoint.port),
     ];
     let hops: [&[Op]; 3] = [&[Op::Nop], &there, &[Op::InfoReq, Op::Return]];
-    let answers = management.transact("the route to an endpoint", &hops)?;
-    let arrived = answers.iter().any(|op| match op {
+    Question::new("the route to an endpoint", &hops)
+}
+
+/// Returns whether the answers are those of a stream endpoint.
+fn has_arrived(answers: &[Op]) -> bool {
+    answers.iter().any(|op| match op {
         Op::InfoResp(info) => matches!(info.node, Node::StreamEndpoint { .. }),
         _ => false,
-    });
-    if arrived { Ok(()) } else { Err(management.unusable("a route leads to no stream endpoint")) }
+    })
+}
+
+/// The requests of [`advertise`] and [`route_to`], one after the other.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    epid: Epid,
+    entry_port: u16,
+    endpoint: Endpoint,
+    stage: RouteStage,
+}
+
+/// The request that is under way.
+#[derive(Debug)]
+enum RouteStage {
+    Greeting,
+    Advertising,
+    Back,
+    There,
+}
+
+impl Routes {
+    /// Begins with the first request.
+    pub fn begin(asker: &mut Asker, epid: Epid, entry_port: u16, endpoint: Endpoint) -> Self {
+        asker.ask(greeting());
+        Self { epid, entry_port, endpoint, stage: RouteStage::Greeting }
+    }
+
+    /// Goes on behind an answer. Returns true when both paths are there.
+    ///
+    /// # Errors
+    /// [`RadioError::Unusable`] when the path leads to another endpoint.
+    pub fn advance(
+        &mut self,
+        asker: &mut Asker,
+        answers: &[Op],
+        device: SocketAddrV4,
+    ) -> Result<bool, RadioError> {
+        let (question, stage) = match self.stage {
+            RouteStage::Greeting => (advertisement(), RouteStage::Advertising),
+            RouteStage::Advertising => (route_back(self.epid, self.entry_port), RouteStage::Back),
+            RouteStage::Back => (route_there(&self.endpoint), RouteStage::There),
+            RouteStage::There if has_arrived(answers) => return Ok(true),
+            RouteStage::There => {
+                let (address, reason) = (*device.ip(), NO_ENDPOINT.to_owned());
+                return Err(RadioError::Unusable { address, reason });
+            }
+        };
+        asker.ask(question);
+        self.stage = stage;
+        Ok(false)
+    }
 }

@@ -1,13 +1,13 @@
 //! Management transactions: one request, one reply, repeated when a packet is lost.
 
 use std::net::SocketAddrV4;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use millstream_link::port::Port;
 use millstream_wire::mgmt::{MgmtRepr, Op};
-use millstream_wire::stream::{CommandOp, CommandRepr};
 use millstream_wire::{Epid, Width, chdr};
 
+use super::question::{Asker, AskerStep, Question, REQUEST_BYTES_MAX};
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::{Clock, RadioError};
@@ -17,13 +17,10 @@ pub const TRANSACTION_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The attempts of a transaction that must succeed. A software radio on a busy machine was silent
 /// for half a second.
-const TRIES: u32 = 10;
+pub(super) const TRIES: u32 = 10;
 
 /// The attempts of a question for which silence is a valid answer.
 const TRIES_PROBE: u32 = 3;
-
-/// The longest request, bytes: a dozen items at the largest width.
-const REQUEST_BYTES: usize = 4096;
 
 /// Management transactions from one port of this host.
 ///
@@ -33,69 +30,17 @@ pub struct Management<'a> {
     device: SocketAddrV4,
     width: Width,
     epid: Epid,
-    seq: u16,
-    /// A stream command that came during another wait.
-    command: Option<CommandRepr>,
-    passed_over: SkippedPackets,
+    asker: Asker,
     /// No request is sent after this.
     deadline: Option<OpenDeadline>,
     clock: Clock,
 }
 
-/// The latest data packets that are searched for a second copy.
-const REMEMBERED: usize = 64;
-
-/// Packets of a stream that came during another wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SkippedPackets {
-    /// The number of packets.
-    pub packets: u64,
-    /// Their length in flow control, bytes.
-    pub flow_bytes: u64,
-    /// Samples in them, without second copies.
-    pub samples: u64,
-    /// Number and time of the newest packets, and their count.
-    recent: [Option<(u16, Option<u64>)>; REMEMBERED],
-    data: usize,
-}
-
-impl Default for SkippedPackets {
-    fn default() -> Self {
-        let recent = [None; REMEMBERED];
-        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0 }
-    }
-}
-
-impl SkippedPackets {
-    fn note(&mut self, packet: &chdr::Packet<'_>) {
-        self.packets += 1;
-        self.flow_bytes += packet.flow_len() as u64;
-        if let Ok(data) = chdr::DataRepr::parse(packet) {
-            let identity = Some((data.seq, data.timestamp));
-            if !self.recent.contains(&identity) {
-                self.recent[self.data % REMEMBERED] = identity;
-                self.data += 1;
-                self.samples += (data.payload_len / chdr::SC16_LEN) as u64;
-            }
-        }
-    }
-}
-
 impl<'a> Management<'a> {
     /// Returns transactions from `port`, whose endpoint is `epid`, with the device's CHDR port.
     pub fn new(port: &'a mut Port, device: SocketAddrV4, width: Width, epid: Epid) -> Self {
-        let passed_over = SkippedPackets::default();
-        Self {
-            port,
-            device,
-            width,
-            epid,
-            seq: 0,
-            command: None,
-            passed_over,
-            deadline: None,
-            clock: Clock::MACHINE,
-        }
+        let (asker, clock) = (Asker::new(epid, width), Clock::MACHINE);
+        Self { port, device, width, epid, asker, deadline: None, clock }
     }
 
     /// Sets a deadline after which no request is sent.
@@ -115,27 +60,6 @@ impl<'a> Management<'a> {
         self.epid
     }
 
-    /// Returns the newest stream command for this port, waiting for one until the deadline.
-    ///
-    /// # Errors
-    /// [`RadioError::Io`].
-    pub fn stream_command(&mut self, until: Instant) -> Result<Option<CommandRepr>, RadioError> {
-        if self.command.is_none() {
-            self.receive(until, |_| None::<()>, true)?;
-        }
-        Ok(self.command.take())
-    }
-
-    /// Returns the skipped packets of a stream to this port since the last call.
-    pub fn take_passed_over(&mut self) -> SkippedPackets {
-        std::mem::take(&mut self.passed_over)
-    }
-
-    /// Sends a packet that has no reply.
-    pub(crate) fn send_raw(&mut self, packet: &[u8]) -> std::io::Result<()> {
-        self.port.tx.send(packet, self.device)
-    }
-
     /// Returns the error for a device that cannot be used, with the reason.
     pub(crate) fn unusable(&self, reason: impl Into<String>) -> RadioError {
         RadioError::Unusable { address: *self.device.ip(), reason: reason.into() }
@@ -146,7 +70,14 @@ impl<'a> Management<'a> {
     /// # Errors
     /// [`RadioError::Silent`] after the last attempt.
     pub fn transact(&mut self, what: &'static str, hops: &[&[Op]]) -> Result<Vec<Op>, RadioError> {
-        self.tries(hops, TRIES)?.ok_or(RadioError::Silent {
+        self.ask(Question::new(what, hops))
+    }
+
+    /// Asks a question that must be answered.
+    pub(super) fn ask(&mut self, question: Question) -> Result<Vec<Op>, RadioError> {
+        let what = question.what();
+        self.asker.ask(question);
+        self.answers()?.ok_or(RadioError::Silent {
             address: self.device,
             what,
             attempts: TRIES,
@@ -159,93 +90,42 @@ impl<'a> Management<'a> {
     /// # Errors
     /// [`RadioError::Io`].
     pub fn probe(&mut self, hops: &[&[Op]]) -> Result<Option<Vec<Op>>, RadioError> {
-        self.tries(hops, TRIES_PROBE)
+        self.asker.ask(Question::new("a probe", hops).with_tries(TRIES_PROBE));
+        self.answers()
     }
 
-    fn tries(&mut self, hops: &[&[Op]], tries: u32) -> Result<Option<Vec<Op>>, RadioError> {
-        let first_seq = self.seq;
-        for _ in 0..tries {
-            self.deadline.map_or(Ok(()), |deadline| deadline.check(*self.device.ip()))?;
-            self.send(hops)?;
-            let until = self.clock.now() + TRANSACTION_TIMEOUT;
-            if let Some(answers) = self.reply(first_seq, until)? {
-                return Ok(Some(answers));
-            }
-        }
-        Ok(None)
-    }
-
-    fn send(&mut self, hops: &[&[Op]]) -> Result<(), RadioError> {
-        let mut repr = MgmtRepr::request(self.epid, self.seq);
-        self.seq = self.seq.wrapping_add(1);
-        let mut bytes = [0; REQUEST_BYTES];
-        let closing: &[Op] = &[Op::Nop];
-        let length = hops
-            .iter()
-            .chain([&closing])
-            .try_for_each(|hop| repr.push_hop(hop))
-            .and_then(|()| repr.emit(self.width, &mut bytes))
-            .expect("requests are a handful of known operations");
-        let sent = self.port.tx.send(&bytes[..length], self.device);
-        sent.map_err(io_error("send to", self.device))
-    }
-
-    /// Returns the answers to any request sent since `first_seq`, or `None` at the deadline.
-    fn reply(&mut self, first_seq: u16, until: Instant) -> Result<Option<Vec<Op>>, RadioError> {
-        let sent = self.seq.wrapping_sub(first_seq);
-        let answers = |reply: &MgmtRepr| {
-            let answers = reply.hops().next().unwrap_or(&[]);
-            (reply.seq.wrapping_sub(first_seq) < sent)
-                .then(|| answers.iter().copied().filter(Op::is_response).collect())
-        };
-        self.receive(until, answers, false)
-    }
-
-    /// Receives until `wanted` accepts a reply, or an awaited stream command comes, or the deadline
-    /// passes. Other packets are skipped.
-    fn receive<T>(
-        &mut self,
-        until: Instant,
-        wanted: impl Fn(&MgmtRepr) -> Option<T>,
-        stop_at_command: bool,
-    ) -> Result<Option<T>, RadioError> {
+    /// Returns the answers to the question, or `None` after its last attempt.
+    fn answers(&mut self) -> Result<Option<Vec<Op>>, RadioError> {
+        let mut bytes = [0; REQUEST_BYTES_MAX];
         loop {
-            let left = self.clock.left(until);
-            let received = self.port.rx.recv_batch(left);
-            let count = received.map_err(io_error("receive from", self.device))?;
-            if count == 0 {
-                return Ok(None);
-            }
-            let mut found = None;
-            for index in 0..count {
-                let datagram = self.port.rx.datagram(index);
-                if datagram.source != self.device {
-                    continue;
+            match self.asker.step(self.clock.now(), &mut bytes) {
+                AskerStep::Send(length) => {
+                    self.deadline.map_or(Ok(()), |deadline| deadline.check(*self.device.ip()))?;
+                    let sent = self.port.tx.send(&bytes[..length], self.device);
+                    sent.map_err(io_error("send to", self.device))?;
                 }
-                let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width) else {
-                    continue;
-                };
-                if packet.header().dst_epid != self.epid {
-                    continue;
-                }
-                if let Ok(reply) = MgmtRepr::parse(&packet) {
-                    found = found.or(wanted(&reply));
-                    continue;
-                }
-                let command = CommandRepr::parse(&packet).ok();
-                // An INIT precedes all counting.
-                if command.is_none_or(|command| command.op != CommandOp::Init) {
-                    self.passed_over.note(&packet);
-                }
-                self.command = command.or(self.command);
-            }
-            let command = stop_at_command && self.command.is_some();
-            // The deadline is checked here too, because a flood of other packets must not delay the
-            // return.
-            if found.is_some() || command || self.clock.now() >= until {
-                return Ok(found);
+                AskerStep::Wait(until) => self.receive(self.clock.left(until))?,
+                AskerStep::Silent { .. } => return Ok(None),
+                AskerStep::Answered(answers) => return Ok(Some(answers)),
             }
         }
+    }
+
+    /// Waits for packets, and passes over those that are no replies.
+    fn receive(&mut self, wait: Duration) -> Result<(), RadioError> {
+        let received = self.port.rx.recv_batch(wait);
+        let count = received.map_err(io_error("receive from", self.device))?;
+        for index in 0..count {
+            let datagram = self.port.rx.datagram(index);
+            if datagram.source == self.device
+                && let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width)
+                && packet.header().dst_epid == self.epid
+                && let Ok(reply) = MgmtRepr::parse(&packet)
+            {
+                self.asker.take(&reply);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,13 +11,11 @@
 //! A count of each command as a packet is the usual case, and one measurement shows it. A lost or
 //! repeated packet can imitate another one: that takes several equal measurements.
 
-use millstream_link::port::Port;
+use millstream_wire::Width;
 use millstream_wire::stream::{CommandOp, StatusRepr, StreamCondition};
 
-use super::handshake::{command_bytes, hear, pass_over_strays, send_command};
+use super::handshake::command_bytes;
 use super::window::{CommandCounts, Totals};
-use crate::RadioError;
-use crate::stream::StreamPath;
 
 /// The attempts. Each fails when one of its packets is lost.
 const MEASUREMENTS: u64 = 5;
@@ -28,30 +26,59 @@ const AGREEING: u32 = 3;
 /// The packets and bytes from one RESYNC to the next: more than the commands themselves count.
 const STEP: Totals = Totals { packets: 1000, bytes: 4_096_000 };
 
-/// Measures the counts of the device of `path`. Without a result, the usual case is assumed.
-pub(super) fn measure(port: &mut Port, path: &StreamPath) -> Result<CommandCounts, RadioError> {
-    let usual = CommandCounts::each(command_bytes(path.width));
-    let (mut last, mut agreeing) = (usual, 0);
-    for turn in 0..MEASUREMENTS {
-        pass_over_strays(port, path)?;
-        let mut measurement = Measurement::of(turn, usual);
-        for (place, (op, totals)) in (0..).zip(measurement.commands()) {
-            let seq = 3 * turn as u16 + place;
-            send_command(port, path, seq, op, totals.packets, totals.bytes)?;
-        }
-        match hear(port, path, |status| measurement.take(&status))?.flatten() {
-            Some(counts) if counts == usual => break,
+/// The measurements of a device's counts, one after the other. Without a result, the usual case is
+/// assumed.
+#[derive(Debug)]
+pub(super) struct Counting {
+    usual: CommandCounts,
+    turn: u64,
+    /// The last result, and how many in a row were equal.
+    last: CommandCounts,
+    agreeing: u32,
+    measurement: Measurement,
+    /// What the present measurement shows, if it does.
+    found: Option<CommandCounts>,
+}
+
+impl Counting {
+    /// Begins the first measurement.
+    pub fn new(width: Width) -> Self {
+        let usual = CommandCounts::each(command_bytes(width));
+        let measurement = Measurement::of(0, usual);
+        Self { usual, turn: 0, last: usual, agreeing: 0, measurement, found: None }
+    }
+
+    /// Returns the command at a place of the present measurement, and its number; `None` behind the
+    /// last one.
+    pub fn command(&self, place: usize) -> Option<(u16, CommandOp, Totals)> {
+        let (op, totals) = *self.measurement.commands().get(place)?;
+        Some((3 * self.turn as u16 + place as u16, op, totals))
+    }
+
+    /// Takes a status. Returns true once the last command was answered.
+    pub fn take(&mut self, status: &StatusRepr) -> bool {
+        let taken = self.measurement.take(status);
+        self.found = taken.flatten().or(self.found);
+        taken.is_some()
+    }
+
+    /// Concludes the present measurement. Returns the result; `None` when the next one is begun.
+    pub fn result(&mut self) -> Option<CommandCounts> {
+        match self.found.take() {
+            Some(counts) if counts == self.usual => return Some(counts),
             Some(counts) => {
-                agreeing = if counts == last { agreeing + 1 } else { 1 };
-                last = counts;
-                if agreeing == AGREEING {
-                    return Ok(counts);
+                self.agreeing = if counts == self.last { self.agreeing + 1 } else { 1 };
+                self.last = counts;
+                if self.agreeing == AGREEING {
+                    return Some(counts);
                 }
             }
             None => {}
         }
+        self.turn += 1;
+        self.measurement = Measurement::of(self.turn, self.usual);
+        (self.turn == MEASUREMENTS).then_some(self.usual)
     }
-    Ok(usual)
 }
 
 /// One measurement: its RESYNCs, and the counts since the first of them.

@@ -51,6 +51,7 @@ mod ledger;
 mod meta;
 mod missing;
 mod missing_report;
+mod opening;
 mod order;
 mod pending_bursts;
 mod progress;

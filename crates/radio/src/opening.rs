@@ -1,0 +1,113 @@
+//! Opening a stream without a port or a clock, and the loop that does it with them.
+//!
+//! ```text
+//! datagrams ─▶ ┌─────────┐ ─▶ packets to send
+//! time ──────▶ │ Opening │ ─▶ how long to wait
+//!              └─────────┘ ─▶ open, or the error
+//! ```
+
+use std::net::SocketAddrV4;
+use std::time::{Duration, Instant};
+
+use millstream_link::port::Port;
+use millstream_wire::chdr::Packet;
+
+use crate::RadioError;
+use crate::error::io_error;
+use crate::stream::StreamPath;
+use crate::topology::REQUEST_BYTES_MAX;
+
+/// The most batches that are dropped at once: other programs may send to the port without end.
+const DROPPED_BATCHES_MAX: u32 = 16;
+
+/// What an opening needs next.
+#[derive(Debug)]
+pub(crate) enum OpeningStep<T> {
+    /// Send the first bytes of the buffer to the device.
+    Send(usize),
+    /// Drop all datagrams that have come.
+    Drop,
+    /// Wait for datagrams, no longer than until then.
+    Wait(Instant),
+    /// The stream is open.
+    Open(T),
+}
+
+/// A handshake.
+pub(crate) trait Opening {
+    /// What is known of the open stream.
+    type Opened;
+
+    /// Takes a packet of the device to the stream's endpoint.
+    fn take(&mut self, packet: &Packet<'_>);
+
+    /// Returns what is to be done at `now`.
+    ///
+    /// # Errors
+    /// [`RadioError::Silent`], [`RadioError::Unusable`].
+    fn step(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<OpeningStep<Self::Opened>, RadioError>;
+
+    /// Takes a datagram; those that are no packets of the device to `path` are passed over.
+    fn take_datagram(&mut self, payload: &[u8], source: SocketAddrV4, path: &StreamPath) {
+        if source == path.device
+            && let Ok(packet) = Packet::parse(payload, path.width)
+            && packet.header().dst_epid == path.epid
+        {
+            self.take(&packet);
+        }
+    }
+}
+
+/// Returns the error of a device that did not answer so many attempts.
+pub(crate) fn silent(
+    path: &StreamPath,
+    what: &'static str,
+    attempts: u32,
+    wait: Duration,
+) -> RadioError {
+    let (address, wait_ms) = (path.device, wait.as_millis() as u64);
+    RadioError::Silent { address, what, attempts, wait_ms }
+}
+
+/// Does what an opening asks for, on the port of its stream, until the stream is open.
+pub(crate) fn run<O: Opening>(
+    port: &mut Port,
+    path: &StreamPath,
+    mut opening: O,
+) -> Result<O::Opened, RadioError> {
+    let mut out = [0; REQUEST_BYTES_MAX];
+    let receive = |port: &mut Port, wait| {
+        port.rx.recv_batch(wait).map_err(io_error("receive from", path.device))
+    };
+    loop {
+        match opening.step(path.clock.now(), &mut out)? {
+            OpeningStep::Open(opened) => return Ok(opened),
+            OpeningStep::Send(length) => {
+                let sent = port.tx.send(&out[..length], path.device);
+                sent.map_err(io_error("send to", path.device))?;
+            }
+            OpeningStep::Drop => {
+                for _ in 0..DROPPED_BATCHES_MAX {
+                    if receive(port, Duration::ZERO)? == 0 {
+                        break;
+                    }
+                }
+            }
+            OpeningStep::Wait(until) => {
+                let count = receive(port, path.clock.left(until))?;
+                for index in 0..count {
+                    let datagram = port.rx.datagram(index);
+                    opening.take_datagram(datagram.payload, datagram.source, path);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "opening_bench.rs"]
+pub(crate) mod bench;

@@ -1,0 +1,255 @@
+//! The opening of a device-to-host stream, without a port or a clock.
+//!
+//! ```text
+//! Routing ─▶ Configuring ─▶ AwaitingInit ─▶ Answering ─▶ AskingState ─▶ Open
+//!                 ▲               │             ▲             │ not yet
+//!                 └── no INIT ────┘             └── Pausing ◀─┘
+//! ```
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::chdr::Packet;
+use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::regs::sep::{
+    ItemSize, OSTRM_CTRL_STATUS, OSTRM_DST_EPID, OSTRM_FC_FREQ_BYTES_HI, OSTRM_FC_FREQ_BYTES_LO,
+    OSTRM_FC_FREQ_PKTS, OSTRM_FC_HEADROOM, STATUS_FC_ENABLED, STATUS_SETUP_ERROR, StreamCtrl,
+};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED};
+
+use super::credit::Credit;
+use super::handshake::StreamPath;
+use super::passed_over::SkippedPackets;
+use crate::RadioError;
+use crate::opening::{Opening, OpeningStep, silent};
+use crate::topology::{Asker, AskerStep, Question, Routes, TRANSACTION_TIMEOUT};
+
+/// The time limit for the device to open the stream.
+const INIT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The number of polls of the endpoint's readiness, and the pause between two.
+const STATUS_POLLS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The number of polls after which the host's answer is sent again, because it may be lost.
+const ANSWER_AGAIN: u32 = 10;
+
+/// The attempts of the handshake: one fails when the device's packet of it is lost.
+const TRIES: u32 = 8;
+
+/// The opening of a stream to this host. Afterwards both sides count from zero.
+#[derive(Debug)]
+pub(crate) struct RxOpening<'a> {
+    path: &'a StreamPath,
+    credit: &'a mut Credit,
+    asker: Asker,
+    stage: Stage,
+    /// The newest stream command.
+    command: Option<CommandRepr>,
+    passed_over: SkippedPackets,
+    /// Samples that came meanwhile.
+    samples: u64,
+}
+
+/// The stage of an opening.
+#[derive(Debug)]
+enum Stage {
+    /// The paths between both endpoints are made.
+    Routing(Routes),
+    /// The endpoint is being told where to send, and to begin.
+    Configuring {
+        attempt: u32,
+    },
+    /// The device's INIT has to come.
+    AwaitingInit {
+        attempt: u32,
+        until: Instant,
+    },
+    /// The window is to be sent to the device, or its state to be asked for once more.
+    Answering {
+        attempt: u32,
+        poll: u32,
+    },
+    AskingState {
+        attempt: u32,
+        poll: u32,
+    },
+    /// The device has not opened the stream yet.
+    Pausing {
+        attempt: u32,
+        poll: u32,
+        until: Instant,
+    },
+    /// Samples flow.
+    Open,
+}
+
+impl<'a> RxOpening<'a> {
+    /// Begins to open a stream with the window of `credit`.
+    pub fn new(path: &'a StreamPath, credit: &'a mut Credit) -> Self {
+        let mut asker = Asker::new(path.epid, path.width);
+        let routes = Routes::begin(&mut asker, path.epid, path.entry_port, path.endpoint);
+        Self {
+            path,
+            credit,
+            asker,
+            stage: Stage::Routing(routes),
+            command: None,
+            passed_over: SkippedPackets::default(),
+            samples: 0,
+        }
+    }
+
+    /// Begins the attempt with this number, from 0.
+    fn attempt(&mut self, attempt: u32) -> Result<(), RadioError> {
+        if attempt == TRIES {
+            return Err(silent(self.path, "the opening of a stream", TRIES, INIT_TIMEOUT));
+        }
+        self.credit.reset();
+        self.asker.ask(self.configuration());
+        self.stage = Stage::Configuring { attempt };
+        Ok(())
+    }
+
+    fn configuration(&self) -> Question {
+        let control = StreamCtrl {
+            start: true,
+            lossy: true,
+            payload: ItemSize::Bits16,
+            ..StreamCtrl::default()
+        };
+        let period_bytes = self.credit.period_bytes();
+        let write = |address, value| Op::CfgWrite { address, value };
+        let writes = [
+            write(OSTRM_DST_EPID, self.path.epid.0.into()),
+            write(OSTRM_FC_FREQ_BYTES_LO, period_bytes as u32),
+            write(OSTRM_FC_FREQ_BYTES_HI, (period_bytes >> 32) as u32),
+            write(OSTRM_FC_FREQ_PKTS, PACKETS_UNLIMITED),
+            write(OSTRM_FC_HEADROOM, 0),
+            write(OSTRM_CTRL_STATUS, control.to_word()),
+            Op::Return,
+        ];
+        let select = [Op::SelDest(self.path.endpoint.port)];
+        Question::new("the configuration of a stream", &[&[Op::Nop], &select, &writes])
+    }
+
+    fn state(&self) -> Question {
+        let select = [Op::SelDest(self.path.endpoint.port)];
+        let read = [Op::CfgRead { address: OSTRM_CTRL_STATUS }, Op::Return];
+        Question::new("the state of a stream", &[&[Op::Nop], &select, &read])
+    }
+
+    /// Writes the credit window; nothing has been consumed.
+    fn answer(&mut self, out: &mut [u8]) -> usize {
+        let report = self.credit.report(self.path.endpoint.epid, self.path.epid);
+        report.emit(self.path.width, out).expect("the buffer is long enough")
+    }
+
+    /// Takes the device's INIT, or another command, which shows that the INIT was lost.
+    fn take_init(&mut self, attempt: u32, command: CommandRepr) -> Result<(), RadioError> {
+        if command.op != CommandOp::Init {
+            return self.attempt(attempt + 1);
+        }
+        self.samples += std::mem::take(&mut self.passed_over).samples;
+        self.stage = Stage::Answering { attempt, poll: 0 };
+        Ok(())
+    }
+
+    /// Takes the state of the endpoint.
+    fn take_state(
+        &mut self,
+        [attempt, poll]: [u32; 2],
+        answers: &[Op],
+        now: Instant,
+    ) -> Result<(), RadioError> {
+        let value = answers.iter().find_map(|op| match op {
+            Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value } => Some(*value),
+            _ => None,
+        });
+        let status = value.unwrap_or(0);
+        if status & STATUS_SETUP_ERROR != 0 {
+            let reason = "its endpoint reports an error in the stream set-up".to_owned();
+            return Err(RadioError::Unusable { address: *self.path.device.ip(), reason });
+        }
+        if status & STATUS_FC_ENABLED == 0 {
+            self.stage = Stage::Pausing { attempt, poll, until: now + PAUSE };
+            return Ok(());
+        }
+        // Packets in the device's buffer may have come meanwhile. They are lost, but must not take
+        // the window with them: they may fill it.
+        let passed_over = std::mem::take(&mut self.passed_over);
+        self.credit.release_many(passed_over.packets, passed_over.flow_bytes);
+        self.samples += passed_over.samples;
+        self.stage = Stage::Open;
+        Ok(())
+    }
+}
+
+impl Opening for RxOpening<'_> {
+    /// The samples that came meanwhile, and were passed over.
+    type Opened = u64;
+
+    fn take(&mut self, packet: &Packet<'_>) {
+        if let Ok(reply) = MgmtRepr::parse(packet) {
+            return self.asker.take(&reply);
+        }
+        let command = CommandRepr::parse(packet).ok();
+        // An INIT precedes all counting.
+        if command.is_none_or(|command| command.op != CommandOp::Init) {
+            self.passed_over.note(packet);
+        }
+        self.command = command.or(self.command);
+    }
+
+    fn step(&mut self, now: Instant, out: &mut [u8]) -> Result<OpeningStep<u64>, RadioError> {
+        loop {
+            let answers = match self.asker.step(now, out) {
+                AskerStep::Send(length) => return Ok(OpeningStep::Send(length)),
+                AskerStep::Wait(until) => return Ok(OpeningStep::Wait(until)),
+                AskerStep::Silent { what, attempts } => {
+                    return Err(silent(self.path, what, attempts, TRANSACTION_TIMEOUT));
+                }
+                AskerStep::Answered(answers) => answers,
+            };
+            match &mut self.stage {
+                Stage::Routing(routes) => {
+                    if routes.advance(&mut self.asker, &answers, self.path.device)? {
+                        self.attempt(0)?;
+                    }
+                }
+                &mut Stage::Configuring { attempt } => {
+                    let until = now + INIT_TIMEOUT;
+                    self.stage = Stage::AwaitingInit { attempt, until };
+                }
+                &mut Stage::AwaitingInit { attempt, until } => match self.command.take() {
+                    Some(command) => self.take_init(attempt, command)?,
+                    None if now < until => return Ok(OpeningStep::Wait(until)),
+                    None => self.attempt(attempt + 1)?,
+                },
+                &mut Stage::Answering { attempt, poll: STATUS_POLLS } => {
+                    self.attempt(attempt + 1)?;
+                }
+                &mut Stage::Answering { attempt, poll } => {
+                    self.asker.ask(self.state());
+                    self.stage = Stage::AskingState { attempt, poll };
+                    if poll.is_multiple_of(ANSWER_AGAIN) {
+                        return Ok(OpeningStep::Send(self.answer(out)));
+                    }
+                }
+                &mut Stage::AskingState { attempt, poll } => {
+                    self.take_state([attempt, poll], &answers, now)?;
+                }
+                &mut Stage::Pausing { until, .. } if now < until => {
+                    return Ok(OpeningStep::Wait(until));
+                }
+                &mut Stage::Pausing { attempt, poll, .. } => {
+                    self.stage = Stage::Answering { attempt, poll: poll + 1 };
+                }
+                Stage::Open => return Ok(OpeningStep::Open(self.samples)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "opening_tests.rs"]
+mod tests;

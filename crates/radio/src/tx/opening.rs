@@ -1,0 +1,231 @@
+//! The opening of a host-to-device stream, without a port or a clock.
+//!
+//! ```text
+//! Routing ─▶ Formatting ─▶ Starting ─▶ Counting ─▶ Starting, with the period ─▶ Open
+//! ```
+//! The first INIT tells the window. Then the device's way of counting is measured (see
+//! [`super::command_counts`]), and the second INIT sets the period of its reports.
+
+use std::time::{Duration, Instant};
+
+use millstream_wire::chdr::Packet;
+use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
+use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+
+use super::accounting::Opened;
+use super::command_counts::Counting;
+use super::handshake::command_bytes;
+use super::window::{CommandCounts, CreditWindow, Totals};
+use crate::RadioError;
+use crate::opening::{Opening, OpeningStep, silent};
+use crate::stream::StreamPath;
+use crate::topology::{Asker, AskerStep, Question, Routes, TRANSACTION_TIMEOUT};
+
+/// The time limit for the device's answer to a command.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// The INITs of each kind before giving up: each fails when one packet of it is lost.
+const TRIES: u32 = 8;
+
+/// The opening of a stream to the device, with the window that it grants. Afterwards both sides
+/// count from zero.
+#[derive(Debug)]
+pub(super) struct TxOpening<'a> {
+    path: &'a StreamPath,
+    asker: Asker,
+    stage: Stage,
+}
+
+/// The stage of an opening.
+#[derive(Debug)]
+enum Stage {
+    /// The paths between both endpoints are made.
+    Routing(Routes),
+    /// The endpoint is being told the format of the samples.
+    Formatting,
+    /// An INIT has to be answered.
+    Starting { init: Init, attempt: u32, wait: AnswerWait },
+    /// The device's counts are measured; `places` commands of a measurement were sent.
+    Counting { window: CreditWindow, counting: Box<Counting>, places: usize, wait: AnswerWait },
+    /// Samples may flow.
+    Open { window: CreditWindow, status_seq: u16 },
+}
+
+/// An INIT: what it asks for.
+#[derive(Debug, Clone, Copy)]
+enum Init {
+    /// The window.
+    Window,
+    /// Reports with a period, of a device with these counts.
+    Period { period: Totals, counts: CommandCounts },
+}
+
+/// The wait for an answer.
+#[derive(Debug, Clone, Copy)]
+enum AnswerWait {
+    /// Answers to the command before must not be taken for one: what has come is to be dropped.
+    Stale,
+    /// The command is to be sent.
+    Unsent,
+    Until(Instant),
+    Answered(StatusRepr),
+}
+
+impl<'a> TxOpening<'a> {
+    /// Begins to open a stream.
+    pub fn new(path: &'a StreamPath) -> Self {
+        let mut asker = Asker::new(path.epid, path.width);
+        let routes = Routes::begin(&mut asker, path.epid, path.entry_port, path.endpoint);
+        Self { path, asker, stage: Stage::Routing(routes) }
+    }
+
+    fn format(&self) -> Question {
+        let format = StreamCtrl { payload: ItemSize::Bits16, ..StreamCtrl::default() };
+        let write = Op::CfgWrite { address: ISTRM_CTRL_STATUS, value: format.to_word() };
+        let select = [Op::SelDest(self.path.endpoint.port)];
+        Question::new("the format of a stream", &[&[Op::Nop], &select, &[write, Op::Return]])
+    }
+
+    /// Writes a stream command.
+    fn command(&self, seq: u16, op: CommandOp, totals: Totals, out: &mut [u8]) -> usize {
+        let Totals { packets, bytes } = totals;
+        let (dst_epid, src_epid) = (self.path.endpoint.epid, self.path.epid);
+        let command = CommandRepr { dst_epid, seq, src_epid, op, op_data: 0, packets, bytes };
+        command.emit(self.path.width, out).expect("the buffer is long enough")
+    }
+
+    fn window(&self, status: &StatusRepr) -> CreditWindow {
+        let command_bytes = command_bytes(self.path.width);
+        CreditWindow::new(status.capacity_bytes, status.capacity_packets, command_bytes)
+    }
+
+    /// Goes on behind the answer to an INIT.
+    fn started(&mut self, init: Init, status: &StatusRepr) {
+        let window = self.window(status);
+        self.stage = match init {
+            Init::Window => Stage::Counting {
+                window,
+                counting: Box::new(Counting::new(self.path.width)),
+                places: 0,
+                wait: AnswerWait::Stale,
+            },
+            // A device may grant more bytes to a host whose limit of packets it has received.
+            Init::Period { counts, .. } => {
+                Stage::Open { window: window.counting(counts), status_seq: status.seq }
+            }
+        };
+    }
+
+    /// Goes on behind a measurement, or with the next one.
+    fn measured(&mut self) {
+        let Stage::Counting { window, counting, places, wait } = &mut self.stage else { return };
+        match counting.result() {
+            Some(counts) => {
+                let init = Init::Period { period: window.period(), counts };
+                self.stage = Stage::Starting { init, attempt: 0, wait: AnswerWait::Stale };
+            }
+            None => (*places, *wait) = (0, AnswerWait::Stale),
+        }
+    }
+}
+
+impl Opening for TxOpening<'_> {
+    type Opened = Opened;
+
+    fn take(&mut self, packet: &Packet<'_>) {
+        if let Ok(reply) = MgmtRepr::parse(packet) {
+            return self.asker.take(&reply);
+        }
+        let Ok(status) = StatusRepr::parse(packet) else { return };
+        let (wait, is_answer) = match &mut self.stage {
+            // Other counts are late answers to commands before it.
+            Stage::Starting { wait, .. } => (wait, status.count_packets == 0),
+            Stage::Counting { counting, wait, .. } => (wait, counting.take(&status)),
+            _ => return,
+        };
+        if is_answer && matches!(wait, AnswerWait::Until(_)) {
+            *wait = AnswerWait::Answered(status);
+        }
+    }
+
+    fn step(&mut self, now: Instant, out: &mut [u8]) -> Result<OpeningStep<Opened>, RadioError> {
+        loop {
+            let answers = match self.asker.step(now, out) {
+                AskerStep::Send(length) => return Ok(OpeningStep::Send(length)),
+                AskerStep::Wait(until) => return Ok(OpeningStep::Wait(until)),
+                AskerStep::Silent { what, attempts } => {
+                    return Err(silent(self.path, what, attempts, TRANSACTION_TIMEOUT));
+                }
+                AskerStep::Answered(answers) => answers,
+            };
+            match &mut self.stage {
+                Stage::Routing(routes) => {
+                    if routes.advance(&mut self.asker, &answers, self.path.device)? {
+                        self.asker.ask(self.format());
+                        self.stage = Stage::Formatting;
+                    }
+                }
+                Stage::Formatting => {
+                    let (init, wait) = (Init::Window, AnswerWait::Stale);
+                    self.stage = Stage::Starting { init, attempt: 0, wait };
+                }
+                Stage::Starting { init, attempt, wait } => {
+                    let init = *init;
+                    match *wait {
+                        AnswerWait::Stale => {
+                            *wait = AnswerWait::Unsent;
+                            return Ok(OpeningStep::Drop);
+                        }
+                        AnswerWait::Unsent => {
+                            *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
+                            let (seq, period) = match init {
+                                Init::Window => (0, Totals::default()),
+                                Init::Period { period, .. } => (1, period),
+                            };
+                            let length = self.command(seq, CommandOp::Init, period, out);
+                            return Ok(OpeningStep::Send(length));
+                        }
+                        AnswerWait::Until(until) if now < until => {
+                            return Ok(OpeningStep::Wait(until));
+                        }
+                        AnswerWait::Until(_) => {
+                            *attempt += 1;
+                            *wait = AnswerWait::Stale;
+                            if *attempt == TRIES {
+                                let what = "the opening of a stream";
+                                return Err(silent(self.path, what, TRIES, ANSWER_TIMEOUT));
+                            }
+                        }
+                        AnswerWait::Answered(status) => self.started(init, &status),
+                    }
+                }
+                Stage::Counting { counting, places, wait, .. } => match *wait {
+                    AnswerWait::Stale => {
+                        *wait = AnswerWait::Unsent;
+                        return Ok(OpeningStep::Drop);
+                    }
+                    AnswerWait::Unsent => match counting.command(*places) {
+                        Some((seq, op, totals)) => {
+                            *places += 1;
+                            return Ok(OpeningStep::Send(self.command(seq, op, totals, out)));
+                        }
+                        None => *wait = AnswerWait::Until(now + ANSWER_TIMEOUT),
+                    },
+                    AnswerWait::Until(until) if now < until => {
+                        return Ok(OpeningStep::Wait(until));
+                    }
+                    AnswerWait::Until(_) | AnswerWait::Answered(_) => self.measured(),
+                },
+                Stage::Open { window, status_seq } => {
+                    let (window, status_seq) = (window.clone(), *status_seq);
+                    return Ok(OpeningStep::Open(Opened { window, status_seq }));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "opening_tests.rs"]
+mod tests;

@@ -1,0 +1,79 @@
+//! Tests of the opening of a stream to the device, by packets and time.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::opening::bench::{FakeEndpoint, drive, path};
+
+fn device(ping_packets: u64) -> FakeEndpoint {
+    FakeEndpoint { ping_packets, ..FakeEndpoint::default() }
+}
+
+/// Opens a stream; `loses` is asked for each packet.
+fn open(
+    device: &mut FakeEndpoint,
+    loses: impl FnMut(usize) -> bool,
+) -> (Result<Opened, RadioError>, Duration, usize) {
+    let path = path();
+    let outcome = drive(TxOpening::new(&path), device, loses);
+    if let Ok(opened) = &outcome.0 {
+        assert_eq!(device.counts, (0, 0), "both sides count from zero");
+        let period = opened.window.period();
+        assert_eq!(device.period, (period.packets, period.bytes));
+        assert_eq!(opened.window.capacity_bytes(), 1 << 16);
+    }
+    outcome
+}
+
+#[test]
+fn without_a_loss_no_time_out_is_waited_for() {
+    let mut device = device(1);
+    let (outcome, took, packets) = open(&mut device, |_| false);
+    let usual = CommandCounts::each(24);
+    assert_eq!(outcome.unwrap().window.command_counts(), usual);
+    assert_eq!((device.inits, packets), (2, 10 + 2 + 6 + 2));
+    assert!(took < Duration::from_millis(1), "{took:?}");
+}
+
+#[test]
+fn the_loss_of_any_packet_costs_one_time_out() {
+    for lost in 0..20 {
+        let mut device = device(1);
+        let (outcome, took, _) = open(&mut device, |packet| packet == lost);
+        assert_eq!(outcome.unwrap().window.command_counts(), CommandCounts::each(24), "{lost}");
+        assert!(took <= ANSWER_TIMEOUT + Duration::from_millis(1), "{lost}: {took:?}");
+    }
+}
+
+#[test]
+fn a_device_that_counts_no_ping_is_found_out_by_three_measurements() {
+    let mut device = device(0);
+    let (outcome, took, packets) = open(&mut device, |_| false);
+    let counts = outcome.unwrap().window.command_counts();
+    assert_eq!((counts.ping, counts.resync), (Totals::default(), CommandCounts::each(24).resync));
+    assert_eq!(packets, 10 + 2 + 3 * 6 + 2);
+    assert!(took < Duration::from_millis(1), "{took:?}");
+}
+
+#[test]
+fn a_device_that_answers_no_init_ends_the_opening() {
+    // The paths are made, then all is lost.
+    let (outcome, took, packets) = open(&mut device(1), |packet| packet >= 10);
+    let error = outcome.err().unwrap().to_string();
+    assert!(error.contains("did not answer the opening of a stream (8 attempts of 200"), "{error}");
+    assert_eq!(packets, 10 + 8);
+    assert!(took >= 8 * ANSWER_TIMEOUT && took < 9 * ANSWER_TIMEOUT, "{took:?}");
+}
+
+proptest! {
+    /// Whatever is lost, an opening ends: with equal counts on both sides, or with an error.
+    #[test]
+    fn any_losses_end_in_time(losses in prop::collection::vec(0u8..10, 400), share in 0u8..8) {
+        let (outcome, took, packets) =
+            open(&mut device(1), |packet| losses[packet % 400] < share);
+        prop_assert!(packets > 0 && took < Duration::from_secs(15));
+        if share == 0 {
+            prop_assert!(outcome.is_ok());
+        }
+    }
+}
