@@ -1,5 +1,6 @@
 //! Arrays as rows of samples, by Python's buffer protocol.
 
+use millstream_client::CHANNELS_MAX;
 use millstream_radio::Complex32;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -94,11 +95,12 @@ impl SampleArray {
             let kind = array.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
             PyTypeError::new_err(format!("a {kind} is not an array: give one of {}", form.numpy()))
         })?;
-        let code = buffer.format().to_string_lossy().into_owned();
-        if !form.codes().contains(&code.as_str()) || buffer.item_size() != form.element_bytes() {
+        let known = form.codes().iter().any(|code| code.as_bytes() == buffer.format().to_bytes());
+        if !known || buffer.item_size() != form.element_bytes() {
             return Err(PyTypeError::new_err(format!(
-                "the array has elements of the type {code:?} (numpy's {}), but the stream has the \
+                "the array has elements of the type {:?} (numpy's {}), but the stream has the \
                  format {}: give an array of {}",
+                buffer.format().to_string_lossy(),
                 element_name(array),
                 form.name(),
                 form.numpy()
@@ -206,60 +208,37 @@ unsafe impl Send for SampleRows {}
 unsafe impl Sync for SampleRows {}
 
 impl SampleRows {
-    /// Returns the first row as samples.
+    /// Runs `call` with all rows as samples to fill.
     ///
     /// # Safety
     /// The [`SampleArray`] of these rows lives, has elements of the form of `T`, and, as for every
     /// function that works on an array without the interpreter's lock, no other thread uses the
     /// array meanwhile.
-    pub unsafe fn first<T>(&mut self) -> &mut [T] {
-        if self.samples == 0 {
-            return &mut [];
-        }
-        // SAFETY: the caller keeps the array; `SampleArray` checked length, order and alignment.
-        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.samples) }
-    }
-
-    /// Returns all rows as samples.
-    ///
-    /// # Safety
-    /// That of [`SampleRows::first`].
-    pub unsafe fn all<T>(&mut self) -> Vec<&mut [T]> {
-        let row = |channel: usize| {
-            if self.samples == 0 {
-                return &mut [][..];
-            }
+    pub unsafe fn fill<T, R>(&mut self, call: impl FnOnce(&mut [&mut [T]]) -> R) -> R {
+        let mut rows: [&mut [T]; CHANNELS_MAX] = Default::default();
+        let rows = &mut rows[..self.channels];
+        for (channel, row) in rows.iter_mut().enumerate().filter(|_| self.samples > 0) {
             let start = self.start.wrapping_offset(self.row_bytes * channel as isize);
-            // SAFETY: as in `first`; rows do not overlap, which `SampleArray` checked.
-            unsafe { std::slice::from_raw_parts_mut(start.cast(), self.samples) }
-        };
-        (0..self.channels).map(row).collect()
-    }
-
-    /// Returns the first row as samples to read.
-    ///
-    /// # Safety
-    /// That of [`SampleRows::first`], but other threads may read the array, too.
-    pub unsafe fn first_read<T>(&self) -> &[T] {
-        // SAFETY: the caller's.
-        unsafe { self.row(0) }
-    }
-
-    /// Returns all rows as samples to read.
-    ///
-    /// # Safety
-    /// That of [`SampleRows::first_read`].
-    pub unsafe fn all_read<T>(&self) -> Vec<&[T]> {
-        // SAFETY: the caller's.
-        (0..self.channels).map(|channel| unsafe { self.row(channel) }).collect()
-    }
-
-    unsafe fn row<T>(&self, channel: usize) -> &[T] {
-        if self.samples == 0 {
-            return &[];
+            // SAFETY: the caller keeps the array; `SampleArray` checked length, order and
+            // alignment, and that rows do not overlap.
+            *row = unsafe { std::slice::from_raw_parts_mut(start.cast(), self.samples) };
         }
-        let start = self.start.wrapping_offset(self.row_bytes * channel as isize);
-        // SAFETY: the caller keeps the array; `SampleArray` checked length, order and alignment.
-        unsafe { std::slice::from_raw_parts(start.cast(), self.samples) }
+        call(rows)
+    }
+
+    /// Runs `call` with all rows as samples to read.
+    ///
+    /// # Safety
+    /// That of [`SampleRows::fill`], but other threads may read the array, too.
+    pub unsafe fn read<T, R>(&self, call: impl FnOnce(&[&[T]]) -> R) -> R {
+        let mut rows: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
+        let rows = &mut rows[..self.channels];
+        for (channel, row) in rows.iter_mut().enumerate().filter(|_| self.samples > 0) {
+            let start = self.start.wrapping_offset(self.row_bytes * channel as isize);
+            // SAFETY: the caller keeps the array; `SampleArray` checked length, order and
+            // alignment.
+            *row = unsafe { std::slice::from_raw_parts(start.cast(), self.samples) };
+        }
+        call(rows)
     }
 }

@@ -7,8 +7,8 @@ use crate::radio::Radio;
 use crate::received::{FirstTime, Gap, Received};
 use crate::wait::{TimeLimit, lock};
 use millstream_client::{
-    ClientError, ClientSample, GapPolicy, LineTurn, RxOptions, RxRead, RxReadEvent, RxReader,
-    StreamGap, StreamStart, TurnLine,
+    ClientError, GapPolicy, LineTurn, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap,
+    StreamSample, StreamStart, TurnLine,
 };
 use millstream_radio::Complex32;
 use pyo3::exceptions::PyValueError;
@@ -44,21 +44,19 @@ impl RxStream {
     /// Reads into rows.
     ///
     /// # Safety
-    /// That of [`SampleRows::first`].
+    /// That of [`SampleRows::fill`].
     unsafe fn read(&self, rows: &mut SampleRows, wait: Duration) -> Result<RxRead, ClientError> {
         // SAFETY: the caller's; the form of the stream was checked with the array.
         unsafe {
-            match (self.form, self.channels) {
-                (SampleForm::Cf32, 1) => self.reader.read(&mut [rows.first::<Complex32>()], wait),
-                (SampleForm::Cf32, _) => self.reader.read(&mut rows.all::<Complex32>(), wait),
-                (SampleForm::Sc16, 1) => self.reader.read(&mut [rows.first::<[i16; 2]>()], wait),
-                (SampleForm::Sc16, _) => self.reader.read(&mut rows.all::<[i16; 2]>(), wait),
+            match self.form {
+                SampleForm::Cf32 => rows.fill(|rows| self.reader.read::<Complex32>(rows, wait)),
+                SampleForm::Sc16 => rows.fill(|rows| self.reader.read::<[i16; 2]>(rows, wait)),
             }
         }
     }
 
     /// Reads up to `most` samples into memory of its own.
-    fn drop_into<T: ClientSample>(
+    fn drop_into<T: StreamSample>(
         &self,
         room: &mut [Vec<T>],
         most: usize,

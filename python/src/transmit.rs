@@ -70,7 +70,7 @@ impl TxStream {
     /// Writes rows.
     ///
     /// # Safety
-    /// That of [`SampleRows::first`].
+    /// That of [`SampleRows::read`].
     unsafe fn write(
         &self,
         rows: &SampleRows,
@@ -81,18 +81,12 @@ impl TxStream {
         let writer = &self.writer;
         // SAFETY: the caller's; the form of the stream was checked with the array.
         unsafe {
-            match (self.form, self.channels) {
-                (SampleForm::Cf32, 1) => {
-                    writer.write(&[rows.first_read::<Complex32>()], at_ns, end, wait)
+            match self.form {
+                SampleForm::Cf32 => {
+                    rows.read::<Complex32, _>(|rows| writer.write(rows, at_ns, end, wait))
                 }
-                (SampleForm::Cf32, _) => {
-                    writer.write(&rows.all_read::<Complex32>(), at_ns, end, wait)
-                }
-                (SampleForm::Sc16, 1) => {
-                    writer.write(&[rows.first_read::<[i16; 2]>()], at_ns, end, wait)
-                }
-                (SampleForm::Sc16, _) => {
-                    writer.write(&rows.all_read::<[i16; 2]>(), at_ns, end, wait)
+                SampleForm::Sc16 => {
+                    rows.read::<[i16; 2], _>(|rows| writer.write(rows, at_ns, end, wait))
                 }
             }
         }

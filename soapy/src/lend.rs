@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytemuck::Pod;
-use millstream_client::{ClientError, ClientSample, RxRead, RxReader, TxWrite, TxWriter};
+use millstream_client::{
+    CHANNELS_MAX, ClientError, RxRead, RxReader, StreamSample, TxWrite, TxWriter,
+};
 
 use crate::direct::DirectBlock;
 use crate::guard::{Failure, STREAM_ERROR, TIMEOUT, guarded};
@@ -58,7 +60,7 @@ pub unsafe extern "C" fn ms_acquire(
     })
 }
 
-fn read_block<T: ClientSample + Pod>(
+fn read_block<T: StreamSample + Pod>(
     reader: &RxReader,
     block: &mut DirectBlock,
     request: ReadRequest,
@@ -68,14 +70,10 @@ fn read_block<T: ClientSample + Pod>(
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(part);
         bytemuck::cast_slice_mut(&mut bytes[..samples * size_of::<T>()])
     }
-    match &mut block[..] {
-        [one] => read_slices(reader, &mut [of::<T>(one, samples)], request),
-        [one, two] => read_slices(reader, &mut [of::<T>(one, samples), of(two, samples)], request),
-        many => {
-            let mut outs: Vec<&mut [T]> = many.iter_mut().map(|one| of(one, samples)).collect();
-            read_slices(reader, &mut outs, request)
-        }
-    }
+    let mut outs: [&mut [T]; CHANNELS_MAX] = Default::default();
+    let channels = block.len();
+    outs.iter_mut().zip(block).for_each(|(out, part)| *out = of(part, samples));
+    read_slices(reader, &mut outs[..channels], request)
 }
 
 /// Gives a buffer back to its stream.
@@ -158,7 +156,7 @@ pub unsafe extern "C" fn ms_release_write(
     })
 }
 
-fn write_block<T: ClientSample>(
+fn write_block<T: StreamSample>(
     writer: &TxWriter,
     block: &DirectBlock,
     request: WriteRequest,
@@ -168,15 +166,7 @@ fn write_block<T: ClientSample>(
         let bytes: &[u8] = bytemuck::cast_slice(part);
         bytemuck::cast_slice(&bytes[..samples * size_of::<T>()])
     }
-    match &block[..] {
-        [one] => writer.write(&[of::<T>(one, samples)], time_ns, end_of_burst, timeout),
-        [one, two] => {
-            let ins = [of::<T>(one, samples), of(two, samples)];
-            writer.write(&ins, time_ns, end_of_burst, timeout)
-        }
-        many => {
-            let ins: Vec<&[T]> = many.iter().map(|part| of(part, samples)).collect();
-            writer.write(&ins, time_ns, end_of_burst, timeout)
-        }
-    }
+    let mut ins: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
+    ins.iter_mut().zip(block).for_each(|(from, part)| *from = of(part, samples));
+    writer.write(&ins[..block.len()], time_ns, end_of_burst, timeout)
 }

@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use bytemuck::Pod;
-use millstream_client::{ClientError, ClientSample, RxRead, RxReader, TxWrite, TxWriter};
+use millstream_client::{
+    CHANNELS_MAX, ClientError, RxRead, RxReader, StreamSample, TxWrite, TxWriter,
+};
 
 use crate::guard::Failure;
 
@@ -76,7 +78,7 @@ pub struct ReadRequest {
 /// # Safety
 /// `buffers` has a buffer for each channel of the reader, with room for the samples, that nobody
 /// else uses during the call.
-pub unsafe fn read<T: ClientSample + Pod>(
+pub unsafe fn read<T: StreamSample + Pod>(
     reader: &RxReader,
     buffers: *const *mut c_void,
     request: ReadRequest,
@@ -90,15 +92,14 @@ pub unsafe fn read<T: ClientSample + Pod>(
             std::slice::from_raw_parts_mut(data, request.samples)
         }
     };
-    match reader.channels().len() {
-        1 => read_slices(reader, &mut [buffer(0)], request),
-        2 => read_slices(reader, &mut [buffer(0), buffer(1)], request),
-        more => read_slices(reader, &mut (0..more).map(buffer).collect::<Vec<_>>(), request),
-    }
+    let mut outs: [&mut [T]; CHANNELS_MAX] = Default::default();
+    let outs = &mut outs[..reader.channels().len()];
+    outs.iter_mut().enumerate().for_each(|(index, out)| *out = buffer(index));
+    read_slices(reader, outs, request)
 }
 
 /// Reads into slices.
-pub fn read_slices<T: ClientSample>(
+pub fn read_slices<T: StreamSample>(
     reader: &RxReader,
     outs: &mut [&mut [T]],
     request: ReadRequest,
@@ -123,7 +124,7 @@ pub struct WriteRequest {
 ///
 /// # Safety
 /// `buffers` has a buffer for each channel of the writer, with the samples.
-pub unsafe fn write<T: ClientSample + Pod>(
+pub unsafe fn write<T: StreamSample + Pod>(
     writer: &TxWriter,
     buffers: *const *const c_void,
     request: WriteRequest,
@@ -138,12 +139,8 @@ pub unsafe fn write<T: ClientSample + Pod>(
         }
     };
     let WriteRequest { time_ns, end_of_burst, timeout, .. } = request;
-    match writer.channels().len() {
-        1 => writer.write(&[buffer(0)], time_ns, end_of_burst, timeout),
-        2 => writer.write(&[buffer(0), buffer(1)], time_ns, end_of_burst, timeout),
-        more => {
-            let ins: Vec<_> = (0..more).map(buffer).collect();
-            writer.write(&ins, time_ns, end_of_burst, timeout)
-        }
-    }
+    let mut ins: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
+    let ins = &mut ins[..writer.channels().len()];
+    ins.iter_mut().enumerate().for_each(|(index, from)| *from = buffer(index));
+    writer.write(ins, time_ns, end_of_burst, timeout)
 }

@@ -47,18 +47,18 @@
 //! | `rx`, `tx` | readers and writers of streams |
 //! | `rtl_tcp` | a server for programs that speak the protocol of `rtl_tcp` |
 //! | `turns` | a lock at which a waiting read lets commands pass |
-//! | `time`, `status`, `sample` | times in nanoseconds; queues of events; the sample types |
+//! | `time`, `status`, `parts` | times in nanoseconds; queues of events; parts of slices |
 
 mod args;
 mod clock;
 mod emulated;
 mod error;
 mod find;
+mod parts;
 mod radio;
 mod rates;
 mod rtl_tcp;
 mod rx;
-mod sample;
 mod sensors;
 mod status;
 mod time;
@@ -70,12 +70,13 @@ pub use args::ClientArgs;
 pub use clock::TimeMoment;
 pub use error::ClientError;
 pub use find::{FoundRadio, find};
+pub use millstream_radio::StreamSample;
 pub use millstream_radio::device::SensorReading;
 pub use millstream_radio::graph::StreamDirection;
+pub use parts::CHANNELS_MAX;
 pub use radio::ClientRadio;
 pub use rtl_tcp::{RtlCounts, RtlOptions, RtlServer};
 pub use rx::{GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap};
-pub use sample::ClientSample;
 pub use status::{StatusKind, StreamStatus};
 pub use time::{ns_of_ticks, ticks_of_ns};
 pub use tuning::{GAIN_NAME, TuneParts};

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::{Device, Ledger, RxArgs, TxArgs, TxLedger};
+use millstream_radio::{Device, Ledger, RxArgs, TxArgs, TxLedger, TxStreams};
 
 use crate::StreamStart;
 use crate::args::ClientArgs;
@@ -12,7 +12,7 @@ use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
 use crate::rx::{RxOptions, RxReader, RxSource, StreamGap};
 use crate::tuning::ChannelSettings;
-use crate::tx::{TxOptions, TxSink, TxWriter};
+use crate::tx::{TxOptions, TxWriter};
 
 /// An open radio.
 ///
@@ -276,7 +276,11 @@ impl RadioParts {
     }
 
     /// Opens the streams of a writer.
-    pub fn tx_sink(&self, channels: &[usize], options: &TxOptions) -> Result<TxSink, ClientError> {
+    pub fn tx_sink(
+        &self,
+        channels: &[usize],
+        options: &TxOptions,
+    ) -> Result<TxStreams, ClientError> {
         self.with(|state| {
             let mut streams = Vec::with_capacity(channels.len());
             for channel in channels {
@@ -285,7 +289,7 @@ impl RadioParts {
                 args.samples_per_packet = options.samples_per_packet;
                 streams.push(state.device.tx_stream(args)?);
             }
-            Ok(TxSink::new(streams)?)
+            Ok(TxStreams::new(streams)?)
         })
     }
 }

@@ -65,6 +65,7 @@ pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
 pub use clock::Clock;
+pub use convert::StreamSample;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
 pub use discover::{DeviceInfo, DiscoveryTarget, discover};
@@ -79,5 +80,5 @@ pub use stream::{
 };
 pub use tx::{
     TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,
-    TxSent, TxStreamer, TxUnknown,
+    TxSent, TxStreamer, TxStreams, TxUnknown,
 };

@@ -1,6 +1,5 @@
 //! `millstream tx`: transmits a recording or standard input. A thread of its own reads ahead.
 
-mod outlet;
 mod report;
 
 use crate::dashboard::{BareDashboard, DashboardTopic, WebArgs};
@@ -14,9 +13,8 @@ use anyhow::Context;
 use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::tx::{TxArgs, TxMetadata};
+use millstream_radio::tx::{TX_CHANNELS_MAX, TxArgs, TxLedger, TxMetadata, TxStreams};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
-use outlet::{CHANNELS_MAX, Outlet};
 use report::Events;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -131,11 +129,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let counts: Vec<_> = devices.devices().iter().map(Device::tx_channels).collect();
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Tx, &places)?;
-    let stream = outlet(&args, &devices, places)?;
+    let stream = streams(&args, &devices, places)?;
     let rate = stream.first().rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
     let mut player = Player {
-        wanted: source.samples.map(|samples| samples.saturating_mul(stream.channels() as u64)),
+        wanted: source.samples.map(|samples| samples.saturating_mul(stream.members().len() as u64)),
         stream,
         start_ticks,
         scaled: args.scale.is_some(),
@@ -158,10 +156,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.live.end();
     let Player { mut stream, mut events, wanted, dashboard, .. } = player;
     events.fetch(&mut stream)?;
-    let (counters, interrupted) = (stream.counters(), interrupt::asked());
+    let (counters, interrupted) = (report::counters(&stream), interrupt::asked());
     let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
-    let ledger = if interrupted { stream.finish_within(patience) } else { stream.finish() };
+    let ledgers = if interrupted { stream.finish_within(patience) } else { stream.finish() };
+    let ledger = TxLedger::sum(&ledgers);
     if let Some(mut dashboard) = dashboard {
         let (ledgers, results) = report::published(&ledger, &events, &counters);
         dashboard.publish(ledgers, Vec::new(), results, true);
@@ -235,10 +234,14 @@ impl Source {
 }
 
 /// Opens the channels.
-fn outlet(args: &Args, devices: &DeviceSet, places: Vec<(usize, usize)>) -> anyhow::Result<Outlet> {
+fn streams(
+    args: &Args,
+    devices: &DeviceSet,
+    places: Vec<(usize, usize)>,
+) -> anyhow::Result<TxStreams> {
     anyhow::ensure!(
-        places.len() <= CHANNELS_MAX,
-        "too many channels are given: one command can transmit on at most {CHANNELS_MAX}"
+        places.len() <= TX_CHANNELS_MAX,
+        "too many channels are given: one command can transmit on at most {TX_CHANNELS_MAX}"
     );
     let channel = |(device, channel)| {
         let mut args_of_it = TxArgs::new(channel);
@@ -247,8 +250,10 @@ fn outlet(args: &Args, devices: &DeviceSet, places: Vec<(usize, usize)>) -> anyh
     };
     let channels: Vec<_> = places.into_iter().map(channel).collect();
     Ok(match channels[..] {
-        [(device, channel)] => Outlet::One(Box::new(devices.devices()[device].tx_stream(channel)?)),
-        _ => Outlet::Group(devices.tx_group(&channels)?),
+        [(device, channel)] => {
+            TxStreams::One(Box::new(devices.devices()[device].tx_stream(channel)?))
+        }
+        _ => TxStreams::of_group(devices.tx_group(&channels)?)?,
     })
 }
 
@@ -265,7 +270,7 @@ fn start_ticks(args: &Args, devices: &DeviceSet, ticks_hz: f64) -> anyhow::Resul
 
 /// A stream and its parallel work.
 struct Player {
-    stream: Outlet,
+    stream: TxStreams,
     start_ticks: Option<u64>,
     /// Whether 16-bit samples have to be multiplied.
     scaled: bool,
@@ -303,10 +308,8 @@ impl Player {
         while self.stream.is_in_burst() {
             // Only an interrupted burst is open here. The device takes the end as soon as it has
             // room.
-            let ended = self.stream.send_sc16(&[], TxMetadata::now().ending(), SLICE)?;
-            if !ended.end_of_burst {
-                self.look()?;
-            }
+            self.stream.end_burst(SLICE)?;
+            self.look()?;
         }
         Ok(())
     }
@@ -317,13 +320,13 @@ impl Player {
         let mut done = 0;
         loop {
             let sent = match &piece.samples {
-                Samples::Cf32(samples) => self.stream.send(&samples[done..], meta, SLICE)?,
+                Samples::Cf32(samples) => self.stream.send_to_all(&samples[done..], meta, SLICE)?,
                 Samples::Sc16(samples) if !self.scaled => {
-                    self.stream.send_sc16(&samples[done..], meta, SLICE)?
+                    self.stream.send_to_all(&samples[done..], meta, SLICE)?
                 }
                 Samples::Sc16(samples) => {
                     to_floats(&samples[done..], &mut self.floats);
-                    self.stream.send(&self.floats, meta, SLICE)?
+                    self.stream.send_to_all(&self.floats, meta, SLICE)?
                 }
             };
             done += sent.samples;
@@ -346,7 +349,8 @@ impl Player {
         if let Some(dashboard) = &mut self.dashboard
             && dashboard.is_due(Instant::now())
         {
-            let (ledgers, results) = report::published(&ledger, events, &self.stream.counters());
+            let (ledgers, results) =
+                report::published(&ledger, events, &report::counters(&self.stream));
             dashboard.publish(ledgers, Vec::new(), results, false);
         }
         self.live.show(Instant::now(), || report::status(&ledger, events, wanted, elapsed));
@@ -360,7 +364,11 @@ impl Player {
         let in_device = rate.ticks(self.stream.first().credit_window_bytes() / 4);
         let mut begun = None;
         let mut moved = (0, Instant::now());
-        while self.stream.counters().burst_acks < self.stream.counters().bursts {
+        let waits = |stream: &TxStreams| {
+            let counters = report::counters(stream);
+            counters.burst_acks < counters.bursts
+        };
+        while waits(&self.stream) {
             let now = self.stream.first().time_ticks()?;
             // After an interruption, later bursts do not matter.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
@@ -373,7 +381,7 @@ impl Player {
             } else if moved.1.elapsed().as_secs_f64() >= ACK_PATIENCE_S {
                 break;
             }
-            if let Some(event) = self.stream.next_event(SLICE)? {
+            if let Some((_, event)) = self.stream.next_event(SLICE)? {
                 self.events.count(event);
             }
             self.look()?;

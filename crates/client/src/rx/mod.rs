@@ -11,7 +11,7 @@ mod run;
 mod source;
 
 pub use reader::RxReader;
-pub use source::{RxMeta, RxSource};
+pub(crate) use source::RxSource;
 
 /// How a reader is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_radio::Ledger;
 use millstream_radio::graph::StreamDirection;
+use millstream_radio::{Ledger, StreamSample};
 
 use super::run::RxRun;
 use super::{RxOptions, RxRead, RxReadEvent, StreamGap};
 use crate::StreamStart;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
-use crate::sample::ClientSample;
 use crate::status::{StatusQueue, StreamStatus};
 use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 
@@ -143,13 +142,12 @@ impl RxReader {
     /// A full read that ends with a packet waits for the next one, at most 0.1 s, because only that
     /// one tells whether a gap follows.
     ///
-    /// In the steady state it allocates nothing for one or two channels, and takes locks that no
-    /// other thread holds.
+    /// In the steady state it allocates nothing, and takes locks that no other thread holds.
     ///
     /// # Errors
     /// [`ClientError::Closed`], [`ClientError::Buffers`]; [`ClientError::Rx`] when the radio cannot
     /// continue, and [`ClientError::Lost`] then until the next start.
-    pub fn read<T: ClientSample>(
+    pub fn read<T: StreamSample>(
         &self,
         outs: &mut [&mut [T]],
         timeout: Duration,
@@ -161,7 +159,7 @@ impl RxReader {
     ///
     /// # Errors
     /// Those of [`RxReader::read`].
-    pub fn read_some<T: ClientSample>(
+    pub fn read_some<T: StreamSample>(
         &self,
         outs: &mut [&mut [T]],
         timeout: Duration,
@@ -169,7 +167,7 @@ impl RxReader {
         self.read_until(outs, timeout, true)
     }
 
-    fn read_until<T: ClientSample>(
+    fn read_until<T: StreamSample>(
         &self,
         outs: &mut [&mut [T]],
         timeout: Duration,

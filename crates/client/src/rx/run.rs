@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use millstream_radio::{Ledger, RxEvent, StreamRate};
+use millstream_radio::{Ledger, RxEvent, StreamRate, StreamSample};
 
 use super::source::{RxMeta, RxSource};
 use super::{GapPolicy, RxRead, RxReadEvent, StreamGap};
 use crate::StreamStart;
 use crate::error::ClientError;
-use crate::sample::ClientSample;
 use crate::status::{StatusKind, StatusQueue, StreamStatus};
 use crate::time::{ns_of_ticks, ticks_of_ns};
 
@@ -139,7 +138,7 @@ impl RxRun {
     }
 
     /// Does one slice of a read. Returns whether the read is complete.
-    pub fn slice<T: ClientSample>(
+    pub fn slice<T: StreamSample>(
         &mut self,
         outs: &mut [&mut [T]],
         room: usize,
@@ -168,7 +167,7 @@ impl RxRun {
             return Ok(true);
         }
         let Some(source) = &mut self.source else { return Err(ClientError::Closed) };
-        match T::receive(source, outs, got.samples..room, wait) {
+        match source.recv(outs, &(got.samples..room), wait) {
             Ok(meta) => {
                 self.take(meta, got, status);
                 Ok(got.samples == room || got.end_of_burst)
@@ -295,7 +294,7 @@ impl RxRun {
         }
     }
 
-    fn write_zeros<T: ClientSample>(
+    fn write_zeros<T: StreamSample>(
         &mut self,
         outs: &mut [&mut [T]],
         room: usize,

@@ -2,15 +2,12 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `sink` | one channel or several, as one sink of samples |
 //! | `run` | bursts and times of a writer; it never waits for other threads |
 //! | `writer` | the writer that threads share |
 
 mod run;
-mod sink;
 mod writer;
 
-pub use sink::TxSink;
 pub use writer::TxWriter;
 
 /// How a writer is opened.

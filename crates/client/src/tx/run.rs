@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use millstream_radio::{StreamRate, TxEvent, TxLedger, TxMetadata};
+use millstream_radio::{StreamRate, StreamSample, TxEvent, TxLedger, TxMetadata, TxStreams};
 
 use super::TxWrite;
-use super::sink::TxSink;
 use crate::StreamStart;
 use crate::error::ClientError;
-use crate::sample::ClientSample;
+use crate::parts;
 use crate::status::{StatusKind, StatusQueue, StreamStatus};
 use crate::time::{ns_of_ticks, ticks_of_ns};
+
+/// The longest wait for room to end a burst.
+const END_TIME: Duration = Duration::from_secs(1);
 
 /// The state of a writer.
 #[derive(Debug)]
 pub(super) struct TxRun {
-    pub sink: Option<TxSink>,
+    pub sink: Option<TxStreams>,
     pub rate: StreamRate,
     /// Samples are taken.
     pub active: bool,
@@ -31,9 +33,9 @@ pub(super) struct TxRun {
 }
 
 impl TxRun {
-    pub fn new(sink: TxSink) -> Self {
-        let rate = sink.rate();
-        let earlier = sink.ledgers().map(|_| TxLedger::default()).collect();
+    pub fn new(sink: TxStreams) -> Self {
+        let rate = sink.first().rate();
+        let earlier = sink.members().iter().map(|_| TxLedger::default()).collect();
         Self {
             sink: Some(sink),
             rate,
@@ -51,16 +53,16 @@ impl TxRun {
     }
 
     /// Takes new streams, which may have another rate.
-    pub fn set_sink(&mut self, sink: TxSink) {
+    pub fn set_sink(&mut self, sink: TxStreams) {
         self.drop_sink();
-        self.rate = sink.rate();
+        self.rate = sink.first().rate();
         self.sink = Some(sink);
     }
 
     /// Ends the streams and keeps their ledgers.
     pub fn drop_sink(&mut self) {
         if let Some(sink) = self.sink.take() {
-            for (earlier, ledger) in self.earlier.iter_mut().zip(sink.finish()) {
+            for (earlier, ledger) in self.earlier.iter_mut().zip(sink.finish_within(END_TIME)) {
                 earlier.merge(&ledger);
             }
         }
@@ -76,7 +78,7 @@ impl TxRun {
     /// Ends an open burst.
     pub fn stop(&mut self) -> Result<(), ClientError> {
         (self.active, self.start_ticks, self.left, self.next_ticks) = (false, None, None, None);
-        Ok(self.sink.as_mut().map_or(Ok(()), TxSink::end_burst)?)
+        Ok(self.sink.as_mut().map_or(Ok(()), |sink| sink.end_burst(END_TIME))?)
     }
 
     pub fn interrupt(&mut self) -> Option<StreamStart> {
@@ -89,8 +91,8 @@ impl TxRun {
 
     pub fn ledger(&self, position: usize) -> Option<TxLedger> {
         let mut ledger = self.earlier.get(position)?.clone();
-        if let Some(now) = self.sink.as_ref().and_then(|sink| sink.ledgers().nth(position)) {
-            ledger.merge(now);
+        if let Some(now) = self.sink.as_ref().and_then(|sink| sink.members().get(position)) {
+            ledger.merge(now.ledger());
         }
         Some(ledger)
     }
@@ -100,7 +102,7 @@ impl TxRun {
     }
 
     /// Does one slice of a write. Returns whether the write is complete.
-    pub fn slice<T: ClientSample>(
+    pub fn slice<T: StreamSample>(
         &mut self,
         ins: &[&[T]],
         length: usize,
@@ -108,7 +110,7 @@ impl TxRun {
         done: &mut TxWrite,
         wait: Duration,
     ) -> Result<bool, ClientError> {
-        let in_burst = self.sink.as_ref().is_some_and(TxSink::is_in_burst);
+        let in_burst = self.sink.as_ref().is_some_and(TxStreams::is_in_burst);
         // A burst of given length ends by itself.
         let ends = request.end_of_burst || self.left.is_some_and(|left| left <= length as u64);
         let mut meta = TxMetadata { time_ticks: None, end_of_burst: ends };
@@ -123,7 +125,7 @@ impl TxRun {
             };
         }
         let Some(sink) = &mut self.sink else { return Err(ClientError::Closed) };
-        match T::send(sink, ins, done.samples, meta, wait) {
+        match parts::ends(ins, done.samples, |ins| sink.send(ins, meta, wait)) {
             Ok(sent) => {
                 if sent.samples > 0 {
                     let first = meta.time_ticks.or(self.next_ticks.filter(|_| in_burst));

@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_radio::TxLedger;
 use millstream_radio::graph::StreamDirection;
+use millstream_radio::{StreamSample, TxLedger};
 
 use super::run::{TxRun, WriteRequest};
 use super::{TxOptions, TxWrite};
 use crate::StreamStart;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
-use crate::sample::ClientSample;
 use crate::status::{StatusQueue, StreamStatus};
 use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 
@@ -82,7 +81,7 @@ impl TxWriter {
             return samples;
         }
         self.parts.run.command(|run| {
-            let packet = run.sink.as_ref().map_or(1, |sink| sink.samples_per_packet());
+            let packet = run.sink.as_ref().map_or(1, |sink| sink.first().samples_per_packet());
             let hundredth = (run.rate.samples_hz() * WRITE_SECONDS) as usize;
             hundredth.min(WRITE_SAMPLES_MAX).max(packet)
         })
@@ -136,10 +135,12 @@ impl TxWriter {
     /// `time_ns` is the time of the first sample, by the radio's clock; in a burst it is needed
     /// only behind a pause. `end_of_burst` ends the burst with the last sample.
     ///
+    /// In the steady state it allocates nothing.
+    ///
     /// # Errors
     /// [`ClientError::Closed`], [`ClientError::Buffers`]; [`ClientError::Tx`] when the radio cannot
     /// continue, and [`ClientError::Lost`] then until the next start.
-    pub fn write<T: ClientSample>(
+    pub fn write<T: StreamSample>(
         &self,
         ins: &[&[T]],
         time_ns: Option<i64>,

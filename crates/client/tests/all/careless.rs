@@ -61,6 +61,13 @@ fn a_second_read_waits_for_the_first_one_no_longer_than_its_time_out() {
         let begin = Instant::now();
         (reader.read(&mut [&mut [[0_i16; 2]; 10]], timeout), begin.elapsed())
     };
+    let delivered = || reader.ledger(0).unwrap().delivered;
+    // A thread that reads has taken samples.
+    let wait_for_a_read = |before| {
+        while delivered() == before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
     std::thread::scope(|scope| {
         let long = |timeout| {
             let reader = reader.clone();
@@ -68,7 +75,7 @@ fn a_second_read_waits_for_the_first_one_no_longer_than_its_time_out() {
             move || reader.read(&mut [&mut vec![[0_i16; 2]; 1 << 26]], timeout)
         };
         let first = scope.spawn(long(HOUR));
-        std::thread::sleep(Duration::from_millis(50));
+        wait_for_a_read(0);
         for timeout in [Duration::ZERO, Duration::from_millis(30)] {
             let (read, took) = second(timeout);
             let read = read.unwrap();
@@ -82,12 +89,14 @@ fn a_second_read_waits_for_the_first_one_no_longer_than_its_time_out() {
         assert_eq!(third.join().unwrap().unwrap().event, RxReadEvent::Timeout);
         reader.start(StreamStart::default()).unwrap();
         // The first one ends, and the second one has its turn.
+        let before = delivered();
         let first = scope.spawn(long(Duration::from_millis(100)));
-        std::thread::sleep(Duration::from_millis(20));
+        wait_for_a_read(before);
         assert_eq!(second(PATIENCE).0.unwrap().samples, 10);
         assert!(first.join().unwrap().unwrap().samples > 0);
+        let before = delivered();
         let first = scope.spawn(long(HOUR));
-        std::thread::sleep(Duration::from_millis(50));
+        wait_for_a_read(before);
         let second = scope.spawn(long(HOUR));
         std::thread::sleep(Duration::from_millis(50));
         reader.close();

@@ -3,6 +3,7 @@
 mod careless;
 mod common;
 mod gaps;
+mod no_allocation;
 mod rtl_tcp;
 mod settings;
 mod timed;

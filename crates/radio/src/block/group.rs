@@ -8,8 +8,10 @@ use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::{REOPEN_POLL, SPILL_SAMPLES, WireSample};
-use crate::{DeviceSet, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, StreamRate};
+use super::{REOPEN_POLL, SPILL_SAMPLES};
+use crate::{
+    DeviceSet, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
+};
 
 /// The most channels of one source.
 pub const CHANNELS_MAX: usize = 16;
@@ -24,7 +26,7 @@ pub const CHANNELS_MAX: usize = 16;
 /// # Metrics
 /// Those of [`super::RadioSource`], each the sum over all channels.
 #[derive(Ports)]
-pub struct GroupSource<T: WireSample> {
+pub struct GroupSource<T: StreamSample> {
     #[port("out")]
     outs: Vec<Out<T>>,
     group: Option<RxGroup>,
@@ -47,7 +49,7 @@ pub struct GroupReport {
     pub ledgers: Receiver<Vec<Ledger>>,
 }
 
-impl<T: WireSample + Default> GroupSource<T> {
+impl<T: StreamSample + Default> GroupSource<T> {
     /// Returns a source of `samples` samples of time (without end when `None`) from streams of
     /// `devices`. Samples without space behind this source are lost, see
     /// [`super::RadioSource::without_waiting`].
@@ -103,7 +105,7 @@ impl<T: WireSample + Default> GroupSource<T> {
     }
 }
 
-impl<T: WireSample> GroupSource<T> {
+impl<T: StreamSample> GroupSource<T> {
     /// Receives into the outputs when all have space, or else into the spill buffer; returns true
     /// for the latter.
     fn receive(&mut self, timeout: Duration) -> Result<(GroupMetadata, bool), RxError> {
@@ -126,7 +128,7 @@ impl<T: WireSample> GroupSource<T> {
         for place in &mut *places {
             *place = &mut std::mem::take(place)[..room];
         }
-        Ok((T::recv_group(group, places, timeout)?, spills))
+        Ok((group.recv_as(places, timeout)?, spills))
     }
 
     /// Begins to open the device again, if that is wanted and `error` says that it is gone.
@@ -198,7 +200,7 @@ impl<T: WireSample> GroupSource<T> {
     }
 }
 
-impl<T: WireSample> Block for GroupSource<T> {
+impl<T: StreamSample> Block for GroupSource<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         match &mut self.group {
             Some(group) => Ok(group.start_continuous(self.at)?),

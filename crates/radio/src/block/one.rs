@@ -11,8 +11,8 @@ use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::TunableChannel;
-use super::{REOPEN_POLL, SPILL_SAMPLES, WireSample};
-use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate};
+use super::{REOPEN_POLL, SPILL_SAMPLES};
+use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
 
 /// Samples of one receive channel.
 ///
@@ -26,7 +26,7 @@ use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate};
 /// `after_end`, samples that came after the end and are in none of these; `packets`, `gaps`,
 /// `reopenings`, `overruns`, `duplicates`, `hostile`.
 #[derive(Ports)]
-pub struct RadioSource<T: WireSample> {
+pub struct RadioSource<T: StreamSample> {
     /// The samples.
     pub out: Out<T>,
     stream: Option<RxStreamer>,
@@ -41,7 +41,7 @@ pub struct RadioSource<T: WireSample> {
     tunable: TunableChannel,
 }
 
-impl<T: WireSample> RadioSource<T> {
+impl<T: StreamSample> RadioSource<T> {
     /// Returns a source of `samples` samples of time (without end when `None`) from a stream of
     /// `device`, and the list of its segments. A loss at the end may extend past the last sample.
     pub fn new(
@@ -157,7 +157,7 @@ impl<T: WireSample> RadioSource<T> {
     }
 }
 
-impl<T: WireSample> Block for RadioSource<T> {
+impl<T: StreamSample> Block for RadioSource<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         match &mut self.stream {
             Some(stream) => Ok(stream.start_continuous(self.at)?),
@@ -174,7 +174,7 @@ impl<T: WireSample> Block for RadioSource<T> {
         let spills = room.is_empty() && !self.spill.is_empty();
         let place = if spills { &mut self.spill[..] } else { room };
         let room = self.progress.room(place.len());
-        let meta = match T::recv(stream, &mut place[..room], context.may_block) {
+        let meta = match stream.recv_as(&mut place[..room], context.may_block) {
             Ok(meta) => meta,
             Err(error) => return self.lose(error),
         };

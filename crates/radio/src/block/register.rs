@@ -7,8 +7,9 @@ use millstream_flow::{Block, BlockError};
 use num_complex::Complex32;
 
 use super::rehearsal::RehearsedSink;
-use super::{RadioSink, RadioSource, TX_CHANNELS_MAX, TransmitStart};
+use super::{RadioSink, RadioSource, TransmitStart};
 use crate::graph::StreamDirection;
+use crate::tx::TX_CHANNELS_MAX;
 use crate::{Device, DeviceArgs, RadioError, RxArgs, TuneRequest, TxArgs};
 
 /// Adds `radio_rx` and `radio_tx` to the block types of graph files.

@@ -2,21 +2,22 @@
 
 use millstream_flow::{Block, BlockError, Context, In, PortVisitor, Ports, Work};
 
-use super::WireSample;
 use super::transmit::visit;
+use crate::StreamSample;
 use crate::convert::{Converter, Wire};
+use crate::tx::SC16_FULL_SCALE;
 
 /// The samples that are converted at once.
 const PIECE: usize = 4096;
 
 /// Converts samples as [`super::RadioSink`] does, and sends nothing.
-pub(super) struct RehearsedSink<T: WireSample> {
+pub(super) struct RehearsedSink<T: StreamSample> {
     inputs: Vec<In<T>>,
     converter: Converter,
     wire: Vec<u8>,
 }
 
-impl<T: WireSample> RehearsedSink<T> {
+impl<T: StreamSample> RehearsedSink<T> {
     pub fn new(channels: usize) -> Self {
         Self {
             inputs: (0..channels).map(|_| In::new()).collect(),
@@ -26,18 +27,18 @@ impl<T: WireSample> RehearsedSink<T> {
     }
 }
 
-impl<T: WireSample> Ports for RehearsedSink<T> {
+impl<T: StreamSample> Ports for RehearsedSink<T> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         visit(&mut self.inputs, ports);
     }
 }
 
-impl<T: WireSample> Block for RehearsedSink<T> {
+impl<T: StreamSample> Block for RehearsedSink<T> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let count = self.inputs.iter().map(|input| input.slice().len()).min().unwrap_or(0);
         for input in &mut self.inputs {
             for piece in input.slice()[..count].chunks(PIECE) {
-                self.converter.to_wire(piece, &mut self.wire, T::scale_to(Wire::Sc16));
+                T::to_packet(self.converter, piece, &mut self.wire, SC16_FULL_SCALE);
             }
             input.consume(count);
         }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use millstream_flow::port::NumberedName;
 use millstream_flow::{Block, BlockError, Context, In, Metric, PortVisitor, Ports, Work};
 
-use super::WireSample;
 use super::metrics::TransmitMetrics;
-use crate::{Device, RadioError, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer};
-
-/// The most channels of one sink.
-pub const TX_CHANNELS_MAX: usize = 16;
+use crate::tx::TX_CHANNELS_MAX;
+use crate::{
+    Device, RadioError, StreamSample, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer, TxStreams,
+};
 
 /// When the first sample of a sink leaves the antenna.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -34,12 +33,6 @@ enum Progress {
     Over,
 }
 
-/// The streams of a sink.
-enum Streams {
-    One(Box<TxStreamer>),
-    Group(TxGroup),
-}
-
 /// Transmits samples on one or several channels of a radio, as one burst: it begins with the first
 /// sample, and ends with the last one before the input ends.
 ///
@@ -54,9 +47,9 @@ enum Streams {
 /// `accepted`, `transmitted`, `in_flight`, `unknown` and one counter for each [`crate::TxCause`],
 /// which balance at the end; `packets`, `underflows`, `lates` (packets), `burst_acks`, `stalls` and
 /// `hostile`.
-pub struct RadioSink<T: WireSample> {
+pub struct RadioSink<T: StreamSample> {
     inputs: Vec<In<T>>,
-    streams: Option<Streams>,
+    streams: Option<TxStreams>,
     /// Holds the claim; declared after the streams, so that it is dropped last.
     _device: Device,
     start: TransmitStart,
@@ -64,10 +57,10 @@ pub struct RadioSink<T: WireSample> {
     metrics: TransmitMetrics,
 }
 
-impl<T: WireSample> RadioSink<T> {
+impl<T: StreamSample> RadioSink<T> {
     /// Returns a sink of the stream of one channel of `device`.
     pub fn new(device: Device, stream: TxStreamer, start: TransmitStart) -> Self {
-        Self::with(device, Streams::One(Box::new(stream)), 1, start)
+        Self::with(device, TxStreams::One(Box::new(stream)), start)
     }
 
     /// Returns a sink of several channels.
@@ -75,14 +68,11 @@ impl<T: WireSample> RadioSink<T> {
     /// # Errors
     /// [`TxError::BadGroup`] for more than [`TX_CHANNELS_MAX`] channels.
     pub fn group(device: Device, group: TxGroup, start: TransmitStart) -> Result<Self, TxError> {
-        let channels = group.members().len();
-        if channels > TX_CHANNELS_MAX {
-            return Err(TxError::BadGroup { reason: "one sink takes 16 channels at most" });
-        }
-        Ok(Self::with(device, Streams::Group(group), channels, start))
+        Ok(Self::with(device, TxStreams::of_group(group)?, start))
     }
 
-    fn with(device: Device, streams: Streams, channels: usize, start: TransmitStart) -> Self {
+    fn with(device: Device, streams: TxStreams, start: TransmitStart) -> Self {
+        let channels = streams.members().len();
         Self {
             // One sample stays until the next one, or the end.
             inputs: (0..channels).map(|_| In::with_min_items(2)).collect(),
@@ -117,10 +107,7 @@ impl<T: WireSample> RadioSink<T> {
         slices.iter_mut().for_each(|slice| *slice = &slice[..wanted]);
         let time_ticks = if self.begun { None } else { self.start.ticks(streams.first())? };
         let meta = TxMetadata { time_ticks, end_of_burst };
-        let sent = match streams {
-            Streams::One(stream) => T::send(stream, slices[0], meta, timeout)?,
-            Streams::Group(group) => T::send_group(group, slices, meta, timeout)?,
-        };
+        let sent = streams.send(slices, meta, timeout)?;
         self.begun |= sent.samples > 0;
         self.inputs.iter_mut().for_each(|input| input.consume(sent.samples));
         Ok(if sent.end_of_burst { Progress::Over } else { Progress::Sent })
@@ -130,10 +117,8 @@ impl<T: WireSample> RadioSink<T> {
     fn follow(&mut self) -> Result<(), TxError> {
         let Some(streams) = &mut self.streams else { return Ok(()) };
         // The counters have every event.
-        while streams.poll_event()? {}
-        let mut sum = TxLedger::default();
-        streams.members().iter().for_each(|member| sum.merge(member.ledger()));
-        self.metrics.follow_ledger(&sum);
+        while streams.poll_event()?.is_some() {}
+        self.metrics.follow_ledger(&streams.ledger());
         self.metrics.follow_counters(streams.members().iter().map(TxStreamer::counters));
         Ok(())
     }
@@ -152,50 +137,14 @@ impl TransmitStart {
     }
 }
 
-impl Streams {
-    fn members(&self) -> &[TxStreamer] {
-        match self {
-            Self::One(stream) => std::slice::from_ref(&**stream),
-            Self::Group(group) => group.members(),
-        }
-    }
-
-    fn first(&self) -> &TxStreamer {
-        &self.members()[0]
-    }
-
-    fn is_in_burst(&self) -> bool {
-        self.members().iter().any(TxStreamer::is_in_burst)
-    }
-
-    /// Takes an event; returns false without one.
-    fn poll_event(&mut self) -> Result<bool, TxError> {
-        Ok(match self {
-            Self::One(stream) => stream.poll_event()?.is_some(),
-            Self::Group(group) => group.poll_event()?.is_some(),
-        })
-    }
-
-    /// Ends the burst and waits for the device; returns the ledger of every channel, and the sum.
-    fn finish(self) -> (Vec<TxLedger>, TxLedger) {
-        let all = match self {
-            Self::One(stream) => vec![stream.finish()],
-            Self::Group(group) => group.finish(),
-        };
-        let mut sum = TxLedger::default();
-        all.iter().for_each(|ledger| sum.merge(ledger));
-        (all, sum)
-    }
-}
-
-impl<T: WireSample> Ports for RadioSink<T> {
+impl<T: StreamSample> Ports for RadioSink<T> {
     fn ports(&mut self, ports: &mut dyn PortVisitor) {
         visit(&mut self.inputs, ports);
     }
 }
 
 /// Shows the inputs of a sink: a single one has no number.
-pub(super) fn visit<T: WireSample>(inputs: &mut [In<T>], ports: &mut dyn PortVisitor) {
+pub(super) fn visit<T: StreamSample>(inputs: &mut [In<T>], ports: &mut dyn PortVisitor) {
     if let [only] = inputs {
         return ports.input("in", only);
     }
@@ -204,7 +153,7 @@ pub(super) fn visit<T: WireSample>(inputs: &mut [In<T>], ports: &mut dyn PortVis
     }
 }
 
-impl<T: WireSample> Block for RadioSink<T> {
+impl<T: StreamSample> Block for RadioSink<T> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let progress = self.send(context.may_block)?;
         self.follow()?;
@@ -218,8 +167,8 @@ impl<T: WireSample> Block for RadioSink<T> {
     fn finish(&mut self) -> Result<(), BlockError> {
         self.follow()?;
         let Some(streams) = self.streams.take() else { return Ok(()) };
-        let (all, sum) = streams.finish();
-        self.metrics.follow_ledger(&sum);
+        let all = streams.finish();
+        self.metrics.follow_ledger(&TxLedger::sum(&all));
         Ok(all.iter().try_for_each(TxLedger::balance)?)
     }
 

@@ -12,6 +12,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `wire`, `sample` | the formats, sample by sample |
+//! | `stream` | the types of samples that streams have, also 12 bits |
 //! | `scalar` | the reference form, from these |
 //! | `lanes` | the formats as blocks in vector registers, for any instruction set |
 //! | `simd` | the loop over blocks; AVX2, AVX-512 and NEON |
@@ -28,10 +29,12 @@ mod sample;
 mod scalar;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod simd;
+mod stream;
 mod wire;
 
 pub use form::ConvertForm;
 pub use sample::HostSample;
+pub use stream::StreamSample;
 pub use wire::Wire;
 
 use lanes::WireLanes;

@@ -23,7 +23,7 @@ use super::meta::{RxCounters, RxError, RxEvent};
 use super::rate::StreamRate;
 use super::streamer::RxStreamer;
 use crate::Ledger;
-use crate::convert::Converter;
+use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
 use align::Front;
 
@@ -211,9 +211,7 @@ impl RxGroup {
         outs: &mut [&mut [Complex32]],
         timeout: Duration,
     ) -> Result<GroupMetadata, RxError> {
-        self.recv_with(outs, timeout, |converter, scale, wire, out| {
-            converter.to_user(wire, out, scale)
-        })
+        self.recv_as(outs, timeout)
     }
 
     /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxGroup::recv`].
@@ -228,14 +226,20 @@ impl RxGroup {
         outs: &mut [&mut [[i16; 2]]],
         timeout: Duration,
     ) -> Result<GroupMetadata, RxError> {
-        self.recv_with(outs, timeout, |converter, _, wire, out| converter.to_user(wire, out, 1.0))
+        self.recv_as(outs, timeout)
     }
 
-    fn recv_with<T>(
+    /// Receives samples of any type, otherwise like [`RxGroup::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxGroup::recv`].
+    ///
+    /// # Panics
+    /// When the numbers of slices and members differ.
+    pub fn recv_as<T: StreamSample>(
         &mut self,
         outs: &mut [&mut [T]],
         timeout: Duration,
-        convert: impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
     ) -> Result<GroupMetadata, RxError> {
         assert_eq!(outs.len(), self.members.len(), "one slice per member");
         let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
@@ -243,7 +247,7 @@ impl RxGroup {
             return Err(failure);
         }
         let mut meta = GroupMetadata::default();
-        match self.fill(outs, room, timeout, &mut meta, &convert) {
+        match self.fill(outs, room, timeout, &mut meta) {
             // The samples have left the streams, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
             outcome => outcome?,
@@ -251,13 +255,12 @@ impl RxGroup {
         Ok(meta)
     }
 
-    fn fill<T>(
+    fn fill<T: StreamSample>(
         &mut self,
         outs: &mut [&mut [T]],
         room: usize,
         timeout: Duration,
         meta: &mut GroupMetadata,
-        convert: &impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
         let mut until = None;
         loop {
@@ -270,7 +273,7 @@ impl RxGroup {
                 }
                 Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
                     let samples = samples.min(room - meta.samples);
-                    self.hand_out(outs, samples, meta, convert)?;
+                    self.hand_out(outs, samples, meta)?;
                     // Later samples are not examined: the ledgers end with what the caller has.
                     if meta.end_of_burst || (meta.samples == room && room > 0) {
                         return Ok(());
@@ -298,19 +301,14 @@ impl RxGroup {
     }
 
     /// Converts `samples` samples of every member's held packet.
-    fn hand_out<T>(
+    fn hand_out<T: StreamSample>(
         &mut self,
         outs: &mut [&mut [T]],
         samples: usize,
         meta: &mut GroupMetadata,
-        convert: &impl Fn(Converter, f32, &[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
         for (member, out) in self.members.iter_mut().zip(outs) {
-            let out = &mut out[meta.samples..][..samples];
-            let (converter, scale) = (member.converter, member.scale);
-            member.hand_over(out, &|wire: &[u8], out: &mut [T]| {
-                convert(converter, scale, wire, out)
-            })?;
+            member.hand_over(&mut out[meta.samples..][..samples])?;
         }
         if meta.samples == 0 {
             meta.time_ticks = self.due;

@@ -13,6 +13,7 @@ use super::core::{
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::RxStreamer;
 use crate::RadioError;
+use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
 use crate::error::io_error;
 
@@ -31,8 +32,7 @@ impl RxStreamer {
         out: &mut [Complex32],
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
-        let (converter, scale) = (self.converter, self.scale);
-        self.recv_with(out, timeout, |wire, out| converter.to_user(wire, out, scale))
+        self.recv_as(out, timeout)
     }
 
     /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxStreamer::recv`].
@@ -44,21 +44,23 @@ impl RxStreamer {
         out: &mut [[i16; 2]],
         timeout: Duration,
     ) -> Result<RxMetadata, RxError> {
-        let converter = self.converter;
-        self.recv_with(out, timeout, |wire, out| converter.to_user(wire, out, 1.0))
+        self.recv_as(out, timeout)
     }
 
-    fn recv_with<T>(
+    /// Receives samples of any type, otherwise like [`RxStreamer::recv`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::recv`].
+    pub fn recv_as<T: StreamSample>(
         &mut self,
         out: &mut [T],
         timeout: Duration,
-        convert: impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<RxMetadata, RxError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         let mut meta = RxMetadata::default();
-        match self.fill(out, timeout, &mut meta, &convert) {
+        match self.fill(out, timeout, &mut meta) {
             // The samples have left the stream, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
             outcome => outcome?,
@@ -66,12 +68,11 @@ impl RxStreamer {
         Ok(meta)
     }
 
-    fn fill<T>(
+    fn fill<T: StreamSample>(
         &mut self,
         out: &mut [T],
         timeout: Duration,
         meta: &mut RxMetadata,
-        convert: &impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
         // Computed only when there is no data: reading the clock takes time.
         let mut until = None;
@@ -88,7 +89,7 @@ impl RxStreamer {
                 if meta.samples == out.len() && held.at < held.end {
                     return Ok(());
                 }
-                self.hand_out(held, out, meta, convert)?;
+                self.hand_out(held, out, meta)?;
                 if meta.end_of_burst {
                     return Ok(());
                 }
@@ -111,15 +112,15 @@ impl RxStreamer {
     }
 
     /// Converts as much of the current packet as there is space for, and releases it at its end.
-    pub(super) fn hand_out<T>(
+    pub(super) fn hand_out<T: StreamSample>(
         &mut self,
         held: UnreadSamples,
         out: &mut [T],
         meta: &mut RxMetadata,
-        convert: &impl Fn(&[u8], &mut [T]) -> usize,
     ) -> Result<(), RxError> {
-        let wire = &self.packet(held.place)[held.at..held.end];
-        let samples = convert(wire, &mut out[meta.samples..]);
+        let packet = &self.packet(held.place)[held.at..held.end];
+        let out = &mut out[meta.samples..];
+        let samples = T::from_packet(self.converter, packet, out, self.scale);
         if meta.samples == 0 {
             meta.time_ticks = held.ticks;
         }

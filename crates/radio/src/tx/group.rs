@@ -8,7 +8,7 @@ use super::ledger::TxLedger;
 use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 use super::streamer::{FINISH_TIMEOUT, TxStreamer};
 use crate::Clock;
-use crate::convert::HostSample;
+use crate::convert::StreamSample;
 
 /// The time from the first samples to the start of a burst without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
@@ -86,7 +86,7 @@ impl TxGroup {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, |member| member.scale)
+        self.send_as(samples, meta, timeout)
     }
 
     /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxGroup::send`].
@@ -99,15 +99,18 @@ impl TxGroup {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, |_| 1.0)
+        self.send_as(samples, meta, timeout)
     }
 
-    fn send_with<T: HostSample>(
+    /// Sends samples of any type, otherwise like [`TxGroup::send`].
+    ///
+    /// # Errors
+    /// Those of [`TxGroup::send`].
+    pub fn send_as<T: StreamSample>(
         &mut self,
         samples: &[&[T]],
         meta: TxMetadata,
         timeout: Duration,
-        scale: impl Fn(&TxStreamer) -> T::Real,
     ) -> Result<TxSent, TxError> {
         let length = self.length_of(samples)?;
         let mut sent = TxSent::default();
@@ -134,8 +137,7 @@ impl TxGroup {
             let end_of_burst = meta.end_of_burst && count == left;
             let range = sent.samples..sent.samples + count;
             for (member, samples) in self.members.iter_mut().zip(samples) {
-                let factor = scale(member);
-                let taken = member.send_ready(&samples[range.clone()], end_of_burst, factor)?;
+                let taken = member.send_ready(&samples[range.clone()], end_of_burst)?;
                 debug_assert_eq!(taken, count, "the members are in step");
             }
             sent = TxSent { samples: range.end, end_of_burst };

@@ -106,6 +106,13 @@ impl TxLedger {
         Err(TxImbalance { accepted, transmitted, in_flight, lost, unknown })
     }
 
+    /// Returns the sum over several streams.
+    pub fn sum<'a>(ledgers: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        ledgers.into_iter().for_each(|ledger| sum.merge(ledger));
+        sum
+    }
+
     /// Adds the counts of another stream.
     pub fn merge(&mut self, other: &Self) {
         self.accepted += other.accepted;

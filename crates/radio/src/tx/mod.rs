@@ -35,7 +35,7 @@
 //! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
 //! | `intake`, `recover` | polls and waits; the steps of the recovery from silence |
 //! | `handshake`, `command_counts`, `channel` | the set-up: the stream's and the radio's |
-//! | `group` | several streams as one |
+//! | `group`, `streams` | several streams as one; one stream or several |
 
 mod accounting;
 mod audits;
@@ -60,11 +60,14 @@ mod recover;
 mod resync;
 mod send;
 mod streamer;
+mod streams;
 mod window;
 
 pub use channel::TxChannel;
 pub use group::TxGroup;
 pub use ledger::{TxCause, TxImbalance, TxLedger, TxRepeated, TxUnknown};
+pub(crate) use meta::SC16_FULL_SCALE;
 pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};
 pub use streamer::TxStreamer;
+pub use streams::{TX_CHANNELS_MAX, TxStreams};

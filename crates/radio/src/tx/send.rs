@@ -7,7 +7,7 @@ use num_complex::Complex32;
 
 use super::meta::{TxError, TxMetadata, TxSent};
 use super::streamer::{Burst, TxStreamer};
-use crate::convert::HostSample;
+use crate::convert::StreamSample;
 use crate::error::io_error;
 
 impl TxStreamer {
@@ -34,7 +34,7 @@ impl TxStreamer {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, self.scale)
+        self.send_as(samples, meta, timeout)
     }
 
     /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxStreamer::send`].
@@ -47,7 +47,7 @@ impl TxStreamer {
         meta: TxMetadata,
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
-        self.send_with(samples, meta, timeout, 1.0)
+        self.send_as(samples, meta, timeout)
     }
 
     /// Sends samples that wait for their packet to fill, in a short packet.
@@ -76,12 +76,15 @@ impl TxStreamer {
         self.depart()
     }
 
-    fn send_with<T: HostSample>(
+    /// Sends samples of any type, otherwise like [`TxStreamer::send`].
+    ///
+    /// # Errors
+    /// Those of [`TxStreamer::send`].
+    pub fn send_as<T: StreamSample>(
         &mut self,
         samples: &[T],
         meta: TxMetadata,
         timeout: Duration,
-        scale: T::Real,
     ) -> Result<TxSent, TxError> {
         let mut sent = TxSent::default();
         if !samples.is_empty() {
@@ -91,7 +94,7 @@ impl TxStreamer {
         let mut until = None;
         loop {
             if self.has_room() {
-                sent.samples += self.load(&samples[sent.samples..], scale, meta.end_of_burst)?;
+                sent.samples += self.load(&samples[sent.samples..], meta.end_of_burst)?;
             }
             if sent.samples == samples.len() && (!meta.end_of_burst || self.end_burst()?) {
                 sent.end_of_burst = meta.end_of_burst;
@@ -113,15 +116,14 @@ impl TxStreamer {
     /// Sends samples for which there is credit, no more than [`TxStreamer::ready_samples`], in a
     /// burst that has begun. Returns their number: nothing else takes credit meanwhile, so all are
     /// sent.
-    pub(super) fn send_ready<T: HostSample>(
+    pub(super) fn send_ready<T: StreamSample>(
         &mut self,
         samples: &[T],
         end_of_burst: bool,
-        scale: T::Real,
     ) -> Result<usize, TxError> {
         let mut sent = 0;
         loop {
-            let count = self.load(&samples[sent..], scale, end_of_burst)?;
+            let count = self.load(&samples[sent..], end_of_burst)?;
             sent += count;
             let done = sent == samples.len() && (!end_of_burst || self.end_burst()?);
             self.launch()?;
@@ -155,17 +157,12 @@ impl TxStreamer {
 
     /// Converts as many samples into the batch as it has space and credit for. With `ending` the
     /// last sample is not put into a packet that it would complete without the end of the burst.
-    fn load<T: HostSample>(
-        &mut self,
-        samples: &[T],
-        scale: T::Real,
-        ending: bool,
-    ) -> Result<usize, TxError> {
+    fn load<T: StreamSample>(&mut self, samples: &[T], ending: bool) -> Result<usize, TxError> {
         let mut taken = 0;
         while taken < samples.len() && !self.train.is_full() && self.has_credit() {
             let space = self.train.space(&mut *self.port.tx);
             let space = space.map_err(io_error("send to", self.path.device))?;
-            let count = self.converter.to_wire(&samples[taken..], space, scale);
+            let count = T::to_packet(self.converter, &samples[taken..], space, self.scale);
             taken += count;
             self.core.account.accept(count as u64);
             let full = self.train.fill(count);

@@ -8,9 +8,9 @@ use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_radio::block::{
-    GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment, WireSample,
+    GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
 };
-use millstream_radio::{DeviceSet, RxArgs};
+use millstream_radio::{DeviceSet, RxArgs, StreamSample};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl RecordingTarget<'_> {
     /// Adds the blocks. One channel of one device needs no time alignment.
     pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceEvent, Start)>
     where
-        T: WireSample + Default + bytemuck::NoUninit,
+        T: StreamSample + Default + bytemuck::NoUninit,
     {
         let samples = self.samples;
         let alone = self.places.len() == 1 && self.devices.devices().len() == 1;

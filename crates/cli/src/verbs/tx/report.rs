@@ -1,11 +1,10 @@
 //! The result of a transmission.
 
-use super::outlet::Outlet;
 use crate::dashboard::LedgerStatus;
 use crate::front_end::ChannelTuning;
 use crate::graph_run::{causes, verdict};
 use crate::output::{Report, count};
-use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger};
+use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer, TxStreams};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,10 +24,22 @@ pub struct Events {
     pub reestablished: u64,
 }
 
+/// The sums of the counters over all channels.
+pub fn counters(streams: &TxStreams) -> TxCounters {
+    let mut sum = TxCounters::default();
+    for counters in streams.members().iter().map(TxStreamer::counters) {
+        sum.packets += counters.packets;
+        sum.bursts += counters.bursts;
+        sum.burst_acks += counters.burst_acks;
+        sum.stalls += counters.stalls;
+    }
+    sum
+}
+
 impl Events {
     /// Takes the pending events.
-    pub fn fetch(&mut self, stream: &mut Outlet) -> Result<(), TxError> {
-        while let Some(event) = stream.poll_event()? {
+    pub fn fetch(&mut self, stream: &mut TxStreams) -> Result<(), TxError> {
+        while let Some((_, event)) = stream.poll_event()? {
             self.count(event);
         }
         Ok(())

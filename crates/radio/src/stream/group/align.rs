@@ -2,6 +2,7 @@
 
 use super::{NextGapCause, RxGroup};
 use crate::Cause;
+use crate::convert::StreamSample;
 use crate::stream::core::{Pending, StreamState, UnreadSamples};
 use crate::stream::meta::{RxError, RxEvent};
 use crate::stream::streamer::{RxStreamer, SAMPLE_BYTES};
@@ -152,13 +153,9 @@ impl RxStreamer {
     }
 
     /// Converts samples of the current packet into all of `out`.
-    pub(super) fn hand_over<T>(
-        &mut self,
-        out: &mut [T],
-        convert: &impl Fn(&[u8], &mut [T]) -> usize,
-    ) -> Result<(), RxError> {
+    pub(super) fn hand_over<T: StreamSample>(&mut self, out: &mut [T]) -> Result<(), RxError> {
         let Some(held) = self.core.held else { return Ok(()) };
-        self.hand_out(held, out, &mut super::super::meta::RxMetadata::default(), convert)
+        self.hand_out(held, out, &mut super::super::meta::RxMetadata::default())
     }
 
     /// Returns whether the burst is over, and reported completely.
