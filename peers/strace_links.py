@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """strace as the judge of the steady state: system calls per packet, for every link.
 
-An emulated radio streams to `millstream rx` over a veth pair; strace counts the system calls of
-either process, all threads, for a while in the middle, and the interface counts the packets. Twice:
+An emulated radio and a host stream over a veth pair, first to the host (`rx`), then to the radio
+(`tx`); strace counts the system calls of either process, all threads, for ten seconds in the middle,
+and the interface counts the packets. To the host twice:
 
   as links wait by default   on a machine so idle that every packet wakes somebody, a packet costs a
                              wait and a transfer, and its share of a wake-up and of a write to the file
@@ -40,7 +41,7 @@ SINGLY = "udp:gso=off"
 RATE_HZ = 5_000_000
 # An Ethernet frame full of samples at an MTU of 1500.
 FRAME_BYTES = 1514
-TRACE_S = 3
+TRACE_S = 10
 # A wait, a transfer, a wake-up.
 CALLS_MAX = 3
 # Its share of a credit report and of a write of 64 KiB to the file: 0.07 were seen. How often the
@@ -54,6 +55,8 @@ STEADY = {"poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_ctl",
           "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom",
           "sendto", "read", "write", "futex", "clock_nanosleep", "nanosleep", "clock_gettime",
           "sched_yield", "getsockopt", "restart_syscall", "accept4", "pwrite64", "writev",
+          # How precisely a thread sleeps.
+          "prctl",
           "lseek"}
 
 
@@ -74,17 +77,17 @@ def counts(path):
     return found
 
 
-def received():
-    """Packets that came in on our side, by their bytes: the kernel counts trains as one."""
+def passed(way):
+    """Packets with samples that passed our side, by their bytes: the kernel counts trains as one."""
     shown = subprocess.run(["ip", "-s", "-j", "link", "show", "peer0"], capture_output=True,
                            check=True)
-    return json.loads(shown.stdout)[0]["stats64"]["rx"]["bytes"] / FRAME_BYTES
+    return json.loads(shown.stdout)[0]["stats64"][way]["bytes"] / FRAME_BYTES
 
 
-def wait_for_stream(host):
-    """Until packets come, and a while longer."""
+def wait_for_stream(host, way):
+    """Until packets pass, and a while longer."""
     deadline = time.monotonic() + 20
-    while received() < 1000:
+    while passed(way) < 1000:
         if host.poll() is not None or time.monotonic() > deadline:
             host.kill()
             sys.exit(f"nothing streams: {host.communicate()[1]}")
@@ -109,8 +112,19 @@ def check(name, who, calls, packets, spins):
         sys.exit(f"{name}, {who}: it spins, and yet calls the system to receive: {calls}")
 
 
-def check_link(link, device_link, folder):
-    """One link at the host and one at the radio."""
+def host_command(link, way, folder):
+    """The host's side of a stream."""
+    args = ["--args", f"addr={THEIRS},link={link.format('peer0')}", "--rate", str(RATE_HZ)]
+    if way == "rx":
+        return [MILLSTREAM, "rx", *args, "--out", os.path.join(folder, "x.sc16")]
+    recording = os.path.join(folder, "tx.sc16")
+    with open(recording, "wb") as file:
+        file.write(bytes(4 * RATE_HZ))
+    return [MILLSTREAM, "tx", *args, "--in", recording, "--repeat", "0"]
+
+
+def check_link(link, device_link, folder, way):
+    """One link at the host and one at the radio, with samples on their way to the host or from it."""
     spins = link in SPINNING
     with namespace.Neighbour(["sleep", "infinity"], OURS, THEIRS, subprocess.DEVNULL) as neighbour:
         inside = ["nsenter", "--net", "--target", str(neighbour.process.pid)]
@@ -119,27 +133,25 @@ def check_link(link, device_link, folder):
                    "--rx-buffer-samples", str(1 << 26), addr=THEIRS, inside=inside) as radio:
             pinned = ["taskset", "--cpu-list", str(USER_CPU)] if spins else []
             host = subprocess.Popen(
-                [*pinned, MILLSTREAM, "rx", "--args", f"addr={THEIRS},link={link.format('peer0')}",
-                 "--rate", str(RATE_HZ), "--out", os.path.join(folder, "x.sc16")],
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                preexec_fn=die_with_parent)
-            wait_for_stream(host)
+                [*pinned, *host_command(link, way, folder)], stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+            wait_for_stream(host, way)
             traced = [("host", host.pid)] if spins else [("radio", radio.process.pid), ("host", host.pid)]
-            before = received()
+            before = passed(way)
             tracers = [(who, trace(pid, os.path.join(folder, who))) for who, pid in traced]
             time.sleep(TRACE_S)
             for _, tracer in tracers:
                 tracer.send_signal(signal.SIGINT)
                 tracer.wait(10)
-            packets = received() - before
+            packets = passed(way) - before
             host.send_signal(signal.SIGINT)
             said = host.communicate(timeout=20)[1]
         if host.returncode not in (0, 130, -signal.SIGINT):
-            sys.exit(f"millstream rx over {link} ended with {host.returncode}: {said}")
+            sys.exit(f"millstream {way} over {link} ended with {host.returncode}: {said}")
     if packets < RATE_HZ // 1000:
         sys.exit(f"{link}: {packets:.0f} packets are no stream: {said}")
     for who, _ in traced:
-        check(link.format("IF"), who, counts(os.path.join(folder, who)), packets, spins)
+        check(f"{way} {link.format('IF')}", who, counts(os.path.join(folder, who)), packets, spins)
 
 
 def main():
@@ -156,7 +168,10 @@ def main():
         print(f"{'link':42} {'who':6} {'calls':>6} {'packets':>9}  most often", flush=True)
         for link in LINKS + SPINNING:
             if options.only in link:
-                check_link(link, SINGLY if link in SPINNING else link, folder)
+                check_link(link, SINGLY if link in SPINNING else link, folder, "rx")
+        for link in LINKS:
+            if options.only in link:
+                check_link(link, link, folder, "tx")
     print("agreed: nothing is set up in the steady state")
 
 
