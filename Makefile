@@ -16,7 +16,7 @@ help:
 	@echo "make package     static programs, Debian packages, source, bill of materials and checksums, in target/package"
 	@echo "make test-arm64  tests of the portable crates, compiled for ARM64 and run under emulation"
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
-	@echo "make python      the wheel of the Python package, in target/wheels"
+	@echo "make python      wheels of the Python package, for x86-64 and ARM64, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
 	@echo "make test-page   tests of the dashboard's page in a browser (make test runs the quick ones, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"

@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.."
 target=${1:?cross.sh: name a target, such as aarch64-unknown-linux-musl}
 shift
 [ $# -gt 0 ] || { echo "cross.sh: name a command behind the target, such as cargo build" >&2; exit 2; }
-zig_version=0.13.0
 tools=$PWD/target/tools
+. scripts/zig.sh
 
 case $target in
   aarch64-unknown-linux-musl) zig_target=aarch64-linux-musl ;;
@@ -30,13 +30,7 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
   rustup target add "$target"
 fi
 
-if [ "$("$tools/zig/bin/python" -m ziglang version 2>/dev/null)" != "$zig_version" ]; then
-  rm -rf "$tools/zig"
-  mkdir -p "$tools"
-  python3 -m venv "$tools/zig"
-  "$tools/zig/bin/python" -m pip install --quiet --disable-pip-version-check "ziglang==$zig_version" ||
-    { echo "cross.sh: the compiler of Zig cannot be had from PyPI: check the network" >&2; exit 1; }
-fi
+need_zig || exit 1
 
 # wrapper NAME SUBCOMMAND...: makes a program that calls Zig, and sets `name` to its path. Rust's names of targets are not Zig's, so the option is dropped.
 wrapper() {
@@ -44,7 +38,7 @@ wrapper() {
   shift
   printf '%s\n' '#!/bin/sh' \
     'for one; do shift; case $one in --target=*) ;; *) set -- "$@" "$one" ;; esac; done' \
-    "exec '$tools/zig/bin/python' -m ziglang $* \"\$@\"" >"$name.new"
+    "exec '$zig' -m ziglang $* \"\$@\"" >"$name.new"
   chmod +x "$name.new"
   mv "$name.new" "$name"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The Python package (python/): scripts/python.sh wheel|test
+# The Python package (python/): scripts/python.sh wheel [x86_64|aarch64...], scripts/python.sh test
 #
-#   wheel   builds the wheel into target/wheels, and installs it into an environment of its own to try it
+#   wheel   builds a wheel for each machine into target/wheels, and runs a program with it: the example of the README, or
+#           a flowgraph under emulation
 #   test    builds the module as the tests of the workspace do, and runs python/tests
 #
 # Both use an environment under target/python, with packages from PyPI. Where that cannot be had, `test` uses Debian's numpy
@@ -14,19 +15,40 @@ shift
 skip() { echo "skipped: $what of the Python package: $*"; exit 77; }
 
 . scripts/environment.sh
+. scripts/zig.sh
+wheel_max=15000000
 
 case $what in
 wheel)
   environment tools 'maturin>=1.9,<2' || skip "maturin cannot be had from PyPI: $(tail -n 1 $folder/log)"
-  rm -f target/wheels/*.whl
-  "$folder/tools/bin/python" -m maturin build --release --locked --manifest-path python/Cargo.toml --out target/wheels "$@"
-  for wheel in target/wheels/*.whl; do
-    echo "$wheel: $(stat -c %s "$wheel") bytes"
-    # A clean environment: the wheel and numpy, which it asks for, and nothing else.
-    rm -rf "$folder/clean"
-    "$python" -m venv "$folder/clean"
-    "$folder/clean/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
-    "$folder/clean/bin/python" python/tests/first_samples.py
+  need_zig || skip "no compiler that links with an old glibc"
+  [ $# -gt 0 ] || set -- x86_64 aarch64
+  # Nothing of this machine, and for a glibc as old as that of Debian 10 and RHEL 8; maturin refuses a wheel that needs more.
+  export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO=off CARGO_ZIGBUILD_PYTHON_PATH=$zig
+  for machine; do
+    target=$machine-unknown-linux-gnu
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup target add "$target"
+    rm -f target/wheels/*"_$machine.whl"
+    "$folder/tools/bin/python" -m maturin build --release --locked --zig --compatibility manylinux_2_28 --auditwheel check \
+      --target "$target" --manifest-path python/Cargo.toml --out target/wheels
+    wheel=$(echo target/wheels/*-abi3-manylinux_2_28_"$machine".whl)
+    bytes=$(stat -c %s "$wheel")
+    rm -rf "$folder/unpacked"
+    "$python" -m zipfile -e "$wheel" "$folder/unpacked"
+    glibc=$(readelf --version-info "$folder"/unpacked/millstream/*.so | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+    echo "$wheel: $bytes bytes, needs $glibc"
+    [ "$bytes" -le "$wheel_max" ] || { echo "python.sh: the wheel has more than $wheel_max bytes" >&2; exit 1; }
+    if [ "$machine" = "$(uname -m)" ]; then
+      # A clean environment: the wheel and numpy, which it asks for, and nothing else.
+      rm -rf "$folder/clean"
+      "$python" -m venv "$folder/clean"
+      "$folder/clean/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+      "$folder/clean/bin/python" python/tests/first_samples.py
+    elif [ "$machine" = aarch64 ]; then
+      scripts/python-arm64.sh "$wheel" python/tests/first_graph.py || [ $? -eq 77 ]
+    else
+      echo "skipped: ${wheel##*/} was not run: this machine is no $machine"
+    fi
   done
   ;;
 test)
