@@ -3,11 +3,14 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Block, BlockError, Context, Metric, Out, Ports, Work};
+use millstream_flow::{
+    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
+};
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
+use super::settings::TunableOutputs;
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
     DeviceSet, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
@@ -39,6 +42,7 @@ pub struct GroupSource<T: StreamSample> {
     /// The buffer for samples that find no space, one stretch after another for each channel.
     spill: Vec<T>,
     metrics: Metrics,
+    tunable: TunableOutputs,
 }
 
 /// The results of a group while it runs, and at its end.
@@ -77,6 +81,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
             ledgers,
             spill: vec![T::default(); SPILL_SAMPLES * channels],
             metrics: Metrics::default(),
+            tunable: TunableOutputs::default(),
         };
         Ok((source, GroupReport { segments, ledgers: told }))
     }
@@ -84,6 +89,13 @@ impl<T: StreamSample + Default> GroupSource<T> {
     /// Sets the start to the devices' time `at`, ticks; `None` starts at once.
     pub fn starting_at(mut self, at: Option<u64>) -> Self {
         self.at = at;
+        self
+    }
+
+    /// Lets messages set the front ends while the streams run: `freq_hz0` and `gain_db0` those of
+    /// the first output, and so on. `places` has the device and the channel of each output.
+    pub fn tunable(mut self, places: Vec<(usize, usize)>) -> Self {
+        self.tunable = TunableOutputs(places);
         self
     }
 
@@ -242,5 +254,13 @@ impl<T: StreamSample> Block for GroupSource<T> {
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
         self.metrics.list()
+    }
+
+    fn messages(&self) -> Vec<MessageSpec> {
+        self.tunable.messages()
+    }
+
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        self.tunable.set(self.devices.as_mut(), name, value)
     }
 }
