@@ -66,6 +66,7 @@ mod tx_out;
 
 pub use config::{RadioConfig, SecondLink};
 pub use counters::CounterSnapshot;
+pub use device::{RxBand, RxWatcher};
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
 pub use personality::{ClockRates, DeviceKind};

@@ -3,7 +3,7 @@
 use crate::broadcast::Broadcasts;
 use crate::control_channel::ControlChannel;
 use crate::counters::Counters;
-use crate::device::{self, DeviceParts, EmulatedDevice};
+use crate::device::{self, DeviceParts, EmulatedDevice, RxWatcher};
 use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
 use crate::faults::{DeviceFaults, DeviceSide, Faults};
@@ -61,6 +61,17 @@ impl Radio {
     /// [`Error`], with the field, address or antenna at fault and the remedy; no thread is left
     /// running then.
     pub fn start(config: RadioConfig) -> Result<RunningRadio, Error> {
+        Self::start_watched(config, Vec::new())
+    }
+
+    /// Likewise, with watchers of what the first receive channels send.
+    ///
+    /// # Errors
+    /// As [`Radio::start`].
+    pub fn start_watched(
+        config: RadioConfig,
+        watchers: Vec<Box<dyn RxWatcher>>,
+    ) -> Result<RunningRadio, Error> {
         config.check()?;
         let sources = stepped::sources(&config)?;
         let scene = config.has_scene().then(|| config.scene.clone().unwrap_or_default());
@@ -116,7 +127,7 @@ impl Radio {
         let queues = chdr.iter().map(|port| port.rx.capabilities());
         let queue = queues.min_by_key(|queue| queue.recv_queue_bytes).expect("there is a link");
         let (receivers, links) = chdr.into_iter().map(|port| (port.rx, port.tx)).unzip();
-        let device = EmulatedDevice::new(DeviceParts {
+        let mut device = EmulatedDevice::new(DeviceParts {
             image: config.image(),
             front_end: config.device.personality().front_end,
             keeper,
@@ -129,6 +140,7 @@ impl Radio {
             links,
             counters: counters.clone(),
         });
+        device.watch(watchers);
         let broadcasts = Broadcasts::beside(discovery.local);
         let answers = |port, broadcasts, receive_errors| Discovery {
             port,

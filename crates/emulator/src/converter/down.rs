@@ -105,6 +105,11 @@ impl Ddc {
         (self.shifter.cycles_at(time), rate.map_or(0.0, gain))
     }
 
+    /// Returns the cycles per input sample by which the block shifts now.
+    pub fn shift_cycles(&self) -> f64 {
+        self.shifter.cycles()
+    }
+
     /// Processes at most [`PIECE`] samples, the first of which has the time `time`.
     pub fn process(&mut self, time: u64, input: &[Sc16]) -> &[Sc16] {
         if self.silent {

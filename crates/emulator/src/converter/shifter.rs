@@ -50,6 +50,11 @@ impl Shifter {
     /// were due before.
     pub fn cycles_at(&mut self, time: u64) -> f64 {
         self.until_change(time, 1);
+        self.cycles()
+    }
+
+    /// Returns the cycles per sample by which it shifts now.
+    pub fn cycles(&self) -> f64 {
         // An increment beyond half a cycle is a negative frequency.
         self.oscillator.step() as i64 as f64 / 2f64.powi(64)
     }

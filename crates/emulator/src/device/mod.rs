@@ -32,6 +32,7 @@ mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
+mod rx_watch;
 mod stream_blocks;
 mod transmit;
 mod transmitted;
@@ -63,6 +64,7 @@ use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
 pub(crate) use fabric::HostAddress;
+pub use rx_watch::{RxBand, RxWatcher};
 pub(crate) use transmit::queue_bytes_wanted;
 
 /// The ticks that loopback channels process at once: samples transmitted in them are received
@@ -333,6 +335,7 @@ impl EmulatedDevice {
         if self.endpoints[channel].out.is_local() {
             return self.pass_samples(channel, now);
         }
+        let band = self.band(channel);
         let endpoint = &mut self.endpoints[channel];
         let to = self.fabric.host(endpoint.out.dst_epid);
         self.senders[channel].send_due(SendStep {
@@ -344,6 +347,7 @@ impl EmulatedDevice {
             to,
             width: self.image.width,
             outbox: &mut self.outbox,
+            band,
         })
     }
 }

@@ -73,6 +73,13 @@ impl RxChain {
         self.ddc.as_mut()
     }
 
+    /// Returns the frequency of the middle of a scene behind the DDC, received like this at this
+    /// master clock rate; `None` for other antennas, which have no frequency.
+    pub fn centre_hz(&self, reception: &Reception, clock_hz: f64) -> Option<f64> {
+        let shift = self.ddc.as_ref().map_or(0.0, Ddc::shift_cycles) * clock_hz;
+        matches!(self.input, ChainInput::Scene(_)).then_some(reception.lo_hz - shift)
+    }
+
     /// Prepares for a sample rate.
     pub fn prepare(&mut self, rate_hz: f64) {
         if rate_hz == self.prepared_hz {

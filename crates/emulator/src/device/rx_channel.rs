@@ -116,6 +116,11 @@ impl RxChannel {
         self.running
     }
 
+    /// Returns the decimation of the bursts to come.
+    pub fn decimation(&self) -> u64 {
+        self.decimation
+    }
+
     /// Sets the decimation of the bursts to come.
     pub fn set_decimation(&mut self, decimation: u64) {
         self.decimation = decimation;

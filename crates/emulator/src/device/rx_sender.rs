@@ -6,6 +6,7 @@ use super::outbox::Outbox;
 use super::radio_block::RadioChannel;
 use super::rx_channel::NextPacket;
 use super::rx_source::RxSource;
+use super::rx_watch::{RxBand, RxWatcher};
 use crate::antenna::Sc16;
 use crate::time::DeviceClock;
 use millstream_wire::Epid;
@@ -35,6 +36,8 @@ pub(crate) struct RxSender {
     stalled: bool,
     /// Packets consist of samples that were processed at their time.
     is_chain: bool,
+    /// Sees what is sent.
+    pub watcher: Option<Box<dyn RxWatcher>>,
 }
 
 /// The arguments of one call of the sender.
@@ -50,6 +53,8 @@ pub(crate) struct SendStep<'a> {
     pub to: Option<HostAddress>,
     pub width: Width,
     pub outbox: &'a mut Outbox,
+    /// Only known if the channel has a watcher.
+    pub band: RxBand,
 }
 
 /// The result of a call.
@@ -81,6 +86,7 @@ impl RxSender {
             waste: vec![Sc16::default(); WASTE_SAMPLES].into_boxed_slice(),
             prepared_rate_hz: 0.0,
             stalled: false,
+            watcher: None,
         }
     }
 
@@ -210,7 +216,11 @@ impl RxSender {
             let piece = turn.outbox.lent(at);
             let room = piece.len().min(bytes - at);
             let first = timestamp.wrapping_add(((at - header) / SC16_LEN) as u64);
-            self.source.fill(first, piece[..room].as_chunks_mut().0);
+            let samples = piece[..room].as_chunks_mut().0;
+            self.source.fill(first, samples);
+            if let Some(watcher) = &mut self.watcher {
+                watcher.sent(turn.band, samples);
+            }
             at += room;
         }
         turn.outbox.commit(bytes, to);
