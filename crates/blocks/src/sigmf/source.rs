@@ -3,9 +3,14 @@
 use super::{Annotation, Capture, SigmfError, SigmfRecording};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
-    Block, BlockError, Context, Gauge, Metric, PortVisitor, Ports, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue,
+    PortVisitor, Ports, TagTime, TagValue, Work, keys,
 };
 use std::path::Path;
+use std::time::Duration;
+
+/// Interval at which a source that waits at its end looks for a message.
+const AT_END: Duration = Duration::from_millis(20);
 
 /// Reads the samples of a SigMF recording, then ends.
 ///
@@ -14,6 +19,10 @@ use std::path::Path;
 ///   on the first of every capture whose position in the signal is known, from the index and the
 ///   rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation` with
 ///   the label, or else the comment, of every annotation (its first 22 bytes).
+///
+/// # Messages
+/// `position_s`: goes on at this time of the samples, seconds from the first one. The first sample
+/// there has the tag `rx_time`, if its time is known.
 ///
 /// # Metrics
 /// `rate_hz` of the recording.
@@ -28,6 +37,13 @@ pub struct SigmfSource {
     /// Annotations that have been tagged.
     read: usize,
     shown: Gauge,
+    /// All samples of the file.
+    count: u64,
+    /// A position in the file, and that of the output at the same time.
+    from: (u64, u64),
+    /// Whether the next sample is the first after a seek.
+    has_jumped: bool,
+    waits_at_end: bool,
 }
 
 impl SigmfSource {
@@ -47,14 +63,72 @@ impl SigmfSource {
         let samples = FileSource::open(&source.data, Some(source.format))?;
         let shown = Gauge::new();
         shown.set(source.rate_hz.unwrap_or(f64::NAN));
-        let SigmfRecording { rate_hz, captures, annotations, .. } = source;
-        Ok(Self { samples, rate_hz, captures, annotations, told: 0, read: 0, shown })
+        let SigmfRecording { rate_hz, captures, annotations, samples: count, .. } = source;
+        Ok(Self {
+            samples,
+            rate_hz,
+            captures,
+            annotations,
+            told: 0,
+            read: 0,
+            shown,
+            count,
+            from: (0, 0),
+            has_jumped: false,
+            waits_at_end: false,
+        })
+    }
+
+    /// Waits at the end of the samples for a message that goes back, in place of ending.
+    #[must_use]
+    pub fn waiting_at_end(mut self) -> Self {
+        self.waits_at_end = true;
+        self
+    }
+
+    /// Returns the position in the file of the next sample.
+    fn position(&self) -> u64 {
+        self.from.0 + (self.samples.output.position() - self.from.1)
+    }
+
+    fn seek(&mut self, position_s: f64) -> Result<(), BlockError> {
+        let rate_hz = self.rate_hz.ok_or(
+            "the recording does not contain its sample rate, so a time has no place in it: add \
+             core:sample_rate to it",
+        )?;
+        let end_s = self.count as f64 / rate_hz;
+        if !(0.0..=end_s).contains(&position_s) {
+            return Err(format!("the recording has 0 to {end_s} s, but got {position_s} s").into());
+        }
+        let sample = ((position_s * rate_hz).round() as u64).min(self.count);
+        self.samples.seek(sample)?;
+        self.from = (sample, self.samples.output.position());
+        self.told = self.captures.partition_point(|capture| capture.first_sample <= sample);
+        self.read = self.annotations.partition_point(|one| one.first_sample < sample);
+        self.has_jumped = true;
+        Ok(())
+    }
+
+    /// Tags the first sample after a seek with its time. Between it and the one before, nothing is
+    /// lost.
+    fn tell_jump(&mut self) {
+        let position = self.position();
+        let Some(capture) = self.told.checked_sub(1).and_then(|at| self.captures.get(at)) else {
+            return;
+        };
+        if let (Some(index), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
+            let ticks = index + (position - capture.first_sample);
+            self.samples.output.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+        }
     }
 
     /// Tags the captures that begin in the samples of the next output.
     fn tell(&mut self) {
-        let position = self.samples.output.position();
         let room = self.samples.output.slice_mut().len() as u64;
+        if room > 0 && std::mem::take(&mut self.has_jumped) {
+            self.tell_jump();
+        }
+        let position = self.position();
         while let Some(capture) = self.captures.get(self.told).copied() {
             let Some(index) = capture.first_sample.checked_sub(position).filter(|at| *at < room)
             else {
@@ -81,7 +155,7 @@ impl SigmfSource {
 
     /// Tags the annotations that begin in the samples of the next output.
     fn annotate(&mut self) {
-        let position = self.samples.output.position();
+        let position = self.position();
         let room = self.samples.output.slice_mut().len() as u64;
         while let Some(annotation) = self.annotations.get(self.read) {
             let Some(index) = annotation.first_sample.checked_sub(position).filter(|at| *at < room)
@@ -111,7 +185,19 @@ impl Block for SigmfSource {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.tell();
         self.annotate();
-        self.samples.work(context)
+        Ok(match self.samples.work(context)? {
+            Work::Finished if self.waits_at_end && !context.stopping => Work::Again(AT_END),
+            work => work,
+        })
+    }
+
+    fn messages(&self) -> Vec<MessageSpec> {
+        let help = "go on at this time of the recording, seconds from its first sample";
+        vec![MessageSpec::new("position_s", ParameterKind::Number, help)]
+    }
+
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        self.seek(value.as_number().unwrap_or(f64::NAN))
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -4,7 +4,7 @@ use millstream_blocks::Sample;
 use millstream_blocks::sigmf::{Annotation, Capture, SigmfRecording, SigmfSink, SigmfSource};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{
-    Block, BlockError, Context, Graph, Key, Out, Plan, Ports, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Graph, Key, Mock, Out, Plan, Ports, TagTime, TagValue, Work, keys,
 };
 use serde_json::Value;
 
@@ -69,6 +69,46 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
     }
     let read = |path: &std::path::Path| std::fs::read(path.with_extension("sigmf-data")).unwrap();
     assert!(read(&first) == read(&second) && read(&first).len() == 8000);
+}
+
+#[test]
+fn a_seek_goes_on_at_its_time_and_is_no_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sigmf-meta");
+    let mut graph = Graph::new();
+    graph.add("radio", Receiver { out: Out::new(), sent: 0 }).unwrap();
+    graph.add("sink", SigmfSink::<Sample>::new(&path, None).unwrap()).unwrap();
+    graph.chain(&["radio", "sink"]).unwrap();
+    graph.run(&Plan::default()).unwrap();
+    let source = SigmfSource::open(&path).unwrap().waiting_at_end();
+    let mut mock = Mock::with_room(source, 100);
+    mock.call().unwrap();
+    mock.take_tags("out");
+    let first = mock.take::<Sample>("out");
+    assert!(first.len() >= 100 && first[99].re == 99.0);
+    let mut position = first.len() as u64;
+    // Into the first part, to the first sample behind the gap, and into the last part.
+    for (position_s, sample, ticks) in
+        [(300e-6, 300.0, 5_000_423), (600e-6, 600.0, 5_000_973), (950e-6, 950.0, 5_001_323)]
+    {
+        mock.send("position_s", position_s).unwrap();
+        mock.call().unwrap();
+        let mut tags = mock.take_tags("out");
+        tags.retain(|tag| tag.offset == position);
+        let time = TagValue::Time(TagTime::from_ticks(ticks, 1e6));
+        assert!(tags.iter().any(|tag| (tag.key, tag.value) == (keys::RX_TIME, time)), "{tags:?}");
+        assert!(tags.iter().all(|tag| tag.key != keys::LOSS_ITEMS), "{tags:?}");
+        let samples = mock.take::<Sample>("out");
+        assert_eq!(samples[0].re, sample);
+        position += samples.len() as u64;
+    }
+    // At the end it waits, and it can go back.
+    assert!(matches!(mock.call().unwrap(), Work::Again(_)));
+    mock.send("position_s", 0.0).unwrap();
+    mock.call().unwrap();
+    assert_eq!(mock.take::<Sample>("out")[0].re, 0.0);
+    let error = mock.send("position_s", 1.0).unwrap_err().to_string();
+    assert_eq!(error, "the recording has 0 to 0.001 s, but got 1 s");
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Samples from a file.
 
+mod error;
+
+pub use error::FileSourceError;
+
 use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,51 +52,6 @@ impl SampleFormat {
             Self::Cf32 => "cf32",
         }
     }
-}
-
-/// An error in a file of samples.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FileSourceError {
-    /// It cannot be opened or read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Neither its name nor a parameter gives the format.
-    #[error(
-        "the name of {} does not show the sample format: set the format to sc16 or cf32",
-        path.display()
-    )]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
-    /// No samples.
-    #[error("{} is empty", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Its size is not a multiple of the sample size.
-    #[error(
-        "{} has {bytes} bytes, but each {format} sample takes {sample_bytes} bytes: the file is \
-         not complete, or it is not a {format} file",
-        path.display()
-    )]
-    PartialSample {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// The format it should have.
-        format: &'static str,
-        /// Size of a sample.
-        sample_bytes: usize,
-    },
 }
 
 /// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes the bytes that are
@@ -165,6 +124,18 @@ impl FileSource {
             samples: 0,
             not_finite: Counter::new(),
         })
+    }
+
+    /// Goes on at a sample of the file, counted from its first one.
+    ///
+    /// # Errors
+    /// [`FileSourceError::Read`]: the file is a pipe, or cannot be read.
+    pub fn seek(&mut self, sample: u64) -> Result<(), FileSourceError> {
+        let at = SeekFrom::Start(sample.saturating_mul(self.format.sample_bytes() as u64));
+        let failed = |source| FileSourceError::Read { path: self.path.clone(), source };
+        self.file.seek(at).map_err(failed)?;
+        (self.held, self.samples) = (0..0, sample);
+        Ok(())
     }
 
     /// Whether a read would not block, now or within `patience`.
@@ -330,6 +301,19 @@ mod tests {
         mock.run().unwrap();
         assert!(mock.is_finished());
         assert_eq!(mock.take::<Complex<f32>>("out"), samples);
+    }
+
+    #[test]
+    fn a_seek_goes_on_at_that_sample() {
+        let samples: Vec<Complex<f32>> = (0..20_000).map(|i| Complex::new(i as f32, 0.5)).collect();
+        let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
+        let mut mock = Mock::with_room(FileSource::open(&path, None).unwrap(), 1000);
+        mock.call().unwrap();
+        let first = mock.take::<Complex<f32>>("out");
+        assert!(!first.is_empty() && first.len() < 15_000 && first == samples[..first.len()]);
+        mock.block.seek(15_000).unwrap();
+        mock.run().unwrap();
+        assert_eq!(mock.take::<Complex<f32>>("out"), samples[15_000..]);
     }
 
     #[test]

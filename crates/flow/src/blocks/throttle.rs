@@ -10,7 +10,7 @@ const STEP: Duration = Duration::from_millis(1);
 /// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
 /// steps of a millisecond. When the graph is asked to stop it lets the rest pass at once.
 ///
-/// Ports: `in`, `out`. Messages: `rate_hz`.
+/// Ports: `in`, `out`. Messages: `rate_hz`; `stop` holds all items back, until `start`.
 #[derive(Debug, Ports)]
 pub struct Throttle<T: Item> {
     /// Items.
@@ -20,6 +20,9 @@ pub struct Throttle<T: Item> {
     rate_hz: f64,
     start: Option<Instant>,
     passed: u64,
+    /// When items passed last.
+    last: Option<Instant>,
+    stopped: bool,
 }
 
 impl<T: Item> Throttle<T> {
@@ -29,7 +32,8 @@ impl<T: Item> Throttle<T> {
     /// A rate that is not positive and finite.
     pub fn new(rate_hz: f64) -> Result<Self, BlockError> {
         let rate_hz = check(rate_hz)?;
-        Ok(Self { input: In::new(), output: Out::new(), rate_hz, start: None, passed: 0 })
+        let (input, output) = (In::new(), Out::new());
+        Ok(Self { input, output, rate_hz, start: None, passed: 0, last: None, stopped: false })
     }
 
     /// Goes on at another rate, counted from the next call.
@@ -43,6 +47,9 @@ impl<T: Item> Throttle<T> {
     fn due(&mut self, context: &Context) -> usize {
         if context.stopping {
             return usize::MAX;
+        }
+        if self.stopped {
+            return 0;
         }
         let start = *self.start.get_or_insert(context.now);
         let elapsed = context.now.saturating_duration_since(start);
@@ -62,7 +69,10 @@ fn check(rate_hz: f64) -> Result<f64, BlockError> {
 
 impl<T: Item> Block for Throttle<T> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        let due = self.due(context);
+        // Each call would let an item or two pass, wake the reader with them, and be woken by it.
+        let next = self.last.map_or(context.now, |last| last + STEP);
+        let early = next.saturating_duration_since(context.now);
+        let due = if early.is_zero() || context.stopping { self.due(context) } else { 0 };
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len()).min(due);
         output[..items].copy_from_slice(&input[..items]);
@@ -70,15 +80,29 @@ impl<T: Item> Block for Throttle<T> {
         self.input.consume(items);
         self.output.produce(items);
         self.passed += items as u64;
-        Ok(if waiting { Work::Again(self.step()) } else { Work::Continue })
+        if items > 0 {
+            self.last = Some(context.now);
+        }
+        let wait = if early.is_zero() { self.step() } else { early };
+        Ok(if waiting { Work::Again(wait) } else { Work::Continue })
     }
 
     fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("rate_hz", ParameterKind::Number, "items per second from now on")]
+        vec![
+            MessageSpec::new("rate_hz", ParameterKind::Number, "items per second from now on"),
+            MessageSpec::new("stop", ParameterKind::Boolean, "hold all items back"),
+            MessageSpec::new("start", ParameterKind::Boolean, "let items pass again after a stop"),
+        ]
     }
 
-    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        self.set_rate(value.as_number().unwrap_or(f64::NAN))
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        if name == "rate_hz" {
+            return self.set_rate(value.as_number().unwrap_or(f64::NAN));
+        }
+        // The time of a pause is not caught up.
+        self.stopped = (name == "stop") == (*value == ParameterValue::Boolean(true));
+        (self.start, self.passed) = (None, 0);
+        Ok(())
     }
 }
 
@@ -115,6 +139,19 @@ mod tests {
     }
 
     #[test]
+    fn within_a_step_nothing_passes_again() {
+        let mut mock = Mock::new(Throttle::new(1e6).unwrap());
+        mock.feed("in", &[7u8; 3000]);
+        let start = Instant::now();
+        let after = |us| start + Duration::from_micros(us);
+        assert_eq!(call(&mut mock, start, false).1, 0);
+        assert_eq!(call(&mut mock, after(1000), false), (Work::Again(STEP), 1000));
+        let rest = Duration::from_micros(400);
+        assert_eq!(call(&mut mock, after(1600), false), (Work::Again(rest), 0));
+        assert_eq!(call(&mut mock, after(2000), false), (Work::Again(STEP), 1000));
+    }
+
+    #[test]
     fn a_new_rate_counts_from_its_first_call() {
         let mut mock = Mock::new(Throttle::new(1.0).unwrap());
         mock.feed("in", &[7u8; 300]);
@@ -126,6 +163,23 @@ mod tests {
         assert_eq!(call(&mut mock, later + Duration::from_millis(50), false).1, 50);
         let error = mock.send("rate_hz", -1.0).unwrap_err().to_string();
         assert_eq!(error, "the rate is -1 Hz: give more than zero");
+    }
+
+    #[test]
+    fn a_stop_holds_items_back_and_its_time_is_not_caught_up() {
+        let mut mock = Mock::new(Throttle::new(1000.0).unwrap());
+        mock.feed("in", &[7u8; 300]);
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_eq!(call(&mut mock, start, false).1, 0);
+        assert_eq!(call(&mut mock, after(50), false).1, 50);
+        mock.send("stop", true).unwrap();
+        assert_eq!(call(&mut mock, after(5000), false), (Work::Again(STEP), 0));
+        mock.send("start", true).unwrap();
+        assert_eq!(call(&mut mock, after(6000), false).1, 0);
+        assert_eq!(call(&mut mock, after(6020), false).1, 20);
+        mock.send("stop", true).unwrap();
+        assert_eq!(call(&mut mock, after(7000), true), (Work::Continue, 230), "the graph ends");
     }
 
     #[test]
