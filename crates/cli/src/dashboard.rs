@@ -56,7 +56,12 @@ pub struct DashboardTopic<'a> {
     pub title: String,
     /// Members of the report's results that do not change.
     pub results: Map<String, Value>,
+    /// Limits of messages.
+    pub limits: Vec<ControlLimits<'a>>,
 }
+
+/// A block and its message, with the least and the greatest value.
+pub type ControlLimits<'a> = ((&'a str, &'a str), (f64, f64));
 
 /// A dashboard before its graph runs.
 pub struct DashboardPlan {
@@ -86,6 +91,16 @@ struct SentMessage {
 }
 
 impl WebArgs {
+    /// Whether a dashboard is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.web.is_some()
+    }
+
+    /// Whether clients may change the run.
+    pub fn may_control(&self) -> bool {
+        self.web_control
+    }
+
     /// The same, with an address if the user gave none.
     pub fn or_usual(self) -> Self {
         let usual = || WebAddress((std::net::Ipv4Addr::LOCALHOST, USUAL_PORT).into());
@@ -157,11 +172,11 @@ impl DashboardPlan {
         }
         let hello = Hello {
             verb: topic.verb.to_owned(),
+            controls: control_infos(&controls, &topic.limits),
             title: topic.title,
             command: std::env::args().collect(),
             environment: json!(Environment::read(Path::new("/"), &now())),
             graph: graph_document(&shape),
-            controls: control_infos(&controls),
             ..Hello::default()
         };
         let options =
@@ -187,20 +202,51 @@ fn graph_document(shape: &Shape) -> Value {
     json!({"blocks": blocks, "edges": edges.collect::<Vec<_>>()})
 }
 
-fn control_infos(controls: &[(String, MessageSpec)]) -> Vec<ControlInfo> {
-    let stop = ControlInfo {
+fn control_infos(
+    controls: &[(String, MessageSpec)],
+    limits: &[ControlLimits<'_>],
+) -> Vec<ControlInfo> {
+    let message = |(block, spec): &(String, MessageSpec)| {
+        let own = |limit: &&ControlLimits<'_>| limit.0 == (block.as_str(), spec.name);
+        let limits = limits.iter().find(own).map(|limit| limit.1);
+        ControlInfo {
+            target: block.clone(),
+            name: spec.name.to_owned(),
+            kind: spec.kind.to_string(),
+            help: spec.help.to_owned(),
+            min: limits.map(|limits| limits.0),
+            max: limits.map(|limits| limits.1),
+        }
+    };
+    std::iter::once(end_of_run()).chain(controls.iter().map(message)).collect()
+}
+
+/// The control that ends a run.
+pub fn end_of_run() -> ControlInfo {
+    ControlInfo {
         target: "run".to_owned(),
         name: "stop".to_owned(),
         kind: ParameterKind::Boolean.to_string(),
         help: "end the run as Ctrl-C does".to_owned(),
+        ..ControlInfo::default()
+    }
+}
+
+/// Why a control does not exist, with those that its target has.
+pub fn unknown_control<'a>(
+    request: &ControlRequest,
+    others: impl Iterator<Item = &'a str>,
+) -> String {
+    let ControlRequest { target, name, .. } = request;
+    let fixed = match name.as_str() {
+        "rate_hz" | "start" | "stop" | "position_s" => {
+            ": its samples come from the start to the end of the run, at a fixed rate"
+        }
+        _ => "",
     };
-    let message = |(block, spec): &(String, MessageSpec)| ControlInfo {
-        target: block.clone(),
-        name: spec.name.to_owned(),
-        kind: spec.kind.to_string(),
-        help: spec.help.to_owned(),
-    };
-    std::iter::once(stop).chain(controls.iter().map(message)).collect()
+    let others = others.collect::<Vec<_>>().join(", ");
+    let has = if others.is_empty() { "nothing".to_owned() } else { others };
+    format!("`{target}` has no `{name}`{fixed}; clients may set {has}, and run.stop ends the run")
 }
 
 impl Dashboard {
@@ -247,7 +293,7 @@ impl Dashboard {
     }
 
     fn publish(&mut self, moment: Moment, ended: bool) {
-        let status = moment.status(self.before.as_ref(), ended);
+        let status = moment.status(self.before.as_ref(), self.plan.as_ref(), ended);
         let (results, plan) = (self.results.clone(), self.plan.clone());
         let copy = moment.clone();
         let report = Arc::new(move || copy.report(&results, plan.as_ref()));
@@ -263,7 +309,8 @@ impl Dashboard {
         }
         let known = |(block, spec): &&(String, MessageSpec)| block == target && spec.name == name;
         let Some((_, spec)) = self.controls.iter().find(known) else {
-            return Err(format!("there is no {target}.{name}; `controls` of hello lists all"));
+            let own = self.controls.iter().filter(|(block, _)| block == target);
+            return Err(unknown_control(request, own.map(|(_, spec)| spec.name)));
         };
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let value = ParameterValue::from_text(&text, spec.kind)
@@ -287,11 +334,16 @@ impl Dashboard {
             let is_refused = now.refused > sent.before.refused;
             if is_refused {
                 board.note("control", &sent.block, now.refusal.unwrap_or_default());
-            } else if let ("freq_hz", ParameterValue::Number(hz)) =
-                (sent.name.as_str(), &sent.value)
+            } else if let (Some(output), ParameterValue::Number(hz)) =
+                (sent.name.strip_prefix("freq_hz"), &sent.value)
             {
+                // `freq_hz1` is that of `out1`.
+                let outputs = format!("{}.out{output}", sent.block);
                 board.change(|hello| {
-                    let own = |name: &str| name.split('.').next() == Some(&sent.block);
+                    let own = |name: &str| match output {
+                        "" => name.split('.').next() == Some(&sent.block),
+                        _ => name == outputs,
+                    };
                     let streams = hello.streams.iter_mut().filter(|stream| own(&stream.name));
                     streams.for_each(|stream| stream.centre_hz = Some(*hz));
                 });
@@ -338,6 +390,7 @@ pub fn facts_of<'a>(
         StreamFacts {
             rate_hz: number("rate_hz").or_else(of_graph).filter(|rate| *rate > 0.0),
             centre_hz: centre_hz.filter(|hz| *hz > 0.0),
+            is_live: file.type_of(block) == Some("radio_rx"),
             // The times of tags are fractions of seconds: a clock of nanoseconds shows them.
             ticks_hz: Some(1e9),
         }

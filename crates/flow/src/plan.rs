@@ -15,6 +15,9 @@
 //!
 //! [buffers.outputs]        # single rings, by output
 //! "filter.out" = 1048576
+//!
+//! [ns_per_item]            # only for display: costs by which the plan was made
+//! filter = 3.25
 //! ```
 //!
 //! Blocks that the plan does not mention are cut into runs of equal length, in the order that items
@@ -36,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Where and how a graph runs. The default leaves every choice to the runtime.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Partitions made by hand.
@@ -48,6 +51,11 @@ pub struct Plan {
     /// Bounds on the items under way; see [`latency`](crate::latency).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<crate::Latency>,
+    /// The work of blocks for each item, nanoseconds, as it was measured for this plan. It changes
+    /// nothing: a display compares it with the work of a run. Blocks without a measured cost are
+    /// missing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ns_per_item: BTreeMap<String, f64>,
 }
 
 /// Blocks that run on one thread, one after the other.

@@ -5,6 +5,7 @@
 //! that it passes. A profile is the difference of two snapshots, so it describes a period of a run.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Costs of every block and connection over a period.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -63,6 +64,15 @@ impl Profile {
     #[must_use]
     pub fn block(&self, name: &str) -> Option<&BlockCost> {
         self.blocks.iter().find(|block| block.name == name)
+    }
+
+    /// Returns the nanoseconds for an item of every block that worked, but not of those in
+    /// `without`: for the costs of a [plan](crate::Plan::ns_per_item).
+    #[must_use]
+    pub fn ns_per_item_of_each(&self, without: &[String]) -> BTreeMap<String, f64> {
+        let known = self.blocks.iter().filter(|block| !without.contains(&block.name));
+        let worked = known.filter(|block| block.busy_ns > 0 && block.items() > 0);
+        worked.map(|block| (block.name.clone(), block.ns_per_item())).collect()
     }
 
     /// Returns the difference to `earlier`, a profile of the same run.
@@ -156,6 +166,13 @@ mod tests {
         assert_eq!(block.ns_per_item(), 5.0);
         let source = BlockCost { items_out: 500, busy_ns: 1000, ..BlockCost::default() };
         assert_eq!(source.ns_per_item(), 2.0);
+        let named =
+            |name: &str, block: &BlockCost| BlockCost { name: name.into(), ..block.clone() };
+        let idle = BlockCost::default();
+        let blocks = vec![named("a", &block), named("s", &source), named("idle", &idle)];
+        let profile = Profile { blocks, ..Profile::default() };
+        assert_eq!(profile.ns_per_item_of_each(&["s".into()]), [("a".into(), 5.0)].into());
+        assert_eq!(profile.ns_per_item_of_each(&[]).len(), 2, "none of an idle block");
     }
 
     #[test]

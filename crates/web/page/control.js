@@ -4,7 +4,11 @@ import { byId, make, text } from "./dom.js";
 import { parseNumber, words } from "./format.js";
 
 /** The name of a control for people: `freq_hz` is the frequency in Hz. */
-const named = (name) => words(name).replace(/^freq\b/, "frequency").replace(/ hz$/, ", Hz").replace(/ db$/, ", dB");
+const named = (name) => words(name).replace(/^freq\b/, "frequency").replace(/ hz$/, ", Hz").replace(/ db$/, ", dB")
+  .replace(/ s$/, ", s");
+
+/** The setting and the channel of a control such as `gain_db1`; null if it is one of no channel. */
+const ofChannel = ({ name }) => name.match(/^(.*?(?:_hz|_db))(\d+)$/);
 
 /** Whether a control only says when: it has no value to choose. */
 const ACTIONS = new Set(["stop", "start", "clear"]);
@@ -29,14 +33,27 @@ export class ControlPanel {
       targets.get(control.target).push(control);
     }
     const groups = [...targets].map(([target, list]) => {
-      const rows = list.map((control) => this.row(control));
+      const rows = this.rows(target, list);
       return make("fieldset", {}, make("legend", {}, target), rows);
     });
     byId("control-body").replaceChildren(...groups);
   }
 
+  /** The rows of a target: where it has several channels, those of the chosen one. */
+  rows(target, list) {
+    const channels = [...new Set(list.map((control) => ofChannel(control)?.[2]).filter(Boolean))];
+    const rows = list.map((control) => this.row(control));
+    if (!channels.length) return rows;
+    const id = `control-${target}-channel`;
+    const select = make("select", { id }, channels.map((channel) => make("option", { value: channel }, channel)));
+    const choose = () => list.forEach((control, index) => { rows[index].hidden = (ofChannel(control)?.[2] ?? select.value) !== select.value; });
+    select.addEventListener("change", choose);
+    choose();
+    return [make("div", { class: "set" }, make("label", { for: id }, "channel"), select), ...rows];
+  }
+
   row(control) {
-    const id = `control-${control.target}-${control.name}`, label = named(control.name);
+    const id = `control-${control.target}-${control.name}`, label = named(ofChannel(control)?.[1] ?? control.name);
     const button = make("button", { type: "submit" }, isAction(control) ? label : "Set");
     const input = this.input(control, id);
     const help = control.help ?? "";

@@ -1,11 +1,16 @@
-// The flowgraph as a picture: partitions with their threads and cores, blocks with their load, and rings.
+// The flowgraph as a picture: partitions with their threads and cores, blocks with their load beside the expected one, and
+// rings.
 
 import { byId, make, svg, text } from "./dom.js";
 import { count, share, si } from "./format.js";
 import { place, route } from "./layout.js";
 
 const RING = 38;
-const load = (value) => (value >= 0.0995 ? `${Math.round(value * 100)} %` : share(value));
+/** A load, short: a block has room for two of them. */
+const load = (value) => {
+  if (value >= 0.0995) return `${Math.round(value * 100)} %`;
+  return value >= 0.0005 || value === 0 ? `${(value * 100).toFixed(1)} %` : "<0.1 %";
+};
 const blockOf = (end) => end.slice(0, end.lastIndexOf("."));
 
 export class FlowPanel {
@@ -89,6 +94,8 @@ export class FlowPanel {
     const part = {
       inner, title: svg("title"),
       bar: svg("rect", { class: "load", x: x + 10, y: y + 27, width: 0, height: 8, rx: 2 }),
+      mark: svg("rect", { class: "load-mark", x: x + 10, y: y + 24, width: 2, height: 14 }),
+      left: x + 10,
       load: svg("text", { class: "figure", x: x + 10, y: y + 51 }),
       rate: svg("text", { class: "figure dim", x: x + 10, y: y + 66 }),
     };
@@ -96,7 +103,7 @@ export class FlowPanel {
     part.group = svg("g", { class: "block" }, part.title, svg("rect", { class: "box", x, y, width, height, rx: 8 }),
       svg("text", { class: "name", x: x + 10, y: y + 17 }, shown),
       svg("rect", { class: "load-track", x: x + 10, y: y + 27, width: inner, height: 8, rx: 2 }),
-      part.bar, part.load, part.rate);
+      part.bar, part.mark, part.load, part.rate);
     this.parts.blocks.set(name, part);
     return part.group;
   }
@@ -105,20 +112,25 @@ export class FlowPanel {
     const { status, hello } = store, elapsed = this.before ? status.elapsed_s - this.before.elapsed : 0;
     const blocked = new Map(), items = new Map();
     const sums = new Map();
+    let known = false;
     for (const block of status.blocks) {
       const part = this.parts.blocks.get(block.name);
       sums.set(block.partition, (sums.get(block.partition) ?? 0) + (block.load ?? 0));
       if (!part) continue;
-      const measured = block.load ?? 0;
+      const measured = block.load ?? 0, expected = block.expected_load, isExpected = Number.isFinite(expected);
+      known ||= isExpected;
+      part.mark.style.display = isExpected ? "" : "none";
+      if (isExpected) part.mark.setAttribute("x", (part.left + Math.min(1, expected) * part.inner - 1).toFixed(1));
       part.bar.setAttribute("width", (Math.min(1, measured) * part.inner).toFixed(1));
       part.group.classList.toggle("busy", measured > 0.85);
-      text(part.load, `${load(measured)} of a core`);
+      text(part.load, isExpected ? `${load(measured)} (plan ${load(expected)})` : `${load(measured)} of a core`);
       const total = block.items_out || block.items_in, earlier = this.before?.items.get(block.name);
       items.set(block.name, total);
       text(part.rate, earlier !== undefined && elapsed > 0 ? `${si((total - earlier) / elapsed)} items/s` : "");
       const passed = `${count(block.items_in)} items in, ${count(block.items_out)} out`;
       text(part.title, `${block.name}: ${count(block.calls)} calls, ${passed}`);
     }
+    byId("flow-expected").hidden = !known;
     edges.forEach((edge) => {
       const part = this.parts.edges.find(({ key }) => key === `${edge.from} ${edge.to}`);
       if (!part || edge.fill === undefined) return;
@@ -137,11 +149,12 @@ export class FlowPanel {
       if (!part) continue;
       const core = partition.cpu === null || partition.cpu === undefined ? "any core" : `core ${partition.cpu}`;
       const wait = waits.get(partition.name);
-      const said = part.narrow ? [partition.name, core] : [partition.name, `thread ${partition.tid}`, core, wait];
-      text(part.name, said.filter(Boolean).join(" · "));
-      const blocks = share(sums.get(partition.name) ?? 0);
-      const whole = share(partition.load);
-      text(part.load, part.narrow ? `${whole} (blocks ${blocks})` : `thread ${whole} of a core, its blocks ${blocks}`);
+      // Wires come in from above: what is long stands at the right, where none are.
+      text(part.name, partition.name);
+      const blocks = share(sums.get(partition.name) ?? 0), whole = share(partition.load);
+      const load = part.narrow ? `${whole} (blocks ${blocks})` : `${whole} of a core, its blocks ${blocks}`;
+      const said = part.narrow ? [core, load] : [`thread ${partition.tid}`, core, wait, load];
+      text(part.load, said.filter(Boolean).join(" · "));
     }
     const used = (status.partitions ?? []).reduce((sum, one) => sum + (one.load ?? 0), 0);
     const threads = (status.partitions ?? []).length;
@@ -151,16 +164,17 @@ export class FlowPanel {
   }
 
   table(status) {
-    const names = ["block", "partition", "load", "calls", "items in", "items out"];
+    const names = ["block", "partition", "load", "by the plan", "calls", "items in", "items out"];
     const head = names.map((name) => make("th", { scope: "col" }, name));
-    this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 5 }, () => make("td"))]));
+    this.cells = new Map(status.blocks.map(({ name }) => [name, Array.from({ length: 6 }, () => make("td"))]));
     const rows = [...this.cells].map(([name, cells]) => make("tr", {}, make("th", { scope: "row" }, name), cells));
     byId("flow-table").replaceChildren(make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
   }
 
   fillTable(status) {
     for (const block of status.blocks) {
-      const values = [block.partition, share(block.load), ...[block.calls, block.items_in, block.items_out].map(count)];
+      const loads = [block.load, block.expected_load].map((one) => (Number.isFinite(one) ? share(one) : "–"));
+      const values = [block.partition, ...loads, ...[block.calls, block.items_in, block.items_out].map(count)];
       this.cells.get(block.name)?.forEach((cell, index) => text(cell, values[index]));
     }
   }

@@ -3,6 +3,7 @@
 import { Surface, colour } from "./draw.js";
 import { byId, make, text } from "./dom.js";
 import { count, seconds, si, words } from "./format.js";
+import { latencyKey } from "./store.js";
 
 const QUANTILES = [[0.5, "p50"], [0.99, "p99"], [0.999, "p99.9"]];
 const BARS_MOST = 64;
@@ -42,13 +43,14 @@ export class LatencyPanel {
   update(store) {
     const latencies = store.status?.latencies ?? [];
     byId("latency").hidden = !latencies.length;
+    const several = new Set(latencies.map(({ stream }) => stream)).size > 1;
     for (const latency of latencies) {
-      if (this.rows.has(latency.name)) continue;
+      if (this.rows.has(latencyKey(latency))) continue;
       const label = `Histogram: ${latency.about ?? latency.name}`;
       const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": label });
       const figures = make("p", { class: "figures" });
-      byId("latency-body").append(make("h3", {}, words(latency.name), make("small", {}, latency.about ?? "")), canvas, figures);
-      this.rows.set(latency.name, { surface: new Surface(canvas, () => { this.dirty = true; }), figures });
+      byId("latency-body").append(make("h3", {}, several ? `${words(latency.name)} ${latency.stream}` : words(latency.name), make("small", {}, latency.about ?? "")), canvas, figures);
+      this.rows.set(latencyKey(latency), { surface: new Surface(canvas, () => { this.dirty = true; }), figures });
     }
     this.dirty = true;
   }
@@ -57,9 +59,9 @@ export class LatencyPanel {
     this.dirty = false;
     const kept = store.latencies.items;
     for (const latency of store.status?.latencies ?? []) {
-      const row = this.rows.get(latency.name);
+      const row = this.rows.get(latencyKey(latency));
       if (!row) continue;
-      const before = this.recent ? kept.find(({ at }) => store.status.elapsed_s - at <= 10.5)?.counts.get(latency.name) : null;
+      const before = this.recent ? kept.find(({ at }) => store.status.elapsed_s - at <= 10.5)?.counts.get(latencyKey(latency)) : null;
       const counts = before ? latency.counts.map((value, index) => Math.max(0, value - (before[index] ?? 0))) : latency.counts;
       this.histogram(row, latency, counts, Boolean(before));
     }

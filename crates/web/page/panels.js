@@ -87,7 +87,10 @@ export class EventsPanel {
   constructor() {
     byId("events-level").addEventListener("change", (event) => { byId("log").dataset.level = event.target.value; });
   }
-  clear() { byId("log").replaceChildren(); }
+  clear() {
+    byId("log").replaceChildren();
+    byId("events").dataset.empty = "yes";
+  }
   add(events) {
     const log = byId("log");
     const entries = events.slice(-EVENTS_SHOWN).map((event) => {

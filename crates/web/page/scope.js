@@ -172,7 +172,7 @@ export class Scope {
     context.fillStyle = colour("well");
     context.fillRect(plot.left, plot.top, plot.width, plot.height);
     if (this.low === undefined || this.from === null) return;
-    const { values } = ticks(this.low, this.high, plot.height / 34);
+    const { values } = ticks(this.low, this.high, plot.height / 28);
     context.textAlign = "right";
     for (const level of values) {
       const y = Math.round(this.yOf(plot, level)) + 0.5;

@@ -1,6 +1,9 @@
 // What the page knows. Every history is a ring of fixed size, so that the page needs as much memory after a day as
 // after a minute.
 
+/** The name of a latency: each stream has its own. */
+export const latencyKey = ({ name, stream }) => `${name} ${stream ?? ""}`;
+
 /** The last `size` rows of numbers, each of `width` columns. */
 export class Rows {
   constructor(size, width) {
@@ -121,7 +124,7 @@ export class Store {
     if (signal) this.signal.push([status.elapsed_s, signal.mer_db ?? NaN, signal.snr_db ?? NaN]);
     const kept = this.latencies.items.at(-1);
     if (status.latencies?.length && (!kept || status.elapsed_s - kept.at >= 1)) {
-      const counts = new Map(status.latencies.map((one) => [one.name, one.counts]));
+      const counts = new Map(status.latencies.map((one) => [latencyKey(one), one.counts]));
       this.latencies.push({ at: status.elapsed_s, counts });
     }
   }

@@ -122,6 +122,14 @@ impl Board {
         state.hello_version += 1;
     }
 
+    /// Changes the hello if `change` returns true, and then all clients get it again.
+    pub fn change_if(&self, change: impl FnOnce(&mut Hello) -> bool) {
+        let mut state = self.0.state.lock();
+        if change(&mut state.hello) {
+            state.hello_version += 1;
+        }
+    }
+
     /// Takes the next wish of a client.
     #[must_use]
     pub fn take_control(&self) -> Option<ControlRequest> {

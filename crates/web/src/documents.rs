@@ -37,7 +37,7 @@ pub struct StreamInfo {
 }
 
 /// Something that a client may set.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ControlInfo {
     /// A block, or `run`.
     pub target: String,
@@ -47,6 +47,12 @@ pub struct ControlInfo {
     pub kind: String,
     /// What it does.
     pub help: String,
+    /// The least value, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The greatest value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
 }
 
 /// What does not change, or seldom.
@@ -107,6 +113,9 @@ pub struct BlockStatus {
     pub busy_ns: u64,
     /// Share of a core since the last status.
     pub load: f64,
+    /// The share that it should need at its present rate by the costs of the plan, if it has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_load: Option<f64>,
     /// The numbers that it publishes.
     pub metrics: Value,
 }

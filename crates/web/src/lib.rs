@@ -44,4 +44,4 @@ pub use documents::{
     StreamInfo, StreamKind,
 };
 pub use start::{ServerOptions, WebError, WebServer};
-pub use streams::{AppendValues, StreamFacts, Streams};
+pub use streams::{AppendValues, ShownItem, ShownSamples, StreamFacts, Streams};

@@ -309,3 +309,68 @@ pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     socket2::SockRef::from(stream).set_send_buffer_size(128 << 10)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    /// A session, and its client, which has asked for nothing.
+    fn session(now: Instant) -> (Session, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        prepare(&stream).unwrap();
+        (Session::new(1, stream, Vec::new(), now), client)
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_asleep_after_a_minute_and_not_before() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let (mut session, client) = session(began);
+        // More than both sockets hold.
+        while !session.is_pending() || session.status.is_none() {
+            session.tell_status("x".repeat(1 << 20));
+            session.pump(began).unwrap();
+        }
+        // It is heard all the time, but takes nothing.
+        for seconds in [20, 40, 59] {
+            session.heard = at(seconds);
+            session.pump(at(seconds)).unwrap();
+            assert!(!session.is_over, "{seconds} s");
+        }
+        session.heard = at(61);
+        assert!(matches!(session.pump(at(61)), Err(Refusal::Asleep)));
+        assert!(session.is_over);
+        drop(client);
+    }
+
+    #[test]
+    fn a_client_that_says_nothing_is_asleep_and_one_that_answers_pings_is_not() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let (mut silent, _client) = session(began);
+        let (mut answering, client) = session(began);
+        let mut client = WebSocket::from_raw_socket(client, Role::Client, None);
+        for seconds in (0..=60).step_by(10) {
+            silent.pump(at(seconds)).unwrap();
+            answering.pump(at(seconds)).unwrap();
+            // Its library answers the ping of each 15 s while it reads.
+            if matches!(seconds, 20 | 40 | 60) {
+                assert!(matches!(client.read().unwrap(), Message::Ping(_)));
+                client.flush().unwrap();
+                let before = answering.heard;
+                while answering.heard == before {
+                    answering.read(at(seconds)).unwrap();
+                }
+            }
+        }
+        assert!(matches!(silent.pump(at(61)), Err(Refusal::Asleep)));
+        answering.pump(at(61)).unwrap();
+        answering.pump(at(119)).unwrap();
+        assert!(!answering.is_over);
+        assert!(matches!(answering.pump(at(121)), Err(Refusal::Asleep)));
+    }
+}

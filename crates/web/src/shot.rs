@@ -66,6 +66,8 @@ pub(crate) struct ShotSource<T: Item> {
     /// The shot while it is here.
     here: Option<Box<Shot<T>>>,
     show: Show<T>,
+    /// What values are multiplied by.
+    gain: f32,
 }
 
 /// What a shot has brought.
@@ -90,10 +92,11 @@ pub(crate) trait SampleSource: Send {
     fn tag(&mut self) -> Option<Tag>;
 }
 
-/// Makes both ends of a stream of `rate_hz` items a second, and its delays.
+/// Makes both ends of a stream of `rate_hz` items a second, whose values are multiplied by `gain`,
+/// and its delays.
 pub(crate) fn shots<T: Item>(
     rate_hz: Option<f64>,
-    show: Show<T>,
+    (show, gain): (Show<T>, f32),
 ) -> (ShotTap<T>, ShotSource<T>, Arc<Histogram>) {
     let (ask, requests) = channel(1);
     let (answers, receive) = channel(1);
@@ -116,7 +119,7 @@ pub(crate) fn shots<T: Item>(
         taken: SystemTime::UNIX_EPOCH,
     };
     let here = Some(Box::new(empty));
-    let source = ShotSource { requests: ask, answers: receive, tags, here, show };
+    let source = ShotSource { requests: ask, answers: receive, tags, here, show, gain };
     (tap, source, behind)
 }
 
@@ -190,6 +193,9 @@ impl<T: Item> SampleSource for ShotSource<T> {
         let Some(shot) = self.answers.pop() else { return false };
         samples.values.clear();
         shot.items.iter().for_each(|item| (self.show.append)(item, &mut samples.values));
+        if self.gain != 1.0 {
+            samples.values.iter_mut().for_each(|value| *value *= self.gain);
+        }
         (samples.first, samples.anchor) = (shot.first, shot.anchor);
         let since = shot.taken.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         samples.unix_s = since.as_secs_f64();
@@ -206,8 +212,8 @@ impl<T: Item> SampleSource for ShotSource<T> {
 mod tests {
     use super::*;
 
-    const REAL: Show<f32> =
-        Show { values: 1, append: |item, values| values.push(Complex::new(*item, 0.0)) };
+    const REAL: (Show<f32>, f32) =
+        (Show { values: 1, append: |item, values| values.push(Complex::new(*item, 0.0)) }, 1.0);
 
     #[test]
     fn a_shot_holds_contiguous_items_and_never_those_around_a_loss() {
@@ -251,7 +257,7 @@ mod tests {
 
     #[test]
     fn nobody_at_the_server_is_no_trouble() {
-        let (mut tap, source, _) = shots(Some(1e6), Show::SC16);
+        let (mut tap, source, _) = shots(Some(1e6), (Show::SC16, 0.5));
         drop(source);
         for n in 0..10_000 {
             let value = TagValue::Time(TagTime { seconds: 1, fraction: n });

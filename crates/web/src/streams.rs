@@ -2,8 +2,8 @@
 
 use crate::documents::{StreamInfo, StreamKind};
 use crate::feed::StreamFeed;
-use crate::shot::{Show, shots};
-use millstream_flow::{Complex, Graph, GraphError, Item, ItemType};
+use crate::shot::{ShotTap, Show, shots};
+use millstream_flow::{Complex, Graph, GraphError, Item, ItemType, OutputTap};
 
 /// What is known about a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,6 +14,48 @@ pub struct StreamFacts {
     pub centre_hz: Option<f64>,
     /// Ticks of the device's clock a second.
     pub ticks_hz: Option<f64>,
+    /// Whether a clock that runs as fast as this machine's gives the times: then it is measured how
+    /// far the stream is behind it.
+    pub is_live: bool,
+}
+
+/// A stream that is no output of a graph: its program shows it the samples.
+pub struct ShownSamples<T: Item> {
+    tap: ShotTap<T>,
+    position: u64,
+}
+
+impl<T: Item> ShownSamples<T> {
+    /// Shows samples that directly follow the last ones. It never waits, allocates or locks.
+    pub fn show(&mut self, samples: &[T]) {
+        self.tap.produced(self.position, samples);
+        self.position += samples.len() as u64;
+    }
+}
+
+/// A type of complex samples.
+pub trait ShownItem: Item {
+    /// Its name in the protocol.
+    const NAME: &'static str;
+    /// How its values are shown.
+    #[doc(hidden)]
+    fn append(&self, values: &mut Vec<Complex<f32>>);
+}
+
+impl ShownItem for Complex<f32> {
+    const NAME: &'static str = "fc32";
+
+    fn append(&self, values: &mut Vec<Complex<f32>>) {
+        (Show::FC32.append)(self, values);
+    }
+}
+
+impl ShownItem for [i16; 2] {
+    const NAME: &'static str = "sc16";
+
+    fn append(&self, values: &mut Vec<Complex<f32>>) {
+        (Show::SC16.append)(self, values);
+    }
 }
 
 /// A function that appends the values of an item to a list.
@@ -22,6 +64,16 @@ pub type AppendValues<T> = fn(&T, &mut Vec<Complex<f32>>);
 /// Streams for a server.
 #[derive(Default)]
 pub struct Streams(Vec<StreamFeed>);
+
+/// Bytes of a `sc16` sample, little-endian.
+impl ShownItem for [u8; 4] {
+    const NAME: &'static str = "sc16";
+
+    fn append(&self, values: &mut Vec<Complex<f32>>) {
+        let [i0, i1, q0, q1] = *self;
+        (Show::SC16.append)(&[[i0, i1], [q0, q1]].map(i16::from_le_bytes), values);
+    }
+}
 
 impl Streams {
     /// Makes an empty list.
@@ -41,24 +93,39 @@ impl Streams {
         facts: StreamFacts,
     ) -> Result<bool, GraphError> {
         let item = graph.output_item(output)?;
-        let info = |item| StreamInfo {
+        if item == ItemType::of::<[i16; 2]>() {
+            graph.tap::<[i16; 2]>(output, self.samples(output, facts, 1.0))?;
+        } else if item == ItemType::of::<Complex<f32>>() {
+            graph.tap::<Complex<f32>>(output, self.samples(output, facts, 1.0))?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Adds a stream of complex samples that is no output of a graph; levels are shown as if they
+    /// were multiplied by `gain`.
+    pub fn shown<T: ShownItem>(
+        &mut self,
+        name: &str,
+        facts: StreamFacts,
+        gain: f32,
+    ) -> ShownSamples<T> {
+        ShownSamples { tap: self.samples(name, facts, gain), position: 0 }
+    }
+
+    fn samples<T: ShownItem>(&mut self, name: &str, facts: StreamFacts, gain: f32) -> ShotTap<T> {
+        let info = StreamInfo {
             stream: self.next(),
-            name: output.to_owned(),
+            name: name.to_owned(),
             kind: StreamKind::Spectrum,
-            item,
+            item: T::NAME,
             rate_hz: facts.rate_hz,
             centre_hz: facts.centre_hz,
             ticks_hz: facts.ticks_hz,
             levels: Vec::new(),
         };
-        if item == ItemType::of::<[i16; 2]>() {
-            self.tap(graph, info("sc16"), Show::SC16)?;
-        } else if item == ItemType::of::<Complex<f32>>() {
-            self.tap(graph, info("fc32"), Show::FC32)?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
+        self.add(info, facts.is_live, (Show { values: 1, append: T::append }, gain))
     }
 
     /// Taps an output of a graph whose items have `values` real symbols each, which `append` adds
@@ -87,7 +154,7 @@ impl Streams {
             ticks_hz: None,
             levels: levels.to_vec(),
         };
-        self.tap(graph, info, Show { values, append })?;
+        graph.tap::<T>(output, self.add(info, false, (Show { values, append }, 1.0)))?;
         Ok(true)
     }
 
@@ -96,16 +163,15 @@ impl Streams {
         self.0.len() as u16
     }
 
-    fn tap<T: Item>(
+    fn add<T: Item>(
         &mut self,
-        graph: &mut Graph,
         info: StreamInfo,
-        show: Show<T>,
-    ) -> Result<(), GraphError> {
-        let (tap, source, behind) = shots::<T>(info.rate_hz, show);
-        graph.tap::<T>(&info.name, tap)?;
+        is_live: bool,
+        show: (Show<T>, f32),
+    ) -> ShotTap<T> {
+        let (tap, source, behind) = shots::<T>(info.rate_hz.filter(|_| is_live), show);
         self.0.push(StreamFeed::new(info, Box::new(source), behind));
-        Ok(())
+        tap
     }
 
     pub(crate) fn into_feeds(self) -> Vec<StreamFeed> {

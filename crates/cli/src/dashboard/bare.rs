@@ -23,7 +23,7 @@ impl BareDashboard {
     pub fn start(
         args: &WebArgs,
         topic: DashboardTopic<'_>,
-        controls: Vec<ControlInfo>,
+        (controls, streams): (Vec<ControlInfo>, Streams),
     ) -> anyhow::Result<Option<Self>> {
         let Some(address) = args.web else { return Ok(None) };
         let hello = Hello {
@@ -34,7 +34,7 @@ impl BareDashboard {
             controls,
             ..Hello::default()
         };
-        let (control, streams) = (args.web_control, Streams::new());
+        let control = args.web_control;
         let server = WebServer::start(ServerOptions { address, control, hello, streams })?;
         note(format_args!("dashboard {}", server.url()));
         Ok(Some(Self { server, began: Instant::now(), published: None }))

@@ -63,8 +63,8 @@ impl Moment {
         }
     }
 
-    /// The status, with loads since `before`.
-    pub fn status(&self, before: Option<&Self>, ended: bool) -> Status {
+    /// The status, with loads since `before`, and those that `plan` expects.
+    pub fn status(&self, before: Option<&Self>, plan: Option<&Plan>, ended: bool) -> Status {
         let load = before.map(|before| self.profile.since(&before.profile));
         let load = load.as_ref().unwrap_or(&self.profile);
         let window_s = load.elapsed_s.max(1e-3);
@@ -77,6 +77,7 @@ impl Moment {
             items_out: block.items_out,
             busy_ns: block.busy_ns,
             load: share,
+            expected_load: plan.and_then(|plan| expected_load(plan, load, &block.name)),
             metrics: json!(block.metrics),
         });
         let edges = self.profile.edges.iter().map(|edge| {
@@ -177,6 +178,14 @@ impl Moment {
         report.insert("signals".to_owned(), json!(self.signals));
         Value::Object(report)
     }
+}
+
+/// The share of a core that a block should need at the rate of items in `load`, by the costs that
+/// the plan has; `None` if it has none of this block.
+fn expected_load(plan: &Plan, load: &Profile, block: &str) -> Option<f64> {
+    let cost_ns = plan.ns_per_item.get(block).filter(|cost| cost.is_finite() && **cost >= 0.0)?;
+    let items = load.block(block)?.items();
+    Some(cost_ns * items as f64 / 1e9 / load.elapsed_s.max(1e-3))
 }
 
 /// The ledgers of the blocks that have one.

@@ -151,6 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         places.first().and_then(|(device, channel)| devices.devices()[*device].rx_rate(*channel));
     let rate = rate.unwrap_or(StreamRate::of_radio(args.rate));
     let wanted = samples_wanted(&args, rate.samples_hz());
+    let is_live = args.web.is_wanted() && start::runs_in_real_time(&devices.devices()[0], rate)?;
 
     let mut graph = Graph::new();
     let reopen = match args.reopen {
@@ -172,7 +173,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let title = hardware.first().cloned().unwrap_or_default();
     let mut dashboard = match args.web.plan() {
-        Some(plan) => Some(dashboard(plan, &mut graph, rate, &tuned, title)?),
+        Some(plan) => Some(dashboard(plan, &mut graph, (rate, is_live), &tuned, title)?),
         None => None,
     };
     let mut live = Live::new();
@@ -213,7 +214,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn dashboard(
     mut plan: DashboardPlan,
     graph: &mut Graph,
-    rate: StreamRate,
+    (rate, is_live): (StreamRate, bool),
     tuned: &[ChannelTuning],
     title: String,
 ) -> anyhow::Result<Dashboard> {
@@ -224,6 +225,7 @@ fn dashboard(
             rate_hz: Some(rate.samples_hz()),
             centre_hz: tuned.freq_hz,
             ticks_hz: Some(rate.ticks_hz),
+            is_live,
         };
         plan.show(graph, &output, facts)?;
     }
@@ -231,7 +233,7 @@ fn dashboard(
         "rate_hz": rate.samples_hz(), "ticks_per_sample": rate.ticks_per_sample, "tuned": tuned,
     });
     let results = results.as_object().cloned().unwrap_or_default();
-    plan.start(graph, DashboardTopic { verb: "rx", title, results })
+    plan.start(graph, DashboardTopic { verb: "rx", title, results, ..DashboardTopic::default() })
 }
 
 /// Whether the radio's block has one output.

@@ -1,26 +1,32 @@
 //! `millstream tx`: transmits a recording or standard input. A thread of its own reads ahead.
 
+mod page;
 mod report;
+mod source;
 
-use crate::dashboard::{BareDashboard, DashboardTopic, WebArgs};
+use crate::dashboard::WebArgs;
 use crate::front_end::FrontEndArgs;
 use crate::live::Live;
 use crate::numbers::{format, positive, rate, seconds, whole};
 use crate::output::Report;
-use crate::playback::{Piece, Playback, PlaybackPlan, PlaybackStep, Samples};
+use crate::playback::{Piece, Playback, PlaybackStep, Samples};
 use crate::{interrupt, start};
 use anyhow::Context;
-use millstream_blocks::sigmf::SigmfRecording;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::tx::{TX_CHANNELS_MAX, TxArgs, TxLedger, TxMetadata, TxStreams};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
+use page::TxPage;
 use report::Events;
-use std::path::{Path, PathBuf};
+use source::Source;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Longest wait for the device or the file before the other work.
 const SLICE: Duration = Duration::from_millis(100);
+
+/// Interval of looks for a client that lets the transmission go on.
+const HELD_SLICE: Duration = Duration::from_millis(20);
 
 /// How long after the last sample's time its acknowledgement may come, seconds.
 const ACK_PATIENCE_S: f64 = 2.0;
@@ -140,11 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         floats: Vec::new(),
         events: Events::default(),
         live: Live::new(),
-        dashboard: {
-            let title = source.name.clone();
-            let topic = DashboardTopic { verb: "tx", title, ..DashboardTopic::default() };
-            BareDashboard::start(&args.web, topic, Vec::new())?
-        },
+        page: TxPage::start(&args, &source, rate, tuned.first())?,
         began: Instant::now(),
     };
     let duration_ticks = source.duration_samples.map(|samples| rate.ticks(samples));
@@ -154,16 +156,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.wait_for_acks(end_ticks)?;
     let elapsed_s = player.began.elapsed().as_secs_f64();
     player.live.end();
-    let Player { mut stream, mut events, wanted, dashboard, .. } = player;
+    let Player { mut stream, mut events, wanted, page, .. } = player;
     events.fetch(&mut stream)?;
     let (counters, interrupted) = (report::counters(&stream), interrupt::asked());
     let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
     let ledgers = if interrupted { stream.finish_within(patience) } else { stream.finish() };
     let ledger = TxLedger::sum(&ledgers);
-    if let Some(mut dashboard) = dashboard {
-        let (ledgers, results) = report::published(&ledger, &events, &counters);
-        dashboard.publish(ledgers, Vec::new(), results, true);
+    if let Some(mut page) = page {
+        page.publish(&ledger, &events, &counters, true);
     }
     Ok(report::report(report::Played {
         input: &source.name,
@@ -183,54 +184,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             lost: args.max_lost,
         },
     }))
-}
-
-/// The origin of the samples.
-struct Source {
-    /// The file, or standard input.
-    name: String,
-    rate_hz: Option<f64>,
-    /// Samples of all; `None` when this is not known.
-    samples: Option<u64>,
-    /// Samples of time from the first sample to the end of the last; `None` when this is not known.
-    duration_samples: Option<u64>,
-    start: Box<dyn FnOnce() -> anyhow::Result<Playback>>,
-}
-
-impl Source {
-    fn open(args: &Args) -> anyhow::Result<Self> {
-        let repeats = Some(args.repeat).filter(|repeats| *repeats > 0);
-        if args.input == Path::new("-") {
-            let format = args.format.context(
-                "standard input has no file extension that shows the sample format: add --format \
-                 sc16 or --format cf32",
-            )?;
-            anyhow::ensure!(
-                repeats == Some(1) && !args.timed,
-                "standard input can be read only once and has no metadata, but --repeat and \
-                 --timed need that: give a file"
-            );
-            return Ok(Self {
-                name: "standard input".to_owned(),
-                rate_hz: None,
-                samples: None,
-                duration_samples: None,
-                start: Box::new(move || Playback::piped(format)),
-            });
-        }
-        let recording = SigmfRecording::open(&args.input, args.format)?;
-        let score = match args.timed {
-            true => PlaybackPlan::timed(&recording, repeats)?,
-            false => PlaybackPlan::joined(&recording, repeats),
-        };
-        Ok(Self {
-            name: args.input.display().to_string(),
-            rate_hz: recording.rate_hz,
-            samples: score.samples(),
-            duration_samples: score.duration_samples(),
-            start: Box::new(move || Playback::start(&recording, score)),
-        })
-    }
 }
 
 /// Opens the channels.
@@ -279,7 +232,7 @@ struct Player {
     events: Events,
     wanted: Option<u64>,
     live: Live,
-    dashboard: Option<BareDashboard>,
+    page: Option<TxPage>,
     began: Instant,
 }
 
@@ -305,13 +258,31 @@ impl Player {
                 }
             }
         }
+        // Only an interrupted burst is open here.
+        self.end_burst()
+    }
+
+    /// Ends an open burst; the device takes the end as soon as it has room.
+    fn end_burst(&mut self) -> anyhow::Result<()> {
         while self.stream.is_in_burst() {
-            // Only an interrupted burst is open here. The device takes the end as soon as it has
-            // room.
             self.stream.end_burst(SLICE)?;
             self.look()?;
         }
         Ok(())
+    }
+
+    /// While a client of the dashboard holds the transmission: ends the burst, and waits. Returns
+    /// false if the user asks to end meanwhile.
+    fn hold(&mut self) -> anyhow::Result<bool> {
+        while self.page.as_ref().is_some_and(TxPage::is_held) {
+            if interrupt::asked() {
+                return Ok(false);
+            }
+            self.end_burst()?;
+            std::thread::sleep(HELD_SLICE);
+            self.look()?;
+        }
+        Ok(true)
     }
 
     /// Sends a piece; does the other work while the device has no room.
@@ -319,6 +290,9 @@ impl Player {
         let mut meta = TxMetadata { time_ticks, end_of_burst: piece.ends_burst };
         let mut done = 0;
         loop {
+            if !self.hold()? {
+                return Ok(());
+            }
             let sent = match &piece.samples {
                 Samples::Cf32(samples) => self.stream.send_to_all(&samples[done..], meta, SLICE)?,
                 Samples::Sc16(samples) if !self.scaled => {
@@ -329,6 +303,9 @@ impl Player {
                     self.stream.send_to_all(&self.floats, meta, SLICE)?
                 }
             };
+            if let Some(page) = &mut self.page {
+                page.show(&piece.samples, done..done + sent.samples);
+            }
             done += sent.samples;
             if sent.samples > 0 {
                 meta.time_ticks = None;
@@ -346,12 +323,11 @@ impl Player {
         self.events.fetch(&mut self.stream)?;
         let (ledger, events) = (self.stream.ledger(), &self.events);
         let (wanted, elapsed) = (self.wanted, self.began.elapsed().as_secs_f64());
-        if let Some(dashboard) = &mut self.dashboard
-            && dashboard.is_due(Instant::now())
-        {
-            let (ledgers, results) =
-                report::published(&ledger, events, &report::counters(&self.stream));
-            dashboard.publish(ledgers, Vec::new(), results, false);
+        if let Some(page) = &mut self.page {
+            page.attend();
+            if page.is_due() {
+                page.publish(&ledger, events, &report::counters(&self.stream), false);
+            }
         }
         self.live.show(Instant::now(), || report::status(&ledger, events, wanted, elapsed));
         Ok(())

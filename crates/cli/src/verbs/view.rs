@@ -18,7 +18,8 @@ use std::time::Duration;
 /// Shows a SigMF recording in a browser, as if it were received now.
 ///
 /// The dashboard plays the recording in the time in which it was made, and shows gaps and
-/// annotations at their places. At the end the page stays until SIGINT (Ctrl-C).
+/// annotations at their places. At the end the page stays until SIGINT (Ctrl-C). With --web-control
+/// the page can stop it, start it again, change its speed and go to another time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream view recording.sigmf-meta
@@ -43,7 +44,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate_hz = recording.rate_hz.with_context(|| {
         format!("{} does not contain its sample rate: add core:sample_rate to it", path.display())
     })?;
-    let source = SigmfSource::open(path).map_err(anyhow::Error::from_boxed)?;
+    let mut source = SigmfSource::open(path).map_err(anyhow::Error::from_boxed)?;
+    // From the end a client may go back.
+    if args.web.may_control() {
+        source = source.waiting_at_end();
+    }
     let mut graph = Graph::new();
     graph.add("recording", source)?;
     let throttle = Throttle::<Complex32>::new(rate_hz * args.time_scale);
@@ -57,10 +62,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         rate_hz: Some(rate_hz),
         centre_hz: frequency_hz(path),
         ticks_hz: Some(rate_hz),
+        is_live: false,
     };
     plan.show(&mut graph, "recording", facts)?;
     let title = path.display().to_string();
-    let topic = DashboardTopic { verb: "view", title, ..DashboardTopic::default() };
+    let end_s = recording.samples as f64 / rate_hz;
+    let limits = vec![(("recording", "position_s"), (0.0, end_s))];
+    let topic = DashboardTopic { verb: "view", title, limits, ..DashboardTopic::default() };
     let mut dashboard = plan.start(&graph, topic)?;
     let mut live = Live::new();
     let run = attended(graph, &Plan::default(), |now, elapsed, running| {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CROSSING: Duration = Duration::from_millis(240);
 
 /// The spread of the blocks over threads.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PlanSpread {
     /// All on one thread, bound to the first CPU.
     Single,

@@ -86,6 +86,7 @@ impl Bench {
             rate_hz: Some(RATE_HZ),
             centre_hz: Some(CENTRE_HZ),
             ticks_hz: Some(RATE_HZ),
+            is_live: true,
         };
         assert!(streams.spectrum(&mut graph, "tone", facts).unwrap());
         let address: WebAddress = address.parse().unwrap();

@@ -14,6 +14,7 @@ use crate::output::{Report, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
 use millstream_flow::{GraphFile, Snapshot};
+use millstream_web::StreamFacts;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -160,7 +161,8 @@ fn receive(
     let mut graph = file.build(&registry, &set)?;
     let mut dashboard = None;
     if let Some(mut plan) = args.web.plan() {
-        plan.show_all(&mut graph, facts_of(&file, &set))?;
+        let (facts, is_live) = (facts_of(&file, &set), args.time_scale == 1.0);
+        plan.show_all(&mut graph, |block| StreamFacts { is_live, ..facts(block) })?;
         let title = "an emulated E320 with a television transmitter".to_owned();
         let topic = DashboardTopic { verb: "demo", title, ..DashboardTopic::default() };
         dashboard = Some(plan.start(&graph, topic)?);

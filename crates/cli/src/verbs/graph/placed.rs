@@ -13,6 +13,7 @@ use inputs::TargetMachine;
 use millstream_flow::Shape;
 use millstream_flow::{Graph, GraphFile, Plan, Profile, WaitMode};
 use millstream_planner::place::{self, Costs, Hints, Placed};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,11 @@ impl PlaceArgs {
             Some(path) => inputs::profile(path, &file)?,
             None => measured(&file, &self.set, Duration::from_secs_f64(self.duration))?,
         };
-        let placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
+        let mut placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
+        // The costs are this machine's.
+        if self.machine.is_none() {
+            placed.plan.ns_per_item = costs_to_keep(&file, &profile);
+        }
         let own = own_plan(&file, &shape, &profile, &machine, &hints, &placed);
         let elsewhere = self.machine.is_some() && self.profile.is_none();
         let note = elsewhere.then(|| "note     the costs are this machine's".to_owned());
@@ -134,7 +139,17 @@ pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
         unpinned: true,
         ..Hints::default()
     };
-    Ok(place::plan(&shape, &profile, &machine.topology, &hints)?.plan)
+    let plan = place::plan(&shape, &profile, &machine.topology, &hints)?.plan;
+    Ok(Plan { ns_per_item: costs_to_keep(file, &profile), ..plan })
+}
+
+/// The costs that a plan keeps, to compare a run with them. Without blocks that were replaced, and
+/// without those that wait in their calls for the rate of items: their work is not known.
+pub fn costs_to_keep(file: &GraphFile, profile: &Profile) -> BTreeMap<String, f64> {
+    let (registry, _) = graph_run::registry();
+    let mut without = file.rehearsed(&registry);
+    without.extend(file.paced(&registry));
+    profile.ns_per_item_of_each(&without)
 }
 
 /// Runs the graph on one thread for a while.

@@ -89,7 +89,7 @@ impl RecordingTarget<'_> {
                 let patience = plan.patience;
                 source = source.reopening(plan.group(channels), patience)?;
             }
-            graph.add("radio", source.starting_at(start.0))?;
+            graph.add("radio", source.starting_at(start.0).tunable(self.places))?;
             (SourceEvent::Group(report), start)
         };
         for (index, target) in self.targets.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 mod names;
 mod page;
+mod spectra;
 mod trouble;
 
 use crate::dashboard::WebArgs;
@@ -19,6 +20,7 @@ use millstream_net::choice::{AUTO, for_local};
 use millstream_wire::chdr::Width;
 use names::{is_hexadecimal, nth_port, successor};
 use serde_json::json;
+use spectra::Spectra;
 use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -241,6 +243,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
              not find this radio by its serial number"
         ));
     }
+    let mut spectra = Spectra::default();
     let served = (0..args.radios)
         .map(|index| {
             let config = args.config(index)?;
@@ -248,7 +251,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
                 note(start::link_line(&for_local(config.addr)));
             }
             let (serial, addr) = (config.serial(), config.addr);
-            Ok(Served { serial, addr, radio: Radio::start(config)? })
+            let mut watchers = Vec::new();
+            if args.web.is_wanted() {
+                let prefix = if args.radios > 1 { format!("{addr} ") } else { String::new() };
+                watchers = spectra.add(&prefix, args.device.channels());
+            }
+            Ok(Served { serial, addr, radio: Radio::start_watched(config, watchers)? })
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     start::note_links();
@@ -260,7 +268,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // Scripts wait for this line.
         note(format_args!("ready: {product} {serial} at {addr}, CHDR on {}", radio.chdr_addr()));
     }
-    let mut page = page::RadioPage::start(&args, &product)?;
+    let mut page = page::RadioPage::start(&args, &product, spectra)?;
     let started = Instant::now();
     let mut live = Live::on_terminal_only();
     let mut known = HashSet::new();

@@ -8,6 +8,7 @@ use crate::numbers::allowed_cpus;
 use crate::output::{Report, describe, note, now, write_file};
 use crate::stdout;
 use crate::stored::PlanStoreEntry;
+use crate::verbs::graph::placed::costs_to_keep;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::{GraphFile, Pins, Plan, Registry, Shape, WaitMode};
 use millstream_planner::place::{Hints, plan};
@@ -74,7 +75,7 @@ pub fn run(
         None => "nothing is stored".to_owned(),
     };
     if let Some(path) = &out {
-        write_file(path, tuned.plan.to_toml())?;
+        write_file(path, with_costs(&tuned.plan, file, &trial).to_toml())?;
     }
     if let Some(path) = &args.picture {
         write_file(path, picture::draw(&graph, trial.objective.unit(), &tuned))?;
@@ -117,12 +118,22 @@ fn suggest(
 /// The stored plan, if the search may start from it.
 fn stored(place: &PlanStoreEntry, file: &GraphFile, is_free: bool) -> Option<StoredPlan> {
     match place.load(file.pins()) {
-        Ok(record) => record.filter(|record| is_free || record.set_aside.is_empty()),
+        Ok(record) => {
+            let mut record = record.filter(|record| is_free || record.set_aside.is_empty());
+            // Plans are compared: the costs of an earlier search are no part of what is tried.
+            record.iter_mut().for_each(|record| record.plan.ns_per_item.clear());
+            record
+        }
         Err(error) => {
             note(format_args!("millstream: {}", describe(&error)));
             None
         }
     }
+}
+
+/// The plan, with the costs of the blocks if the search measured them.
+fn with_costs(plan: &Plan, file: &GraphFile, trial: &Rehearsal) -> Plan {
+    Plan { ns_per_item: costs_to_keep(file, &trial.profile), ..plan.clone() }
 }
 
 /// Stores a better plan, removes one that has become worse; returns the change in words.
@@ -163,7 +174,7 @@ fn keep(
         ns_per_item_spread: pooled_noise([logs.as_slice()], 0.01),
         items: median(&items) as u64,
         set_aside: if is_free { file.pins().to_toml() } else { String::new() },
-        plan: plan.clone(),
+        plan: with_costs(plan, file, trial),
     };
     let path = place.store.save(&place.key, &record)?;
     Ok(format!("stored in {}", path.display()))

@@ -1,5 +1,6 @@
 //! The dashboard of emulated radios: their counters, and switches for their faults.
 
+use super::spectra::{Bands, Spectra};
 use super::{Args, Served, sum};
 use crate::dashboard::{BareDashboard, DashboardTopic};
 use millstream_emulator::{FAULT_FORMS, FaultState, Faults};
@@ -11,17 +12,19 @@ use std::time::Instant;
 /// The dashboard, and the troubles that it has told.
 pub struct RadioPage {
     dashboard: BareDashboard,
+    bands: Bands,
     told: HashSet<String>,
 }
 
 impl RadioPage {
     /// Starts it, if it is wanted.
-    pub fn start(args: &Args, product: &str) -> anyhow::Result<Option<Self>> {
+    pub fn start(args: &Args, product: &str, spectra: Spectra) -> anyhow::Result<Option<Self>> {
         let control = |name: &str, kind: &str, help: &str| ControlInfo {
             target: "faults".to_owned(),
             name: name.to_owned(),
             kind: kind.to_owned(),
             help: help.to_owned(),
+            ..ControlInfo::default()
         };
         let controls = vec![
             control("add", "text", FAULT_FORMS),
@@ -30,8 +33,9 @@ impl RadioPage {
         ];
         let title = format!("emulated {product} at {}", args.addr);
         let topic = DashboardTopic { verb: "sim radio", title, ..DashboardTopic::default() };
-        let dashboard = BareDashboard::start(&args.web, topic, controls)?;
-        Ok(dashboard.map(|dashboard| Self { dashboard, told: HashSet::new() }))
+        let (streams, bands) = spectra.split();
+        let dashboard = BareDashboard::start(&args.web, topic, (controls, streams))?;
+        Ok(dashboard.map(|dashboard| Self { dashboard, bands, told: HashSet::new() }))
     }
 
     /// Does what clients want, and publishes the counters from time to time.
@@ -52,6 +56,7 @@ impl RadioPage {
             }
         }
         if self.dashboard.is_due(now) {
+            self.bands.publish(self.dashboard.board());
             let total = sum(served.iter().map(|one| one.radio.counters()));
             let radios = served.iter().map(|one| {
                 let faults: Vec<_> =

@@ -1,0 +1,226 @@
+//! `--web-control`: what a browser changes.
+
+use super::{Page, rx, say, text};
+use crate::common::{Radio, Running, command, eventually, millstream};
+use serde_json::{Value, json};
+use std::net::TcpStream;
+use std::time::Duration;
+use tungstenite::{Message, WebSocket};
+
+/// A wish of a client.
+fn control(target: &str, name: &str, value: Value) -> Value {
+    json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
+}
+
+#[test]
+fn a_radio_is_tuned_from_the_page_and_the_tone_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
+    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    let device = ["--device", "e320", "--scene", "scene.toml"];
+    let radio = Radio::start(folder.path(), &device);
+    let more = ["--freq", "98.5e6", "--web", "0", "--web-control"];
+    let running = rx(folder.path(), &radio, &more);
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    text(&mut socket, "hello");
+    say(&mut socket, &json!({"type": "subscribe", "stream": 0, "bins": 1024, "lines_per_s": 10}));
+    assert!((tone_hz(&mut socket, 98.5e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    say(&mut socket, &control("radio", "freq_hz", json!(98.8e6)));
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    retuned(&mut socket, 0);
+    assert!((tone_hz(&mut socket, 98.8e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    radio.stop();
+}
+
+#[test]
+fn each_channel_is_tuned_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
+    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    let device = ["--device", "e320", "--scene", "scene.toml"];
+    let radio = Radio::start(folder.path(), &device);
+    let more = ["--channel", "0,1", "--freq", "98.5e6", "--web", "0", "--web-control"];
+    let running = rx(folder.path(), &radio, &more);
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    text(&mut socket, "hello");
+    say(&mut socket, &json!({"type": "subscribe", "stream": 1, "bins": 1024, "lines_per_s": 10}));
+    say(&mut socket, &control("radio", "freq_hz1", json!(98.8e6)));
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    let streams = retuned(&mut socket, 1);
+    assert!((streams[0]["centre_hz"].as_f64().unwrap() - 98.5e6).abs() < 100.0, "{streams}");
+    assert!((tone_hz(&mut socket, 98.8e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    // What cannot change while it runs is refused, and so is a channel that is not received.
+    for (name, why) in [("rate_hz", "at a fixed rate"), ("freq_hz2", "has no `freq_hz2`; ")] {
+        say(&mut socket, &control("radio", name, json!(1e6)));
+        let reply = text(&mut socket, "reply");
+        assert!(reply["ok"] == false && reply["text"].as_str().unwrap().contains(why), "{reply}");
+    }
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    radio.stop();
+}
+
+/// The streams of the hello that tells of 98.8 MHz; others may come before, such as that of the
+/// plan.
+fn retuned(socket: &mut WebSocket<TcpStream>, stream: usize) -> Value {
+    loop {
+        let hello = text(socket, "hello");
+        if hello["streams"][stream]["centre_hz"] == 98.8e6 {
+            return hello["streams"].clone();
+        }
+    }
+}
+
+/// The frequency of the strongest bin of a line around `centre_hz`, once samples are from there.
+fn tone_hz(socket: &mut WebSocket<TcpStream>, centre_hz: f64) -> f64 {
+    let mut seen = 0;
+    loop {
+        let Message::Binary(line) = socket.read().unwrap() else { continue };
+        let f64_at = |at: usize| f64::from_le_bytes(line[at..at + 8].try_into().unwrap());
+        // The radio takes the nearest frequency that it has.
+        seen += usize::from((f64_at(32) - centre_hz).abs() < 100.0);
+        // The first lines after tuning may be of samples from before.
+        if seen == 10 {
+            let values = &line[72..];
+            let strongest = (0..values.len()).max_by_key(|bin| values[*bin]).unwrap();
+            return centre_hz + (strongest as f64 / values.len() as f64 - 0.5) * f64_at(40);
+        }
+    }
+}
+
+#[test]
+fn an_emulated_radio_shows_what_it_sends_where_a_host_tunes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
+    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    let device = ["--device", "e320", "--scene", "scene.toml", "--web", "0"];
+    let (radio, _) = Radio::start_and_hear(folder.path(), &device);
+    let page = Page::of(&radio.running);
+    let mut socket = page.socket();
+    let names = |streams: &Value| {
+        let streams = streams.as_array().unwrap().iter();
+        streams.map(|stream| stream["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&text(&mut socket, "hello")["streams"]), ["rx0", "rx1"]);
+    say(&mut socket, &json!({"type": "subscribe", "stream": 1, "bins": 1024, "lines_per_s": 10}));
+    let running = rx(folder.path(), &radio, &["--channel", "1", "--freq", "98.8e6"]);
+    let streams = loop {
+        let streams = text(&mut socket, "hello")["streams"].clone();
+        if (streams[1]["centre_hz"].as_f64().unwrap_or(0.0) - 98.8e6).abs() < 100.0 {
+            break streams;
+        }
+    };
+    assert_eq!((&streams[1]["rate_hz"], &streams[0]["rate_hz"]), (&json!(1e6), &Value::Null));
+    assert!((tone_hz(&mut socket, 98.8e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    radio.stop();
+}
+
+#[test]
+fn an_emulated_radio_takes_faults_from_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (radio, said) = Radio::start_and_hear(
+        folder.path(),
+        &["--rx-antenna", "noise", "--web", "0", "--web-control"],
+    );
+    assert!(said.is_empty(), "{said:?}");
+    let page = Page::of(&radio.running);
+    let mut socket = page.socket();
+    say(&mut socket, &control("faults", "add", json!("lose to_host data skip=5 count=1")));
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    let args = ["rx", "--json", "--args", &radio.args(), "--rate", "1e6", "--nsamps", "100000"];
+    let outcome = millstream(folder.path(), &[&args[..], &["--out", "a.sc16"]].concat());
+    let results = &outcome.succeeds().json()["results"];
+    assert!(results["ledger"]["lost"]["network_loss"].as_u64() > Some(0), "{results}");
+    eventually("the counters", || {
+        let status = text(&mut socket, "status");
+        status["blocks"][0]["metrics"]
+            .as_object()
+            .is_some_and(|all| all.values().any(|value| value.as_u64() > Some(0)))
+    });
+    radio.stop();
+}
+
+#[test]
+fn a_recording_is_stopped_and_goes_on_at_another_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "noise"]);
+    rx(folder.path(), &radio, &["--nsamps", "200000", "--freq", "1e9"]).wait().succeeds();
+    radio.stop();
+    let view = ["view", "a.sigmf-meta", "--web", "0", "--web-control"];
+    let running = Running::start(command(folder.path(), &view));
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    let hello = text(&mut socket, "hello");
+    let seek = |control: &&Value| control["name"] == "position_s";
+    let seek = hello["controls"].as_array().unwrap().iter().find(seek).unwrap().clone();
+    assert_eq!((&seek["min"], &seek["max"]), (&json!(0.0), &json!(0.2)));
+    let shown = |page: &Page| page.document("/api/status")["blocks"][2]["items_in"].as_u64();
+    // At its end the run goes on, because it can go back.
+    eventually("all samples", || shown(&page) == Some(200_000));
+    let mut ask = |target: &str, name: &str, value: Value| {
+        say(&mut socket, &control(target, name, value));
+        text(&mut socket, "reply")["ok"] == true
+    };
+    assert!(ask("clock", "stop", json!(true)) && ask("recording", "position_s", json!(0.05)));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(shown(&page), Some(200_000), "nothing passes until the start");
+    assert!(ask("clock", "start", json!(true)));
+    eventually("three quarters again", || shown(&page) == Some(350_000));
+    // The block refuses a time that is not there; the reason is an event.
+    assert!(ask("recording", "position_s", json!(7)));
+    eventually("a refusal", || {
+        let events = page.document("/api/events").to_string();
+        events.contains("the recording has 0 to 0.2 s, but got 7 s")
+    });
+    assert!(!ask("recording", "start", json!(true)));
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+}
+
+#[test]
+fn a_transmission_shows_what_it_sends_and_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.sc16"), vec![1; 4 * 100_000]).unwrap();
+    let radio = Radio::start(folder.path(), &[]);
+    let args = ["tx", "--args", &radio.args(), "--rate", "1e6", "--in", "a.sc16"];
+    let more = ["--repeat", "0", "--scale", "0.5", "--web", "0", "--web-control"];
+    let running = Running::start(command(folder.path(), &[&args[..], &more].concat()));
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    text(&mut socket, "hello");
+    say(&mut socket, &json!({"type": "subscribe", "stream": 0, "bins": 256, "format": "f32"}));
+    let line = loop {
+        if let Message::Binary(line) = socket.read().unwrap() {
+            break line;
+        }
+    };
+    // Every sample is 257 + 257i, halved.
+    let level = f32::from_le_bytes(line[72 + 4 * 128..][..4].try_into().unwrap());
+    let wanted = 20.0 * (0.5 * 257.0 * 2f32.sqrt() / 32768.0).log10();
+    assert!((level - wanted).abs() < 0.1, "{level} dBFS, not {wanted} dBFS");
+    say(&mut socket, &control("radio", "stop", json!(true)));
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    let ledger = |page: &Page| page.document("/api/status")["ledgers"][0].clone();
+    let mut before = ledger(&page);
+    eventually("nothing more is sent until the start", || {
+        std::thread::sleep(Duration::from_millis(600));
+        let last = std::mem::replace(&mut before, ledger(&page));
+        last == before && before["delivered"].as_u64() > Some(0)
+    });
+    say(&mut socket, &control("radio", "start", json!(true)));
+    assert_eq!(text(&mut socket, "reply")["ok"], true);
+    eventually("more samples", || {
+        ledger(&page)["delivered"].as_u64() > before["delivered"].as_u64()
+    });
+    say(&mut socket, &control("radio", "freq_hz", json!(true)));
+    assert_eq!(text(&mut socket, "reply")["ok"], false);
+    running.signal(libc::SIGINT);
+    running.wait().succeeds();
+    radio.stop();
+}
