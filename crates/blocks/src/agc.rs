@@ -98,6 +98,10 @@ impl<T: Magnitude> Process for Agc<T> {
         }
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        12.0
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -97,6 +97,10 @@ impl<T: Resampled> Process for Arbitrary<T> {
         self.kernel.set_ratio(ratio);
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        20.0
+    }
 }
 
 /// Returns the fraction nearest to `ratio` with terms of at most 2²⁴ (Euclid's continued fraction).

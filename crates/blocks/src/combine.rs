@@ -1,6 +1,7 @@
 //! Sums, differences and products of several streams.
 
 use crate::{ITEM, Made};
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Block, BlockError, Context, In, Item, Out, Ports, Registry, Work, for_item};
 use std::ops::{Add, Mul, Sub};
@@ -58,6 +59,10 @@ where
         self.inputs.iter_mut().for_each(|input| input.consume(items));
         self.output.produce(items);
         Ok(Work::Continue)
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

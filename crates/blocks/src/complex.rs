@@ -1,6 +1,7 @@
 //! Complex samples from their parts.
 
 use crate::Sample;
+use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Registry, Work};
 
@@ -29,6 +30,10 @@ impl Block for FloatsToComplex {
         self.output.produce(items);
         Ok(Work::Continue)
     }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<Sample>()
+    }
 }
 
 /// Splits complex samples into two streams of floats.
@@ -55,6 +60,10 @@ impl Block for ComplexToFloats {
         self.re.produce(items);
         self.im.produce(items);
         Ok(Work::Continue)
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<Sample>()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common::each;
 use crate::{Made, Sample};
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Item, Registry};
 use millstream_flow::{Process, Through};
@@ -69,6 +70,10 @@ impl<A: To<B>, B: Item> Process for Convert<A, B> {
 
     fn is_one_to_one(&self) -> bool {
         true
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<A>().max(copied_ns::<B>())
     }
 }
 

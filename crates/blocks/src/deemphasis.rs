@@ -56,6 +56,10 @@ impl Process for Deemphasis {
     fn is_one_to_one(&self) -> bool {
         true
     }
+
+    fn ns_per_item(&self) -> f64 {
+        2.6
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

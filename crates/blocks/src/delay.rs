@@ -1,6 +1,7 @@
 //! A delay by whole items.
 
 use crate::ITEM;
+use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Item, ParameterKind, Registry, TagRule, for_item};
 use millstream_flow::{Process, Through};
@@ -37,6 +38,10 @@ impl<T: Item> Process for Delay<T> {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Drop
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Spectra, frame by frame.
 
 use crate::Sample;
+use crate::common::transform_ns;
 use crate::taps::{WINDOWS, window};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, ParameterKind, Registry};
@@ -113,6 +114,10 @@ impl Process for Transform {
 
     fn holds(&self) -> u64 {
         self.frame.len() as u64 - 1
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        transform_ns(self.frame.len())
     }
 }
 

@@ -1,9 +1,11 @@
 //! Filters with a finite impulse response, at the input's rate or below.
 
+use crate::common::resampled_ns;
 use crate::taps::{declare, from_message, imaginary_taps, real_taps};
 use crate::{ITEM, Made, Sample};
 use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
     BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry,
@@ -93,6 +95,14 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         *self = Self::new(&from_message(value)?, self.decimation);
         Ok(())
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        match self.kernel {
+            // Neighbouring outputs share the loads of their inputs.
+            Kernel::Every(_) => 0.0045 * (self.taps * size_of::<T>()) as f64 + copied_ns::<T>(),
+            Kernel::Some(_) => resampled_ns::<T>(self.taps as f64, self.rate()),
+        }
     }
 }
 

@@ -31,6 +31,10 @@ impl<I: Impair + 'static> Process for Impaired<I> {
         self.0.apply(&mut output[..items]);
         (items, items)
     }
+
+    fn ns_per_item(&self) -> f64 {
+        2.0
+    }
 }
 
 /// Parses echoes, separated by commas.

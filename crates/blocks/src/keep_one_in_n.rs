@@ -1,6 +1,7 @@
 //! Decimation without a filter.
 
 use crate::ITEM;
+use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
@@ -52,6 +53,10 @@ impl<T: Item> Process for KeepOneInN<T> {
 
     fn holds(&self) -> u64 {
         u64::from(self.n) - 1
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The latency of items between two points of a graph.
 
 use crate::ITEM;
+use millstream_flow::copied_ns;
 use millstream_flow::latency::LatencyHistogram;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
@@ -56,6 +57,10 @@ impl<T: Item> Block for LatencyMark<T> {
         self.input.consume(items);
         self.output.produce(items);
         Ok(Work::Continue)
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 
@@ -148,6 +153,10 @@ impl<T: Item> Block for LatencyProbe<T> {
             ("p99_ms", Metric::from(&self.p99_ms)),
             ("max_ms", Metric::from(&self.max_ms)),
         ]
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

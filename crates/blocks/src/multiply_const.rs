@@ -2,6 +2,7 @@
 
 use crate::{ITEM, Made, Sample};
 use millstream_dsp::scale::Scaled;
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry};
 use millstream_flow::{Process, Through};
@@ -57,6 +58,10 @@ impl<T: Factor> Process for MultiplyConst<T> {
         let factor = value.as_number().and_then(factor);
         self.factor = factor.ok_or("expected a number that an item can hold")?;
         Ok(())
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

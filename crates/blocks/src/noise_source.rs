@@ -72,6 +72,14 @@ impl<T: Noisy> Block for NoiseSource<T> {
         self.output.produce(items);
         Ok(Work::Continue)
     }
+
+    fn ns_per_item(&self) -> f64 {
+        let bytes = size_of::<T>() as f64;
+        match self.distribution {
+            Distribution::Gaussian => 2.5 * bytes,
+            Distribution::Uniform => 0.25 * bytes,
+        }
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -43,6 +43,10 @@ impl Process for ComplexPart {
     fn is_one_to_one(&self) -> bool {
         true
     }
+
+    fn ns_per_item(&self) -> f64 {
+        0.3
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -1,6 +1,7 @@
 //! Power over frequency.
 
 use crate::Sample;
+use crate::common::transform_ns;
 use crate::fft::{FftFrame, frame_size, narrow};
 use crate::taps::window;
 use millstream_flow::registry::BlockType;
@@ -94,6 +95,10 @@ impl Process for PowerSpectrum {
 
     fn holds(&self) -> u64 {
         self.frame.len() as u64 * u64::from(self.average) - 1
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        transform_ns(self.frame.len()) + 0.5
     }
 }
 

@@ -49,6 +49,10 @@ impl Process for QuadratureDemod {
         self.gain = number(value)? as f32;
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        0.8
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -1,6 +1,7 @@
 //! Resampling by a fraction.
 
 use crate::ITEM;
+use crate::common::resampled_ns;
 use millstream_dsp::design::{Band, design};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
@@ -46,6 +47,11 @@ impl<T: Signal + Item> Process for Rational<T> {
     fn holds(&self) -> u64 {
         let (up, down) = (self.rate.interpolation(), self.rate.decimation());
         self.taps as u64 / (2 * u64::from(up)) + u64::from(down.div_ceil(up))
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        let taps_for_one = self.taps as f64 / f64::from(self.rate.interpolation());
+        resampled_ns::<T>(taps_for_one, self.rate)
     }
 }
 

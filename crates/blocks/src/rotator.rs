@@ -53,6 +53,10 @@ impl Process for Rotator {
         self.nco.retune_hz(number(value)?, self.rate_hz);
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        0.9
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

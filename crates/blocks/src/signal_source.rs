@@ -171,6 +171,10 @@ impl<T: Generated> Block for SignalSource<T> {
         }
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        0.7
+    }
 }
 
 fn make(parameters: &Parameters) -> Made {

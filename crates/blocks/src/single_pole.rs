@@ -66,6 +66,10 @@ where
         self.alpha = checked(number(value)?)?;
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        2.6
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -72,6 +72,10 @@ impl Process for Squelch {
         self.threshold = ratio(number(value)?);
         Ok(())
     }
+
+    fn ns_per_item(&self) -> f64 {
+        2.0
+    }
 }
 
 pub(crate) fn register(registry: &mut Registry) {

@@ -1,6 +1,7 @@
 //! Statistics of tags.
 
 use crate::ITEM;
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
     Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, Ports, Registry, Tag,
@@ -102,6 +103,10 @@ impl<T: Item> Block for TagProbe<T> {
             ("last_item", Metric::from(&self.last_item)),
             ("last_value", Metric::from(&self.last_value)),
         ]
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

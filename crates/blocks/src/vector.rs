@@ -1,6 +1,7 @@
 //! Conversion between single items and arrays.
 
 use crate::{Made, Sample};
+use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Item, ItemRatio, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
@@ -39,6 +40,10 @@ where
     fn holds(&self) -> u64 {
         N as u64 - 1
     }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
+    }
 }
 
 impl<T: Item, const N: usize> Process for VectorToStream<T, N>
@@ -61,6 +66,10 @@ where
 
     fn rate(&self) -> ItemRatio {
         ItemRatio::interpolate(N as u32)
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

@@ -78,7 +78,7 @@ mod tap;
 /// The item type `cf32`.
 pub use num_complex::Complex;
 
-pub use block::{Block, BlockError, Context, Ports, Work};
+pub use block::{Block, BlockError, Context, Ports, Work, copied_ns};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
 pub use item::{Item, ItemType};

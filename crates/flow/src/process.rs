@@ -1,5 +1,6 @@
 //! Blocks with one input and one output.
 
+use crate::block::UNKNOWN_NS_PER_ITEM;
 use crate::{
     Block, BlockError, Context, In, Item, ItemRatio, Lane, MessageSpec, Metric, Out,
     ParameterValue, Ports, TagRule, Work,
@@ -31,6 +32,11 @@ pub trait Process: Send + 'static {
     /// See [`Block::rate`].
     fn rate(&self) -> ItemRatio {
         ItemRatio::ONE
+    }
+
+    /// See [`Block::ns_per_item`].
+    fn ns_per_item(&self) -> f64 {
+        UNKNOWN_NS_PER_ITEM
     }
 
     /// See [`Block::tag_rule`].
@@ -109,6 +115,10 @@ impl<P: Process> Block for Through<P> {
 
     fn rate(&self) -> ItemRatio {
         self.process.rate()
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        self.process.ns_per_item()
     }
 
     fn tag_rule(&self) -> TagRule {

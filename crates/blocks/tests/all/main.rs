@@ -2,6 +2,7 @@
 //!
 //! One program contains all of these tests, because linking is the expensive part.
 
+mod estimates;
 mod fm;
 mod registry;
 mod sigmf;

@@ -42,6 +42,60 @@ fn plans_by_a_word_are_obeyed_and_what_they_cost_is_in_the_document() {
     assert!(outcome.stderr.contains("running the graph for 0.5 s to measure it"), "{outcome:?}");
 }
 
+/// A chain of fourteen blocks of which three work: a source of noise, a long filter and a
+/// decimator behind it. Equal runs would leave the two longest on one thread.
+fn uneven_chain(folder: &Path) {
+    let filter = "type = \"fir\"\ndesign = \"low_pass\"\nrate_hz = 1e6\n";
+    let mut blocks = vec![
+        ("noise".to_owned(), "type = \"noise_source\"".to_owned()),
+        ("first".to_owned(), "type = \"head\"\ncount = 100000".to_owned()),
+    ];
+    let light =
+        |n: usize| (format!("light{n}"), "type = \"multiply_const\"\nfactor = 0.5".to_owned());
+    blocks.extend((0..4).map(light));
+    let heavy = format!("{filter}cutoff_hz = 100e3\ntransition_hz = 10e3");
+    blocks.push(("heavy".to_owned(), heavy));
+    let fewer = format!("{filter}cutoff_hz = 40e3\ntransition_hz = 20e3\ndecimation = 10");
+    blocks.push(("fewer".to_owned(), fewer));
+    blocks.extend((4..9).map(light));
+    blocks.push(("sink".to_owned(), "type = \"null_sink\"".to_owned()));
+    assert_eq!(blocks.len(), 14);
+    let names: Vec<&str> = blocks.iter().map(|(name, _)| name.as_str()).collect();
+    let chain = format!("[graph]\nconnections = [\"{}\"]\n", names.join(" -> "));
+    let block = |(name, rest): &(String, String)| format!("[[block]]\nname = \"{name}\"\n{rest}\n");
+    let text: String = blocks.iter().map(block).chain([chain]).collect();
+    std::fs::write(folder.join("graph.toml"), text).unwrap();
+}
+
+/// CPU times of the three blocks that work, ns an item of the source, measured one by one; the
+/// others take 2 ns together.
+const MEASURED_NS: [(&str, f64); 3] = [("noise", 24.6), ("heavy", 10.5), ("fewer", 5.0)];
+
+/// The default plan is compared by measured costs, not by its time on this machine.
+#[test]
+fn the_default_plan_divides_the_work_and_not_the_number_of_blocks() {
+    let folder = tempfile::tempdir().unwrap();
+    uneven_chain(folder.path());
+    let run = ["run", "graph.toml", "--json", "--no-stored-plan"];
+    let document = millstream(folder.path(), &run).succeeds().json();
+    let partitions = document["results"]["run"]["plan"]["partition"].as_array().unwrap().clone();
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1) {
+        assert_eq!(partitions.len(), 1);
+        return;
+    }
+    let work = |partition: &serde_json::Value| -> f64 {
+        let has =
+            |name: &str| partition["blocks"].as_array().unwrap().iter().any(|block| block == name);
+        MEASURED_NS.iter().filter(|(name, _)| has(name)).map(|(_, ns)| ns).sum()
+    };
+    let (all, fullest) = (
+        MEASURED_NS.iter().map(|(_, ns)| ns).sum::<f64>(),
+        partitions.iter().map(work).fold(0.0, f64::max),
+    );
+    // What passes between two threads costs each less than 3 ns an item.
+    assert!(fullest + 3.0 < all * 0.75, "{fullest} of {all} ns: {partitions:?}");
+}
+
 #[test]
 fn what_is_neither_a_word_nor_a_file_is_told() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,9 @@
 //! Passes the first items on, then ends.
 
 use crate::registry::ParameterValue;
-use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
+use crate::{
+    Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work, copied_ns,
+};
 
 /// Passes the first `count` items on, then ends, and with it the blocks that feed nothing else.
 ///
@@ -54,6 +56,10 @@ impl<T: Item> Block for Head<T> {
         self.input.set_min_items(least);
         self.output.set_min_items(least);
         Ok(())
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

@@ -33,4 +33,8 @@ impl<T: Item> Block for NullSink<T> {
     fn pass(&mut self, lane: &mut Lane) {
         lane.sink(&mut self.input, |_| {});
     }
+
+    fn ns_per_item(&self) -> f64 {
+        0.0
+    }
 }

@@ -1,6 +1,6 @@
 //! Zeros without end.
 
-use crate::{Block, BlockError, Context, Item, Lane, Out, Ports, Work};
+use crate::{Block, BlockError, Context, Item, Lane, Out, Ports, Work, copied_ns};
 
 /// All-zero items, as many as there is room for, without end.
 ///
@@ -34,6 +34,10 @@ impl<T: Item> Block for NullSource<T> {
 
     fn pass(&mut self, lane: &mut Lane) {
         lane.source(&mut self.output, |output| output.fill(T::zeroed()));
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>() / 2.0
     }
 }
 

@@ -1,7 +1,9 @@
 //! Lets items pass at a rate.
 
 use crate::registry::ParameterValue;
-use crate::{Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work};
+use crate::{
+    Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work, copied_ns,
+};
 use std::time::{Duration, Instant};
 
 /// The time step in which items are let through.
@@ -103,6 +105,10 @@ impl<T: Item> Block for Throttle<T> {
         self.stopped = (name == "stop") == (*value == ParameterValue::Boolean(true));
         (self.start, self.passed) = (None, 0);
         Ok(())
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        copied_ns::<T>()
     }
 }
 

@@ -6,13 +6,11 @@ use crate::rate::ItemRatio;
 
 /// Items that pass a source, for a graph without measurements.
 const NOMINAL_ITEMS: u64 = 1_000_000;
-/// Cost of an item in a block, for a graph without measurements, nanoseconds.
-const NOMINAL_NS: u64 = 5;
 /// Items of a call, for a graph without measurements.
 const NOMINAL_BATCH: u64 = 8192;
 
 /// Blocks by name, and their connections.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shape {
     /// Blocks, in the order they were added.
     pub blocks: Vec<BlockShape>,
@@ -21,12 +19,14 @@ pub struct Shape {
 }
 
 /// One block.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BlockShape {
     /// Name of the block.
     pub name: String,
     /// Items out for items in.
     pub rate: ItemRatio,
+    /// Estimated time of one item, nanoseconds ([`Block::ns_per_item`](crate::Block::ns_per_item)).
+    pub ns_per_item: f64,
 }
 
 /// One connection.
@@ -48,10 +48,11 @@ impl Shape {
     /// Returns the shape of a graph.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
-        let blocks = graph
-            .nodes
-            .iter()
-            .map(|node| BlockShape { name: node.name.clone(), rate: node.block.rate() });
+        let blocks = graph.nodes.iter().map(|node| BlockShape {
+            name: node.name.clone(),
+            rate: node.block.rate(),
+            ns_per_item: node.block.ns_per_item(),
+        });
         let edges = graph.edges.iter().map(|edge| EdgeShape {
             from: edge.from.node,
             to: edge.to.node,
@@ -66,7 +67,11 @@ impl Shape {
     /// counts. Connections of blocks that the profile does not have are left out.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
-        let block = |cost: &BlockCost| BlockShape { name: cost.name.clone(), rate: ItemRatio::ONE };
+        let block = |cost: &BlockCost| BlockShape {
+            name: cost.name.clone(),
+            rate: ItemRatio::ONE,
+            ns_per_item: cost.ns_per_item(),
+        };
         let mut shape =
             Self { blocks: profile.blocks.iter().map(block).collect(), edges: Vec::new() };
         let edges = profile.edges.iter().filter_map(|edge| {
@@ -130,18 +135,21 @@ impl Shape {
         places
     }
 
-    /// Returns the profile for a graph that was never measured: every block costs the same, and
-    /// items flow by the blocks' rates.
+    /// Returns the profile for a graph that was never measured: items flow by the blocks' rates,
+    /// and each takes as long as its block estimates.
     #[must_use]
     pub fn nominal(&self) -> Profile {
         let items = self.nominal_items();
-        let blocks = self.blocks.iter().enumerate().map(|(node, block)| BlockCost {
-            name: block.name.clone(),
-            calls: NOMINAL_ITEMS / NOMINAL_BATCH,
-            items_in: self.into(node).map(|edge| items[edge.from]).sum(),
-            items_out: items[node],
-            busy_ns: NOMINAL_ITEMS * NOMINAL_NS,
-            working_set_bytes: 0,
+        let blocks = self.blocks.iter().enumerate().map(|(node, block)| {
+            let mut cost = BlockCost {
+                name: block.name.clone(),
+                calls: NOMINAL_ITEMS / NOMINAL_BATCH,
+                items_in: self.into(node).map(|edge| items[edge.from]).sum(),
+                items_out: items[node],
+                ..BlockCost::default()
+            };
+            cost.busy_ns = (cost.items() as f64 * block.ns_per_item) as u64;
+            cost
         });
         let edges = self.edges.iter().map(|edge| EdgeCost {
             from: edge.output.clone(),
@@ -196,12 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn without_measurement_items_flow_by_the_rates() {
+    fn without_measurement_items_flow_by_the_rates_and_cost_what_their_block_says() {
         let mut shape = chain();
         shape.blocks[2].rate = ItemRatio::decimate(10);
+        shape.blocks[2].ns_per_item = 7.0;
+        shape.blocks[3].ns_per_item = 20.0;
         let profile = shape.nominal();
         let items = |name: &str| profile.block(name).unwrap().items_in;
         assert_eq!((items("copy"), items("head"), items("sink")), (1_000_000, 100_000, 100_000));
+        let ns = |name: &str| profile.block(name).unwrap().busy_ns;
+        assert_eq!((ns("copy"), ns("head")), (7_000_000, 2_000_000));
         assert_eq!(Shape::of_profile(&profile).edges, shape.edges);
     }
 }

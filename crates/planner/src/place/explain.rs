@@ -49,7 +49,7 @@ pub(super) fn headline(prediction: &Prediction) -> String {
         let rate = 1e9 / ns_per_item;
         let _ = write!(text, "{} for an item of `{per}`, {}", time(*ns_per_item), per_s(rate, ""));
     } else {
-        text.push_str("no costs measured, every block taken to cost the same");
+        text.push_str("no costs measured, each block taken to cost what it estimates");
     }
     if count > 1 {
         let _ = write!(text, "; {gain:.2} times one CPU");

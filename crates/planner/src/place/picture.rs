@@ -100,6 +100,7 @@ fn shape_of(prediction: &Prediction) -> Shape {
     let blocks = prediction.blocks.iter().map(|block| millstream_flow::BlockShape {
         name: block.name.clone(),
         rate: millstream_flow::ItemRatio::ONE,
+        ns_per_item: 0.0,
     });
     let edges = prediction.edges.iter().map(|edge| millstream_flow::EdgeShape {
         from: edge.writer,

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 /// The model's prediction for a plan. "An item" is one of [`Self::per_item_of`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// Whether costs were measured; otherwise every block is assumed to cost the same, and only
-    /// ratios of times have a meaning.
+    /// Whether costs were measured; otherwise they are the blocks' estimates, and only ratios of
+    /// times have a meaning.
     pub measured: bool,
     /// Whether the plan is optimal in the model; otherwise a heuristic found it.
     pub exact: bool,

@@ -57,9 +57,9 @@ impl RequestedPlan {
     pub fn caveat(&self, adapts: bool) -> Option<&'static str> {
         let blind = matches!(self, Self::Word(Preset::Auto, _)) && !adapts;
         blind.then_some(
-            "--plan auto assumes equal costs of all blocks, because no cost was measured; --plan \
-             measured runs the graph for a moment first, --adapt moves blocks by their costs, \
-             `millstream graph tune` finds and stores a plan",
+            "--plan auto follows the estimates of the block types, because no cost was measured; \
+             --plan measured runs the graph for a moment first, --adapt moves blocks by their \
+             costs, `millstream graph tune` finds and stores a plan",
         )
     }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_knows_no_costs_says_so() {
+    fn a_plan_by_estimates_says_so() {
         let told =
             |preset, adapts| RequestedPlan::Word(preset, Plan::default()).caveat(adapts).is_some();
         assert!(told(Preset::Auto, false));
