@@ -83,6 +83,11 @@ fn all() -> Vec<FailingRule> {
             ],
             Hand("dedicate host CPUs "),
         ),
+        (
+            "interrupt-time",
+            &[("proc/stat", "cpu  1 0 0 1 0 0 0 0\ncpu1 10 0 0 10 0 10 10 0 0 0\n")],
+            Hand("send interrupts and packets "),
+        ),
         ("rt-throttling", &[("proc/sys/kernel/sched_rt_runtime_us", "950000\n")], Writes(&[])),
         (
             "rt-limit",

@@ -135,6 +135,8 @@ pub const RULES: &[DoctorRule] = &[
         .because("frames between processes of one machine are dropped when this queue is full"),
     rule(Topic::Network, "interrupts", rules::interrupts::check)
         .because("an interrupt, and the soft interrupt after it, stops the thread that runs there"),
+    rule(Topic::Network, "interrupt-time", rules::interrupt_time::check)
+        .because("while a CPU handles an interrupt, the thread of the stream on it stands still"),
     rule(Topic::Network, "irqbalance", rules::irqbalance::check)
         .because("irqbalance undoes every placement of interrupts within ten seconds"),
     rule(Topic::Network, "packet-priorities", rules::packet_priorities::check).because(

@@ -6,6 +6,7 @@ pub(super) mod dpdk;
 pub(super) mod governor;
 pub(super) mod huge_pages;
 pub(super) mod idle_states;
+pub(super) mod interrupt_time;
 pub(super) mod interrupts;
 pub(super) mod irqbalance;
 pub(super) mod isolation;
