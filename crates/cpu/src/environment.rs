@@ -2,7 +2,7 @@
 
 mod nic;
 
-pub use nic::Nic;
+pub use nic::{Nic, NicCoalescing};
 
 use crate::cpu_set::CpuSet;
 use crate::proc::value;

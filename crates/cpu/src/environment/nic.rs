@@ -1,5 +1,9 @@
 //! Network devices in the record.
 
+mod coalescing;
+
+pub use coalescing::NicCoalescing;
+
 use crate::folders::names;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -21,6 +25,8 @@ pub struct Nic {
     pub rx_queues: usize,
     /// Transmit queues.
     pub tx_queues: usize,
+    /// How it coalesces interrupts; `None` where the driver does not tell.
+    pub coalescing: Option<NicCoalescing>,
 }
 
 /// Reads all devices below `root` that have hardware behind them, by name.
@@ -28,15 +34,18 @@ pub(super) fn read(root: &Path) -> Vec<Nic> {
     let folder = root.join("sys/class/net");
     let has_hardware = |name: &String| folder.join(name).join("device").exists();
     let names = names(&folder).into_iter().filter(has_hardware);
-    names.map(|name| nic(&folder.join(&name), name)).collect()
+    // A copy of another machine's files says nothing about the devices of this one.
+    let is_here = root == Path::new("/");
+    names.map(|name| nic(&folder.join(&name), name, is_here)).collect()
 }
 
-fn nic(folder: &Path, name: String) -> Nic {
+fn nic(folder: &Path, name: String, is_here: bool) -> Nic {
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
     let driver = fs::read_link(folder.join("device/driver")).ok();
     let queues = names(&folder.join("queues"));
     let queues = |prefix: &str| queues.iter().filter(|name| name.starts_with(prefix)).count();
     Nic {
+        coalescing: is_here.then(|| NicCoalescing::read(&name)).flatten(),
         name,
         driver: driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),
         mtu: number("mtu"),
@@ -69,6 +78,7 @@ mod tests {
             speed_mbps: None,
             rx_queues: 2,
             tx_queues: 1,
+            coalescing: None,
         };
         assert_eq!(read(root.path()), [expected]);
     }

@@ -202,7 +202,16 @@ fn describe(environment: &Environment) -> Vec<Vec<String>> {
         mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect();
     let nics: Vec<_> = nics
         .iter()
-        .map(|nic| format!("{} ({})", nic.name, nic.driver.as_deref().unwrap_or("no driver")))
+        .map(|nic| {
+            let waits = nic.coalescing.map_or(String::new(), |wait| {
+                let adaptive = if wait.adaptive_rx { ", adaptive" } else { "" };
+                format!(
+                    ", interrupt after {} µs or {} frames{adaptive}",
+                    wait.rx_usecs, wait.rx_frames
+                )
+            });
+            format!("{} ({}{waits})", nic.name, nic.driver.as_deref().unwrap_or("no driver"))
+        })
         .collect();
     let rows = [
         ("kernel", or_unknown(&environment.kernel_release)),
