@@ -2,4 +2,5 @@
 //!
 //! One program holds all of these tests: linking is the main cost.
 
+mod limits;
 mod recorded;
