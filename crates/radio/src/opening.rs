@@ -83,8 +83,10 @@ pub(crate) fn run<O: Opening>(
     let receive = |port: &mut Port, wait| {
         port.rx.recv_batch(wait).map_err(io_error("receive from", path.device))
     };
+    // The time of the last look at the port: nothing is late before that.
+    let mut now = path.clock.now();
     loop {
-        match opening.step(path.clock.now(), &mut out)? {
+        match opening.step(now, &mut out)? {
             OpeningStep::Open(opened) => return Ok(opened),
             OpeningStep::Send(length) => {
                 let sent = port.tx.send(&out[..length], path.device);
@@ -96,12 +98,17 @@ pub(crate) fn run<O: Opening>(
                         break;
                     }
                 }
+                now = path.clock.now();
             }
             OpeningStep::Wait(until) => {
                 let count = receive(port, path.clock.left(until))?;
                 for index in 0..count {
                     let datagram = port.rx.datagram(index);
                     opening.take_datagram(datagram.payload, datagram.source, path);
+                }
+                now = path.clock.now();
+                if count == 0 {
+                    now = now.max(until);
                 }
             }
         }

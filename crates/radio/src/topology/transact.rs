@@ -97,22 +97,31 @@ impl<'a> Management<'a> {
     /// Returns the answers to the question, or `None` after its last attempt.
     fn answers(&mut self) -> Result<Option<Vec<Op>>, RadioError> {
         let mut bytes = [0; REQUEST_BYTES_MAX];
+        // The time of the last look at the port: nothing is late before that.
+        let mut now = self.clock.now();
         loop {
-            match self.asker.step(self.clock.now(), &mut bytes) {
+            match self.asker.step(now, &mut bytes) {
                 AskerStep::Send(length) => {
                     self.deadline.map_or(Ok(()), |deadline| deadline.check(*self.device.ip()))?;
                     let sent = self.port.tx.send(&bytes[..length], self.device);
                     sent.map_err(io_error("send to", self.device))?;
                 }
-                AskerStep::Wait(until) => self.receive(self.clock.left(until))?,
+                AskerStep::Wait(until) => {
+                    let count = self.receive(self.clock.left(until))?;
+                    now = self.clock.now();
+                    if count == 0 {
+                        now = now.max(until);
+                    }
+                }
                 AskerStep::Silent { .. } => return Ok(None),
                 AskerStep::Answered(answers) => return Ok(Some(answers)),
             }
         }
     }
 
-    /// Waits for packets, and passes over those that are no replies.
-    fn receive(&mut self, wait: Duration) -> Result<(), RadioError> {
+    /// Waits for packets, and passes over those that are no replies. Returns the number of
+    /// datagrams.
+    fn receive(&mut self, wait: Duration) -> Result<usize, RadioError> {
         let received = self.port.rx.recv_batch(wait);
         let count = received.map_err(io_error("receive from", self.device))?;
         for index in 0..count {
@@ -125,7 +134,7 @@ impl<'a> Management<'a> {
                 self.asker.take(&reply);
             }
         }
-        Ok(())
+        Ok(count)
     }
 }
 
