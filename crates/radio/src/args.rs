@@ -58,6 +58,9 @@ pub struct DeviceArgs {
     /// The receive queue of a stream, bytes, unless the stream's arguments set it. The credit
     /// window follows from it.
     pub recv_queue_bytes: usize,
+    /// The streams of each link share one port of this host, in place of a port each. The receive
+    /// queue is shared by the receive channels then, so streams set no size of their own.
+    pub one_port: bool,
     /// The silence after which a stream asks whether the device is alive.
     pub silence_max: Duration,
     /// Opens ports in place of `link`; for middleware and tests.
@@ -68,7 +71,7 @@ pub struct DeviceArgs {
 const KNOWN: &str = "addr=IPV4, second_addr=IPV4, third_addr=IPV4, fourth_addr=IPV4, \
      type=TYPE, product=PRODUCT, serial=SERIAL, master_clock_rate=HZ, clock_source=SOURCE, \
      time_source=SOURCE, discovery_port=N, rpc_port=N, recv_queue_bytes=N, claim_wait_s=N, \
-     open_max_s=N, link=LINK (must come last)";
+     open_max_s=N, one_port=yes|no, link=LINK (must come last)";
 
 impl DeviceArgs {
     /// Returns the device at `addr` with the usual ports, over the link that was measured as the
@@ -89,6 +92,7 @@ impl DeviceArgs {
             open_max: INIT_TIMEOUT + Duration::from_secs(30),
             session: format!("millstream (process {})", std::process::id()),
             recv_queue_bytes: 8 << 20,
+            one_port: false,
             silence_max: Duration::from_millis(500),
             open_port: None,
         }
@@ -211,6 +215,13 @@ impl DeviceArgs {
                 self.recv_queue_bytes =
                     value.parse().map_err(|_| bad(argument, "must be a number of bytes"))?;
             }
+            "one_port" => {
+                self.one_port = match value {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err(bad(argument, "wants yes or no")),
+                }
+            }
             "type" => self.identity.device_type = Some(value.to_owned()),
             "product" => self.identity.product = Some(value.to_owned()),
             "serial" => self.identity.serial = Some(value.to_owned()),
@@ -228,7 +239,7 @@ impl DeviceArgs {
 
 /// Returns whether the option is about the device: no link has an option of such a name.
 fn is_ours(option: &str) -> bool {
-    const OURS: [&str; 15] = [
+    const OURS: [&str; 16] = [
         "addr",
         "second_addr",
         "third_addr",
@@ -238,6 +249,7 @@ fn is_ours(option: &str) -> bool {
         "claim_wait_s",
         "open_max_s",
         "recv_queue_bytes",
+        "one_port",
         "master_clock_rate",
         "type",
         "product",
@@ -312,6 +324,7 @@ mod tests {
             ("addr=1.2.3.4,rpc_port=99999", "wants a port number"),
             ("addr=1.2.3.4,recv_queue_bytes=8M", "must be a number of bytes"),
             ("addr=1.2.3.4,claim_wait_s=-1", "wants seconds"),
+            ("addr=1.2.3.4,one_port=1", "wants yes or no"),
             ("addr=1.2.3.4,open_max_s=soon", "wants seconds"),
             ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must come before link="),
             ("addr=1.2.3.4,master_clock_rate=fast", "wants a rate in Hz"),

@@ -41,6 +41,7 @@ pub mod block;
 pub mod channel;
 pub mod client_zero;
 mod clock;
+mod connection;
 pub mod control;
 pub mod convert;
 mod deadline;
@@ -65,6 +66,7 @@ pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
 pub use clock::Clock;
+pub use connection::Connection;
 pub use convert::StreamSample;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};

@@ -21,8 +21,8 @@ pub use set::DeviceSet;
 use chains::{ChainDsp, ChainSettings, ChannelChain};
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16};
+use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
 use millstream_wire::Width;
@@ -35,7 +35,7 @@ use crate::rpc::as_f64;
 use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamRate};
 use crate::topology::RadioTopology;
 use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
-use crate::{DeviceArgs, RadioError};
+use crate::{Connection, DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it releases the device.
 ///
@@ -50,6 +50,8 @@ pub struct Device {
     topology: RadioTopology,
     blocks: ClientZero,
     links: Vec<DeviceLink>,
+    /// The ports that streams share, with the numbers of their links.
+    connections: Mutex<Vec<(usize, Connection)>>,
     width: Width,
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,
@@ -290,7 +292,8 @@ impl Device {
         self.session.set_time(ticks, true)
     }
 
-    /// Opens a receive stream on its own port.
+    /// Opens a receive stream, on its own port or on that of its link
+    /// ([`DeviceArgs::one_port`](field@DeviceArgs::one_port)).
     ///
     /// # Errors
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
@@ -302,15 +305,13 @@ impl Device {
         let chain = self.rx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
         let (number, path) = self.path(chain, &self.rx, RxChannel::is_leased)?;
-        let port = self.args.port(
-            number,
-            &PortOptions {
-                // A longer packet than the path carries does not belong to this stream.
-                datagram_bytes_max: path.frame_bytes,
-                recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
-                ..PortOptions::default()
-            },
-        )?;
+        let options = PortOptions {
+            // A longer packet than the path carries does not belong to this stream.
+            datagram_bytes_max: path.frame_bytes,
+            recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
+            ..PortOptions::default()
+        };
+        let port = self.stream_port(number, &path, &options)?;
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)
     }
 
@@ -324,7 +325,8 @@ impl Device {
         RxGroup::new(streams?)
     }
 
-    /// Opens a transmit stream on its own port.
+    /// Opens a transmit stream, on its own port or on that of its link
+    /// ([`DeviceArgs::one_port`](field@DeviceArgs::one_port)).
     ///
     /// # Errors
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
@@ -336,14 +338,12 @@ impl Device {
         let chain = self.tx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
         let (number, path) = self.path(chain, &self.tx, TxChannel::is_leased)?;
-        let port = self.args.port(
-            number,
-            &PortOptions {
-                datagram_bytes_max: path.frame_bytes,
-                send_queue_bytes: args.send_queue_bytes,
-                ..PortOptions::default()
-            },
-        )?;
+        let options = PortOptions {
+            datagram_bytes_max: path.frame_bytes,
+            send_queue_bytes: args.send_queue_bytes,
+            ..PortOptions::default()
+        };
+        let port = self.stream_port(number, &path, &options)?;
         TxStreamer::open(port, path, lease, &args)
     }
 

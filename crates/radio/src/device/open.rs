@@ -1,7 +1,7 @@
 //! The steps from an address to an open device.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16};
+use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
 use millstream_wire::Epid;
@@ -91,6 +91,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         topology,
         blocks,
         links,
+        connections: Mutex::default(),
         width,
         ticks_hz,
         next_epid: AtomicU16::new(next_epid),

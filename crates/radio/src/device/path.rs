@@ -1,5 +1,6 @@
 //! The paths of streams: link, endpoints and rate.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use millstream_link::port::{Port, PortOptions};
@@ -10,7 +11,7 @@ use super::chains::ChannelChain;
 use super::link::least_used;
 use crate::graph::{BlockPort, StreamDirection};
 use crate::stream::{StreamPath, StreamRate};
-use crate::{Clock, RadioError};
+use crate::{Clock, Connection, RadioError};
 
 impl Device {
     /// Sets the rate of a chain, which is leased, and returns the number of the link that its
@@ -74,6 +75,44 @@ impl Device {
             clock: Clock::MACHINE,
         };
         Ok((number, path))
+    }
+
+    /// Opens a port for a stream on a link, or takes part in the port that its streams share.
+    pub(super) fn stream_port(
+        &self,
+        number: usize,
+        path: &StreamPath,
+        options: &PortOptions,
+    ) -> Result<Port, RadioError> {
+        if !self.args.one_port {
+            return Ok(self.args.port(number, options)?);
+        }
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, connection)) = connections.iter().find(|(link, _)| *link == number) {
+            return Ok(connection.port(path.epid));
+        }
+        let receivers = self.rx.len();
+        let port = self.args.port(
+            number,
+            &PortOptions {
+                datagram_bytes_max: path.frame_bytes,
+                recv_queue_bytes: self.args.recv_queue_bytes.saturating_mul(receivers),
+                ..PortOptions::default()
+            },
+        )?;
+        let connection = Connection::new(port, self.width, receivers);
+        let port = connection.port(path.epid);
+        connections.push((number, connection));
+        Ok(port)
+    }
+
+    /// Returns the datagrams to ports that streams share ([`DeviceArgs::one_port`]) which were for
+    /// none of the streams.
+    ///
+    /// [`DeviceArgs::one_port`]: crate::DeviceArgs::one_port
+    pub fn strays(&self) -> u64 {
+        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.iter().map(|(_, connection)| connection.strays()).sum()
     }
 
     /// Opens a port on a link for the stream of a block.

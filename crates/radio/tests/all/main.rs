@@ -25,6 +25,7 @@ mod multi_hostile;
 mod multi_no_allocation;
 mod networked;
 mod no_allocation;
+mod one_port;
 mod open;
 mod put_off;
 mod reorder_window;
