@@ -78,9 +78,9 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
 
-    def start(self, centre_hz=CARRIER_HZ - 100e3):
-        command = [PROGRAM, "rx", "--args", f"addr={self.radio.address}", "--rate", str(RATE_HZ), "--freq", str(centre_hz),
-                   "--gain", "40", "--out", "-", "--format", "sc16", "--web", str(self.port), "--web-control"]
+    def start(self, centre_hz=CARRIER_HZ - 100e3, rate_hz=RATE_HZ, control=("--web-control",)):
+        command = [PROGRAM, "rx", "--args", f"addr={self.radio.address}", "--rate", str(rate_hz), "--freq", str(centre_hz),
+                   "--gain", "40", "--out", "-", "--format", "sc16", "--web", str(self.port), *control]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
         eventually("the server answers", self.answers)
