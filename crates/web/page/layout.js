@@ -46,7 +46,7 @@ function inColumns(lanes, layer, width, columns, wide) {
       used.set(column, row + 1);
       deepest = Math.max(deepest, row + 1);
       const x = PAD + column * (wide + gap), y = top + HEAD + row * (BLOCK_HEIGHT + 10);
-      blocks.set(name, { column, x, y, width: wide, height: BLOCK_HEIGHT });
+      blocks.set(name, { column, row, x, y, width: wide, height: BLOCK_HEIGHT });
     }
     const height = HEAD + deepest * (BLOCK_HEIGHT + 10) - 10 + PAD;
     boxes.push({ lane, x: 0, y: top, width, height });
@@ -79,6 +79,12 @@ function inRows(lanes, layer, width) {
 /** The way of a connection between two boxes, and the place of its ring. */
 export function route(from, to) {
   const sameRow = Math.abs(from.y - to.y) < 8;
+  // To a block below another one: down at once, then into its side, so that no way passes behind a block.
+  if (!sameRow && to.row > 0 && to.column === from.column + 1) {
+    const x1 = from.x + from.width, y1 = from.y + from.height / 2, y2 = to.y + to.height / 2, turn = y2 > y1 ? 8 : -8;
+    const path = `M${x1} ${y1}q8 0 8 ${turn}V${y2 - turn}q0 ${turn} 8 ${turn}H${to.x}`;
+    return { path, x: (x1 + 8 + to.x) / 2, y: y2 };
+  }
   // To the next column of another lane: along the lane, then straight into the block.
   if (!sameRow && from.column !== undefined && to.column === from.column + 1) {
     const x1 = from.x + from.width, y1 = from.y + from.height / 2, x2 = to.x + to.width / 2, down = to.y > from.y;

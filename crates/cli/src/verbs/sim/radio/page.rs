@@ -48,9 +48,10 @@ impl RadioPage {
             board.reply(&request, outcome);
         }
         for one in served {
-            for (_, text) in one.troubles() {
+            for (kind, text) in one.troubles() {
                 let name = one.addr.to_string();
-                if self.told.insert(format!("{name} {text}")) {
+                // Its numbers grow: once a kind is enough.
+                if self.told.insert(format!("{name} {kind}")) {
                     board.note("note", &name, text);
                 }
             }
