@@ -27,6 +27,7 @@ mod run_plans;
 mod rx;
 mod shield;
 mod streams;
+mod threads;
 mod tune;
 mod tx;
 mod usage;
