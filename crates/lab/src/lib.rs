@@ -15,13 +15,14 @@
 //! | [`load`] | load during a measurement, with proof of its work |
 //! | [`faults`] | the outcome of a radio's streams under each fault |
 //! | [`packets`] | packets a second over any link, their cost, round trips |
+//! | [`response`] | how much later a change reaches the antenna with a larger buffer |
 //! | [`rate`] | the rate that a host sustains with a radio |
 //! | [`stations`] | where the time of a turnaround passes |
 //! | [`timer`] | the latency of a thread after its timer |
 //! | [`trial`] | a test of the buffer law on a scaled clock |
 //! | [`turnaround`] | from received samples to the earliest answer |
 //! | [`uhd`] | UHD's `benchmark_rate` as a peer |
-//! | [`search`] | the highest rate that holds |
+//! | [`search`] | the highest rate and the smallest buffer that hold |
 //! | [`Host`] | this machine as the place where a measurement plan runs |
 
 pub mod atsc;
@@ -42,6 +43,7 @@ pub mod load;
 mod named;
 pub mod packets;
 pub mod rate;
+pub mod response;
 pub mod search;
 pub mod stations;
 pub mod timer;

@@ -1,4 +1,4 @@
-//! The highest rate that holds, found by bisection.
+//! The highest rate and the smallest buffer that hold, found by bisection.
 
 use serde::Serialize;
 
@@ -35,9 +35,58 @@ impl Grid {
     }
 }
 
+/// Doublings beyond the guess after which [`smallest`] gives up.
+const DOUBLINGS_MAX: u32 = 10;
+
+/// Returns the smallest number at which `holds` returns true, to `resolution` of itself (0.03 for
+/// 3 %), given that it does so at all larger ones and at no smaller one; `None` when it does not at
+/// 1024 times the guess. At least one trial fails at the number below, unless the number is 1.
+///
+/// # Errors
+/// The first error of `holds`.
+pub fn smallest<E>(
+    guess: u64,
+    resolution: f64,
+    mut holds: impl FnMut(u64) -> Result<bool, E>,
+) -> Result<Option<u64>, E> {
+    let (mut low, mut high) = (0, guess.max(1));
+    let mut doublings = 0;
+    while !holds(high)? {
+        if doublings == DOUBLINGS_MAX {
+            return Ok(None);
+        }
+        (low, high, doublings) = (high, high * 2, doublings + 1);
+    }
+    while high - low > ((high as f64 * resolution) as u64).max(1) {
+        let middle = low.midpoint(high);
+        if holds(middle)? { high = middle } else { low = middle }
+    }
+    Ok(Some(high))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_smallest_that_holds_is_found_from_any_guess() {
+        for limit in [1, 2, 37, 1000, 1001, 65_536] {
+            for guess in [limit, limit * 3, limit / 2 + 1, limit / 100 + 1] {
+                let found = smallest(guess, 0.0, |n| Ok::<_, ()>(n >= limit));
+                assert_eq!(found, Ok(Some(limit)), "{guess}");
+            }
+            let mut asked = 0;
+            let found = smallest(limit, 0.05, |n| {
+                asked += 1;
+                Ok::<_, ()>(n >= limit)
+            });
+            let found = found.unwrap().unwrap();
+            assert!(found >= limit && (found - limit) as f64 <= 0.05 * found as f64, "{found}");
+            assert!(asked <= 7, "{asked}");
+        }
+        assert_eq!(smallest(3, 0.1, |_| Ok::<_, ()>(false)), Ok(None));
+        assert_eq!(smallest(3, 0.1, |_| Err("gone")), Err("gone"));
+    }
 
     #[test]
     fn every_limit_on_the_grid_is_found_with_few_questions() {

@@ -109,3 +109,48 @@ fn a_radio_agrees_with_the_law_on_both_sides_of_it() {
         }
     }
 }
+
+/// A delay of this machine only makes a larger buffer necessary: nothing lets a smaller one hold.
+#[test]
+fn the_smallest_buffer_that_holds_is_searched_beside_the_calculated_one() {
+    let search = ["--latency", "100us", "--search", "--direction", "tx", "--json"];
+    let trial = ["--time-scale", "1e-3", "--check-duration", "500us"];
+    let args = [&RATE[..], &search, &trial].concat();
+    // A radio that the machine does not let run is not there.
+    let is_there = |outcome: &crate::common::Outcome| !outcome.stdout.contains("did not answer");
+    let outcome = (0..5).map(|_| millstream(Path::new("/"), &args)).find(is_there);
+    let outcome = outcome.expect("a radio that answers");
+    let results = outcome.succeeds().json()["results"].take();
+    assert_eq!(results["calculated_samples"], 25_000);
+    let found = &results["found"][0];
+    let least = found["samples"].as_u64().unwrap();
+    assert!(least >= 22_500, "{found}");
+    let tried: Vec<(u64, bool)> = serde_json::from_value(found["tried"].clone()).unwrap();
+    assert!(tried.contains(&(least, true)), "{found}");
+    let below = tried.iter().filter(|(_, holds)| !holds).map(|(samples, _)| samples).max();
+    assert!(below.is_some_and(|below| least - below <= least / 20), "{found}");
+}
+
+#[test]
+fn a_change_comes_later_by_the_length_of_the_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let series = ["--latency", "30us", "--series", "--time-scale", "3e-4", "--json"];
+    let picture = ["--picture", "delays.svg"];
+    let args = [&RATE[..], &series, &picture].concat();
+    // A stall of 100 ms empties the smallest buffer: the command says so, and its figures do not
+    // count.
+    let run = || Some(millstream(folder.path(), &args)).filter(|run| run.status == Some(0));
+    let outcome = (0..5).find_map(|_| run()).expect("one of five runs without a long stall");
+    let results = outcome.json()["results"].take();
+    let slope = results["delay_per_buffer"].as_f64().unwrap();
+    assert!((0.7..1.15).contains(&slope), "{results}");
+    let delays: Vec<f64> = results["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["median_s"].as_f64().unwrap())
+        .collect();
+    assert!(delays.len() == 4 && delays.is_sorted(), "{results}");
+    let drawn = std::fs::read_to_string(folder.path().join("delays.svg")).unwrap();
+    assert!(drawn.contains("delay, ms"), "{drawn}");
+}

@@ -1,28 +1,18 @@
 //! The law's check: an emulated radio whose time runs slower, behind a long round trip.
 
 use super::Args;
-use crate::child_radio::{ChildRadio, ChildRadioOptions};
+use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
 use crate::output::{Report, note};
 use millstream_lab::trial::{self, BufferTrial, TrialOutcome};
 use millstream_lab::{Direction, buffer};
 use millstream_measure::picture::short_time;
-use millstream_radio::DeviceArgs;
 use serde_json::json;
 use std::fmt::Write;
 
 /// Succeeds when the radio agrees with the law.
 pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
-    let mut radio = ChildRadio::start(&ChildRadioOptions::new(&format!(
-        "--rx-antenna ramp --time-scale {} --rx-buffer-samples {samples} --tx-buffer-samples \
-         {samples}",
-        args.time_scale
-    )))?;
-    note(format_args!(
-        "radio   E320 emulated by process {} at {}, its time {} times slower",
-        radio.pid(),
-        radio.addr,
-        1.0 / args.time_scale
-    ));
+    let mut radio = RadioUnderTest::start(args.args.as_ref(), radio_options(args, samples))?;
+    note(format_args!("{}, its time {} times slower", radio.describe(), 1.0 / args.time_scale));
     let expected = buffer::holds(samples, args.rate, latency_s);
     let mut text = String::new();
     let mut failure = None;
@@ -36,7 +26,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
             duration_s: args.check_duration,
             time_scale: args.time_scale,
         };
-        let outcome = trial::run(&DeviceArgs::new(radio.addr), &trial);
+        let outcome = trial::run(&radio.device_args(), &trial);
         let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
         let _ = writeln!(text, "{}", line(&trial, &outcome));
         if outcome.holds != expected {
@@ -53,6 +43,15 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     }
     radio.stop()?;
     Ok(Report { text, results: json!({ "holds": expected, "trials": results }), failure })
+}
+
+/// The emulated radio of a trial, with these buffers.
+pub fn radio_options(args: &Args, samples: u64) -> ChildRadioOptions<'static> {
+    ChildRadioOptions::new(&format!(
+        "--rx-antenna ramp --time-scale {} --rx-buffer-samples {samples} --tx-buffer-samples \
+         {samples}",
+        args.time_scale
+    ))
 }
 
 fn line(trial: &BufferTrial, outcome: &TrialOutcome) -> String {

@@ -1,6 +1,8 @@
 //! `millstream bench buffer`: the buffer law as a calculator. Worst-case latency × rate = buffer.
 
 mod check;
+mod search;
+mod series;
 
 use super::way::DIRECTIONS;
 use crate::numbers::{one_of, positive, rate, seconds, whole, within};
@@ -9,6 +11,7 @@ use anyhow::{Context, bail};
 use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
 use millstream_measure::histogram::Histogram;
 use millstream_measure::picture::short_time;
+use millstream_radio::DeviceArgs;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -19,11 +22,15 @@ use std::path::{Path, PathBuf};
 /// enough, and fails if it is not. The latency can come from a measured histogram.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("known").required(true).multiple(true)
-          .args(["latency", "buffer_samples", "histogram"])), after_help = "Examples:
+          .args(["latency", "buffer_samples", "histogram"])),
+    group(clap::ArgGroup::new("trial").args(["check", "search", "series"])), after_help = "Examples:
   millstream bench buffer --rate 250e6 --latency 300e-6
   millstream bench buffer --rate 250e6 --buffer-samples 65536
   millstream bench buffer --rate 250e6 --buffer-samples 65536 --latency 80e-6
   millstream bench buffer --rate 250e6 --buffer-samples 65536 --latency 300e-6 --check
+  millstream bench buffer --rate 250e6 --latency 300e-6 --search
+  sudo millstream bench buffer --rate 10M --latency 1ms --search --time-scale 1 --link xdp
+  millstream bench buffer --rate 250e6 --latency 300e-6 --series --picture delays.svg
   millstream bench buffer --rate 25e6 --histogram latency.json --probability 1e-4
   millstream bench buffer --rate 250e6 --latency 80e-6 --streams 2 --link-rate 20G --mtu 9000")]
 pub struct Args {
@@ -72,20 +79,43 @@ pub struct Args {
     #[arg(long, requires_all = ["buffer_samples", "latency"])]
     check: bool,
 
-    /// What to check: the credit window of the host (rx), the transmit buffer of the radio (tx), or
+    /// Find the smallest buffer that holds, by trials with an emulated radio, and show it beside
+    /// the calculated one.
+    #[arg(long, requires = "latency", conflicts_with = "buffer_samples")]
+    search: bool,
+
+    /// With --search: use this link, between two network namespaces joined by a veth pair, which
+    /// needs root. Repeat the option for more links. The command adds the interface.
+    #[arg(long, value_name = "LINK", requires = "search")]
+    link: Vec<String>,
+
+    /// Measure with larger and larger transmit buffers how long after its sending a sample leaves
+    /// the antenna. The first buffer is the calculated one.
+    #[arg(long, requires = "latency", conflicts_with = "buffer_samples")]
+    series: bool,
+
+    /// With --series: draw the delays.
+    #[arg(long, value_name = "FILE.svg", requires = "series")]
+    picture: Option<PathBuf>,
+
+    /// With --check: use this emulated radio, which has the same buffer and time scale.
+    #[arg(long, value_name = "ARGS", requires = "check")]
+    args: Option<DeviceArgs>,
+
+    /// What to try: the credit window of the host (rx), the transmit buffer of the radio (tx), or
     /// both.
-    #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "check",
+    #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "trial",
           value_parser = one_of(&DIRECTIONS))]
     direction: &'static [Direction],
 
-    /// Speed of the emulated radio's clock in the check, relative to real time.
+    /// Speed of the emulated radio's clock in trials, relative to real time.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.002, value_parser = positive,
-          requires = "check")]
+          requires = "trial")]
     time_scale: f64,
 
-    /// Length of the stream in the check, by the radio's clock.
+    /// Length of the stream in each trial, by the radio's clock.
     #[arg(long, value_name = "TIME", default_value = "6ms", value_parser = seconds,
-          requires = "check")]
+          requires = "trial")]
     check_duration: f64,
 }
 
@@ -107,12 +137,18 @@ const WIRE_FORMATS: [(&str, &str, WireFormat); 3] = [
     ("sc8", "8 bits for I and 8 bits for Q", WireFormat::Sc8),
 ];
 
-/// Fails when the given buffer does not hold; with --check, when the radio and the law disagree.
+/// Fails when the given buffer does not hold; in trials, when the radio and the law disagree.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     args.check_bounds()?;
     if let (true, Some(samples), Some(latency_s)) = (args.check, args.buffer_samples, args.latency)
     {
         return check::run(&args, samples, latency_s);
+    }
+    if let (true, Some(latency_s)) = (args.search, args.latency) {
+        return search::run(&args, latency_s);
+    }
+    if let (true, Some(latency_s)) = (args.series, args.latency) {
+        return series::run(&args, latency_s);
     }
     let format = args.wire_format;
     let link = EthernetLink { bits_per_s: args.link_rate, mtu_bytes: args.mtu };
