@@ -10,6 +10,7 @@
 //! | [`explain`] | the cause of a late answer, from a trace |
 //! | [`gnuradio`] | GNU Radio as a peer that takes requests |
 //! | [`graph`] | the runtime beside a hand-written loop and GNU Radio |
+//! | [`hand_over`] | the ring between two threads beside queues behind a lock |
 //! | [`irq`] | from a converter's edge to the user who reads its samples |
 //! | [`lag`] | the lag of a consumer behind a radio's clock |
 //! | [`load`] | load during a measurement, with proof of its work |
@@ -35,6 +36,7 @@ pub mod explain;
 pub mod faults;
 pub mod gnuradio;
 pub mod graph;
+pub mod hand_over;
 mod helper;
 mod host;
 pub mod irq;

@@ -8,6 +8,7 @@ mod graph;
 mod packets;
 mod peer;
 mod rate;
+mod ring;
 mod way;
 mod worker;
 
@@ -17,7 +18,7 @@ group! {
     /// Measures rates and costs on this machine.
     BenchVerb:
     Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Packets(packets),
-    Rate(rate),
+    Rate(rate), Ring(ring),
     #[command(hide = true)]
     Worker(worker),
 }
