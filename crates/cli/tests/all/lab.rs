@@ -39,7 +39,7 @@ fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
 
 #[test]
 fn the_parts_of_an_interrupt_sum_to_the_whole() {
-    let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--json"];
+    let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--rate", "1M", "--json"];
     // On a busy machine the relation of two clocks is sometimes not known well enough: the program
     // says so, with the remedy.
     let again = |outcome: &Outcome| outcome.stdout.contains("precisely enough: measure again");
@@ -68,6 +68,20 @@ fn the_parts_of_an_interrupt_sum_to_the_whole() {
         })
         .collect();
     assert_eq!(parts, [4, 6], "with one interrupt a block, and with two");
+    let results = outcome.json()["results"].take();
+    let advice = results["block_sizes"].as_array().unwrap();
+    assert_eq!(advice.len(), 2, "{results}");
+    for advice in advice {
+        // At 1 MS/s the largest block of a million samples costs next to nothing.
+        let advised = &advice["advised"];
+        assert!(advised["cpu_share"].as_f64().unwrap() <= 0.1, "{advice}");
+        let smaller = |size: &&Value| size["samples"].as_u64() < advised["samples"].as_u64();
+        for size in advice["sizes"].as_array().unwrap().iter().filter(smaller) {
+            let (share, fill_s) = (size["cpu_share"].as_f64(), size["fill_s"].as_f64());
+            let way_s = size["latency_s"].as_f64().unwrap() - fill_s.unwrap();
+            assert!(share > Some(0.1) || fill_s < Some(way_s), "{size} would do: {advice}");
+        }
+    }
 }
 
 const PLAN: &str = r#"

@@ -16,6 +16,7 @@
 //! of the transfer: one more pass through the kernel for every block.
 
 mod attach;
+pub mod block_size;
 pub mod board;
 pub mod clock;
 pub mod device;

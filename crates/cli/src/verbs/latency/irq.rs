@@ -1,9 +1,11 @@
 //! `millstream latency irq`: from a converter's edge to the user's read of its samples.
 
+mod advice;
+
 use super::{class, samples};
 use crate::interrupt;
 use crate::live::during;
-use crate::numbers::{allowed_cpus, cpu, name_of, one_of, seconds, whole, within};
+use crate::numbers::{allowed_cpus, cpu, name_of, one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count, note, now};
 use crate::table::Table;
 use crate::verbs::lab::adc;
@@ -26,6 +28,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream latency irq
+  sudo millstream latency irq --rate 1M                  advises a block size
   sudo millstream latency irq --interrupts 1 --interval 200us --count 50000 --histograms
   sudo millstream latency irq --via iio --iio-device ads1015 --interval 2ms
   millstream lab guest --kernel linux-image-6.1.0-56-rt-amd64 --adc -- latency irq --via vfio
@@ -75,6 +78,15 @@ pub struct Args {
     /// timer that fires every --interval becomes its trigger.
     #[arg(long, value_name = "NAME")]
     iio_trigger: Option<String>,
+
+    /// Sample rate of a converter: advise how many samples its blocks should have.
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    rate: Option<f64>,
+
+    /// With --rate: the largest share of a CPU that the blocks may take.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = positive,
+          requires = "rate")]
+    cpu_share: f64,
 
     /// Draw the distributions.
     #[arg(long)]
@@ -150,8 +162,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "interrupted before there was a result: run the command again"
     );
     let title = format!("blocks every {} µs, {class}, from edge to read", args.interval * 1e6);
-    let text = samples::text(&title, &records, args.histograms) + &stages(&records);
-    let results = json!({ "series": samples::summary(&records), "records": records });
+    let advice = args.rate.map(|rate_hz| advice::of(&records, rate_hz, args.cpu_share));
+    let text = samples::text(&title, &records, args.histograms)
+        + &stages(&records)
+        + &advice.iter().flatten().map(advice::Advice::words).collect::<String>();
+    let results = json!({
+        "series": samples::summary(&records), "records": records, "block_sizes": advice,
+    });
     Ok(Report { text, results, failure: contradiction(&records) })
 }
 
