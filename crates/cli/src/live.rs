@@ -100,6 +100,16 @@ const SHORT: Duration = Duration::from_secs(5);
 /// Runs a job that cannot report its progress, and shows meanwhile how long it has run and, where
 /// it is known, the expected time.
 pub fn during<T>(what: &str, expected: Option<Duration>, work: impl FnOnce() -> T) -> T {
+    during_with(what, expected, String::new, work)
+}
+
+/// The same for a job whose results so far have words.
+pub fn during_with<T>(
+    what: &str,
+    expected: Option<Duration>,
+    so_far: impl Fn() -> String + Send,
+    work: impl FnOnce() -> T,
+) -> T {
     if expected.is_some_and(|expected| expected < SHORT) {
         return work();
     }
@@ -110,7 +120,11 @@ pub fn during<T>(what: &str, expected: Option<Duration>, work: impl FnOnce() -> 
             while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 let passed = begun.elapsed();
                 if expected.is_some() || passed > SHORT {
-                    live.show(Instant::now(), || how_far(what, passed, expected));
+                    live.show(Instant::now(), || {
+                        let so_far = Some(so_far()).filter(|words| !words.is_empty());
+                        let words = so_far.map_or(String::new(), |words| format!("  {words}"));
+                        how_far(what, passed, expected) + &words
+                    });
                 }
             }
         };

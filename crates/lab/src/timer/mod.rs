@@ -19,6 +19,7 @@ use millstream_cpu::sched::{self, Class, ClassError};
 use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_host::trace::TraceError;
 
+use crate::LiveHistogram;
 use crate::explain::{Late, LateReporter, TraceMonitor};
 use alarm::DeadlineTimer;
 pub(crate) use alarm::{now_ns, sleep_to};
@@ -91,14 +92,15 @@ pub enum TimerError {
 }
 
 /// Measures on all CPUs at once; `ended` returns whether the user wants it to end early. A trace
-/// monitor explains late answers meanwhile. Returns the results of the threads, in the order of the
-/// plan's CPUs.
+/// monitor explains late answers meanwhile, and `live` counts all for whoever looks. Returns the
+/// results of the threads, in the order of the plan's CPUs.
 ///
 /// # Errors
 /// [`TimerError`] of the first thread that could not begin; the others are ended.
 pub fn measure(
     plan: &TimerSpec,
     mut guard: Option<&mut TraceMonitor>,
+    live: &LiveHistogram,
     ended: fn() -> bool,
 ) -> Result<Vec<TimerSamples>, TimerError> {
     let stop = AtomicBool::new(false);
@@ -111,7 +113,7 @@ pub fn measure(
             // Evenly over the interval, so that threads do not wake at the same moment.
             let phase_ns = plan.interval_ns * index as u64 / plan.cpus.len() as u64;
             let body = move || {
-                let taken = observe(plan, cpu, start_ns + phase_ns, snare, stop);
+                let taken = observe(plan, cpu, start_ns + phase_ns, (snare, live), stop);
                 // A thread that cannot measure ends all.
                 if taken.is_err() {
                     stop.store(true, Ordering::Relaxed);
@@ -163,7 +165,7 @@ fn observe(
     plan: &TimerSpec,
     cpu: usize,
     first_ns: u64,
-    snare: Option<&LateReporter>,
+    (snare, live): (Option<&LateReporter>, &LiveHistogram),
     stop: &AtomicBool,
 ) -> Result<TimerSamples, TimerError> {
     let fail = |source| TimerError::Timer { cpu, source };
@@ -187,6 +189,7 @@ fn observe(
         let woken = alarm.wait().map_err(fail)?;
         last_ns = woken.at_ns;
         observed.record(woken.late_ns, woken.at_ns.saturating_sub(first_ns));
+        live.record(woken.late_ns);
         missed += woken.missed;
         if let Some(snare) = snare.filter(|snare| snare.is_late(woken.late_ns)) {
             late += 1;
@@ -213,7 +216,7 @@ mod tests {
     fn every_cpu_has_all_its_wake_ups_and_none_before_its_deadline() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = plan(mechanism);
-            let taken = measure(&plan, None, || false).unwrap();
+            let taken = measure(&plan, None, &LiveHistogram::default(), || false).unwrap();
             let seen: Vec<_> = taken.iter().map(|taken| taken.cpu).collect();
             assert_eq!(seen, plan.cpus);
             for taken in taken {
@@ -236,7 +239,7 @@ mod tests {
     fn a_handicap_shows_in_every_wake_up() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = TimerSpec { handicap_ns: 200_000, ..plan(mechanism) };
-            let taken = measure(&plan, None, || false).unwrap();
+            let taken = measure(&plan, None, &LiveHistogram::default(), || false).unwrap();
             let min_ns = taken[0].observed.histogram.min_ns();
             assert!(min_ns >= 200_000, "{mechanism:?}: {min_ns}");
         }
@@ -245,10 +248,11 @@ mod tests {
     #[test]
     fn it_ends_when_asked_to_and_a_cpu_that_is_not_there_is_named() {
         let endless = TimerSpec { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
-        let taken = measure(&endless, None, || true).unwrap();
+        let taken = measure(&endless, None, &LiveHistogram::default(), || true).unwrap();
         assert!(taken.iter().all(|taken| taken.observed.histogram.count() < 1_000_000));
         let nowhere = TimerSpec { cpus: vec![endless.cpus[0], 1023], ..endless };
-        let error = measure(&nowhere, None, || false).unwrap_err().to_string();
+        let error =
+            measure(&nowhere, None, &LiveHistogram::default(), || false).unwrap_err().to_string();
         assert!(error.starts_with("cannot run on CPU 1023"), "{error}");
     }
 }

@@ -3,11 +3,12 @@
 use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
-use crate::live::during;
+use crate::live::during_with;
 use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
 use crate::output::{Report, note, now};
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::Class;
+use millstream_lab::LiveHistogram;
 use millstream_lab::explain::TraceMonitor;
 use millstream_lab::timer::{
     LowLatencyGuard, Mechanism, THREADS, TimerSamples, TimerSpec, measure,
@@ -89,10 +90,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut records = Vec::new();
     let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
     let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
-    during("measuring wake-ups", Some(all), || -> anyhow::Result<()> {
+    let so_far = LiveHistogram::default();
+    let words = || so_far.words();
+    during_with("measuring wake-ups", Some(all), words, || -> anyhow::Result<()> {
         while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
             let started = now();
-            let taken = measure(&plan, guard.as_mut(), interrupt::asked)?;
+            let taken = measure(&plan, guard.as_mut(), &so_far, interrupt::asked)?;
             let record = |taken| measured(&plan, above_us, &started, taken);
             records.extend(taken.into_iter().map(record));
         }
