@@ -6,6 +6,7 @@ mod picture;
 mod progress;
 mod report;
 mod search;
+mod settings;
 
 use crate::graph_run;
 use crate::numbers::{one_of, seconds, whole};

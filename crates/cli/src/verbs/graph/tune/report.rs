@@ -1,9 +1,11 @@
 //! The result of a search, as text and as JSON.
 
 use super::check::Check;
+use super::settings;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_flow::GraphFile;
+use millstream_host::doctor::Finding;
 use millstream_planner::tune::{Length, Objective, Percent, PlanAttempt, Rehearsal, Space, Tuned};
 use serde_json::json;
 use std::fmt::Write;
@@ -48,6 +50,8 @@ pub struct TuningReport<'a> {
     pub stored: String,
     pub check: Option<Check>,
     pub took: Duration,
+    /// What the machine could be set to.
+    pub machine: Vec<Finding>,
 }
 
 impl TuningReport<'_> {
@@ -75,6 +79,7 @@ impl TuningReport<'_> {
             self.took.as_secs_f64(),
             self.stored
         );
+        text += &settings::lines(&self.machine);
         if let Some(check) = &self.check {
             text.push_str(&check.lines());
         }
@@ -94,6 +99,7 @@ impl TuningReport<'_> {
             "runs": measured,
             "used_s": self.took.as_secs_f64(),
             "store": self.stored,
+            "machine": self.machine,
             "check": self.check.as_ref().map(Check::json),
         });
         let failure = self.check.as_ref().and_then(Check::failure);

@@ -1,7 +1,7 @@
 //! One search, from the graph to the stored plan.
 
 use super::report::{self, TuningReport};
-use super::{Args, check, picture, progress};
+use super::{Args, check, picture, progress, settings};
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::allowed_cpus;
@@ -86,7 +86,9 @@ pub fn run(
             Settings { budget: Duration::from_secs_f64(args.check_duration), ..settings };
         check = Some(check::run(&mut trial, &space, &default, &tuned, settings)?);
     }
-    Ok(TuningReport { graph: &graph, trial: &trial, tuned: &tuned, stored, check, took }.report())
+    let machine = settings::advice(Path::new("/"), &allowed);
+    let (trial, tuned) = (&trial, &tuned);
+    Ok(TuningReport { graph: &graph, trial, tuned, stored, check, took, machine }.report())
 }
 
 /// The placements for one core, two, and so on.
