@@ -1,7 +1,8 @@
 //! The core of a transmit stream: what follows from the device's reports, and from time.
 //!
-//! It has no port, no clock and no access to the device, and never waits. The streamer fills
-//! packets, and carries out the steps that the core asks for.
+//! It has no clock and no access to the device, and never waits. It fills packets in memory that it
+//! is lent (see [`super::filling`]). The streamer owns the port, and carries out the steps that the
+//! core asks for.
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
@@ -14,6 +15,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamConditio
 
 use super::accounting::{Opened, StatusEffect, TxAccounting};
 use super::audits::AUDIT_COMMANDS;
+use super::filling::Filling;
 use super::meta::{TxCounters, TxEvent};
 use super::recover::{PATIENCE, RecoveryStep, SilentDevice, play_time};
 use crate::stream::StreamPath;
@@ -28,9 +30,10 @@ const SLICE: Duration = Duration::from_millis(5);
 pub(super) const QUERY_BYTES_MAX: usize =
     CommandRepr::packet_len(Width::W512) * AUDIT_COMMANDS as usize;
 
-/// The state of a transmit stream besides the packet under construction.
+/// The state of a transmit stream.
 pub(super) struct TxCore {
-    path: StreamPath,
+    pub(super) path: StreamPath,
+    pub(super) filling: Filling,
     pub(super) account: TxAccounting,
     pub(super) counters: TxCounters,
     pub(super) events: VecDeque<TxEvent>,
@@ -53,11 +56,12 @@ pub(super) enum TxStep {
 }
 
 impl TxCore {
-    /// Returns the state behind a handshake, of a stream with full packets of `full_samples`.
-    pub fn new(path: StreamPath, opened: Opened, full_samples: u64) -> Self {
+    /// Returns the state behind a handshake, of a stream that fills packets of `full_samples`.
+    pub fn new(path: StreamPath, opened: Opened, full_samples: u64, filling: Filling) -> Self {
         let period_samples = opened.window.period().bytes / SC16_LEN as u64;
         Self {
             path,
+            filling,
             account: TxAccounting::new(opened, full_samples, path.rate),
             counters: TxCounters::default(),
             events: VecDeque::with_capacity(EVENTS_MAX),
@@ -201,15 +205,18 @@ impl TxCore {
     pub fn reopen(&mut self, opened: Opened) {
         let samples = self.account.reopen(opened);
         (self.command_seq, self.polled_bytes) = (0, 0);
+        self.filling.restart();
         self.stall = None;
         self.counters.reestablished += 1;
         self.report(TxEvent::Reestablished { samples });
     }
 
     /// Writes a query of the device's count into `out`: PING, PING; with a RESYNC behind them,
-    /// which corrects the count, if earlier queries failed. `begun_bytes` is the credit of a packet
-    /// under construction. Returns the length of a command, and that of all; `None` without credit.
-    pub fn audit(&mut self, begun_bytes: u64, out: &mut [u8]) -> Option<(usize, usize)> {
+    /// which corrects the count, if earlier queries failed. Returns the length of a command, and
+    /// that of all; `None` without credit.
+    pub fn audit(&mut self, out: &mut [u8]) -> Option<(usize, usize)> {
+        // A packet under construction has reserved its credit.
+        let begun_bytes = self.begun_bytes();
         if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
             return None;
         }

@@ -33,7 +33,8 @@ fn core() -> TxCore {
         clock: Clock::MACHINE,
     };
     let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
-    TxCore::new(path, Opened { window, status_seq: u16::MAX }, SPP)
+    let filling = Filling::new(path.width, SPP as usize, 1);
+    TxCore::new(path, Opened { window, status_seq: u16::MAX }, SPP, filling)
 }
 
 /// Sends `packets` full packets, the first one at the device's time `ticks`.
@@ -65,7 +66,7 @@ fn status(seq: u16, packets: u64, bytes: u64) -> Vec<u8> {
 /// Returns the operations of a count query, with the sequence numbers of its commands.
 fn query(core: &mut TxCore) -> Vec<(CommandOp, u16)> {
     let mut out = [0; QUERY_BYTES_MAX];
-    let Some((length, all)) = core.audit(0, &mut out) else { return Vec::new() };
+    let Some((length, all)) = core.audit(&mut out) else { return Vec::new() };
     let commands = out[..all].chunks(length).map(|bytes| {
         let packet = Packet::parse(bytes, Width::W64).expect("a packet");
         let command = CommandRepr::parse(&packet).expect("a command");

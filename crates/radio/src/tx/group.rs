@@ -119,7 +119,8 @@ impl TxGroup {
         }
         let (mut begun, mut until) = (length == 0, None);
         loop {
-            let ready = self.members.iter().map(TxStreamer::ready_samples).min().unwrap_or(0);
+            let ready =
+                self.members.iter().map(|member| member.core.ready_samples()).min().unwrap_or(0);
             if ready == 0 {
                 if !self.wait(timeout, &mut until)? {
                     return Ok(sent);
@@ -158,7 +159,8 @@ impl TxGroup {
             let mut sleep = Duration::MAX;
             let mut closed = None;
             // All at once, so that windows closed by loss open at the same time.
-            for member in self.members.iter_mut().filter(|member| member.ready_samples() == 0) {
+            for member in self.members.iter_mut().filter(|member| member.core.ready_samples() == 0)
+            {
                 member.recover(now)?;
                 sleep = sleep.min(member.core.sleep(now, until));
                 closed = Some(member);

@@ -44,6 +44,7 @@ mod channel;
 mod closing;
 mod command_counts;
 mod core;
+mod filling;
 mod group;
 mod handshake;
 mod intake;

@@ -101,7 +101,7 @@ pub(super) fn play_time(samples: u64, rate_hz: f64) -> Duration {
 impl TxStreamer {
     /// Executes the steps that are due during a silence.
     pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
-        let closed = self.room_packets() == 0;
+        let closed = self.core.room_packets() == 0;
         match self.core.recover(now, closed) {
             None => Ok(()),
             Some(TxStep::Audit) => self.audit(),
@@ -145,16 +145,13 @@ impl TxStreamer {
     fn reestablish(&mut self) -> Result<(), TxError> {
         let opened = handshake::open(&mut self.port, &self.path)?;
         self.core.reopen(opened);
-        self.seq = 0;
         self.audit()
     }
 
     /// Queries the device's count, if there is credit for that.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
-        // A packet under construction has reserved its credit.
-        let begun_bytes = if self.train.filled() > 0 { self.flow_bytes() } else { 0 };
         let mut query = [0; QUERY_BYTES_MAX];
-        let Some((length, all)) = self.core.audit(begun_bytes, &mut query) else { return Ok(()) };
+        let Some((length, all)) = self.core.audit(&mut query) else { return Ok(()) };
         let device = self.path.device;
         let sent = self.port.tx.send_train(&query[..all], length, device);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)

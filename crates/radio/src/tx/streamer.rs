@@ -6,16 +6,15 @@ use std::time::Duration;
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 
-use super::batch::GsoBatch;
 use super::channel::TxChannel;
 use super::core::TxCore;
+use super::filling::{Burst, Filling};
 use super::handshake;
 use super::ledger::TxLedger;
 use super::meta::{TxArgs, TxCounters, TxError, TxMetadata};
 use super::recover::ASKS;
 use super::window::CreditWindow;
 use crate::RadioError;
-use crate::convert::{Converter, Wire};
 use crate::stream::{StreamPath, StreamRate};
 
 /// How long the end of a stream waits for the device to take the samples in flight, besides the
@@ -35,31 +34,13 @@ pub struct TxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,
     pub(super) channel: TxChannel,
-    pub(super) converter: Converter,
     pub(super) scale: f32,
     pub(super) samples_per_packet: usize,
-    /// The fewest samples that are whole cycles of the radio; every packet is a multiple.
-    pub(super) whole: usize,
-    /// Samples of an incomplete cycle, while the packet before them is sent.
-    pub(super) rest: Box<[u8]>,
 
     pub(super) core: TxCore,
-    pub(super) train: GsoBatch,
-    pub(super) burst: Burst,
-    /// The next data packet's sequence number.
-    pub(super) seq: u16,
     pub(super) async_seen: u64,
     /// Reports that were missed before the stream was opened.
     pub(super) missed_before: u64,
-}
-
-/// The burst that is being sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Burst {
-    /// No burst: the next sample starts one.
-    Idle,
-    /// The time of the first sample of the next packet, ticks, in a burst with time.
-    Open { next_ticks: Option<u64> },
 }
 
 impl TxStreamer {
@@ -79,23 +60,18 @@ impl TxStreamer {
         let opened = handshake::open(&mut port, &path)?;
         let whole = path.rate.whole_cycles(channel.samples_per_word()).get() as usize;
         let samples_per_packet = samples_per_packet(&path, &opened.window, args, whole)?;
-        let core = TxCore::new(path, opened, samples_per_packet as u64);
+        let filling = Filling::new(path.width, samples_per_packet, whole);
+        let core = TxCore::new(path, opened, samples_per_packet as u64, filling);
         // Reports of an earlier stream.
         let async_seen = channel.events().tx_reported();
         while channel.events().take_tx().is_some() {}
         let missed_before = channel.missed();
         let mut stream = Self {
             port,
-            converter: Converter::new(Wire::Sc16),
             scale: args.scale,
             samples_per_packet,
-            whole,
-            rest: vec![0; (whole - 1) * SC16_LEN].into(),
             core,
-            train: GsoBatch::new(path.width, samples_per_packet),
             path,
-            burst: Burst::Idle,
-            seq: 0,
             async_seen,
             missed_before,
             channel,
@@ -159,7 +135,7 @@ impl TxStreamer {
 
     /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
-        self.burst != Burst::Idle
+        self.core.filling.burst != Burst::Idle
     }
 
     /// Ends an open burst, waits until the device has taken everything, and returns the final
@@ -183,7 +159,7 @@ impl TxStreamer {
         let clock = self.path.clock;
         let until = clock.now() + timeout;
         let left = || clock.left(until);
-        let alive = match self.burst {
+        let alive = match self.core.filling.burst {
             Burst::Idle => Ok(true),
             Burst::Open { .. } => {
                 let ended = self.send_sc16(&[], TxMetadata::now().ending(), left());
@@ -197,7 +173,7 @@ impl TxStreamer {
             let _ = self.ask_again(left());
         }
         self.core.account.close(self.core.counters.reports_missed);
-        self.burst = Burst::Idle;
+        self.core.filling.burst = Burst::Idle;
     }
 
     /// Waits for the device's reports about the ends of bursts. All reports sent before its answer
@@ -255,7 +231,7 @@ impl TxStreamer {
 
 impl Drop for TxStreamer {
     fn drop(&mut self) {
-        if self.burst != Burst::Idle || self.core.account.ledger().in_flight > 0 {
+        if self.core.filling.burst != Burst::Idle || self.core.account.ledger().in_flight > 0 {
             self.end(FINISH_TIMEOUT);
         }
     }
@@ -265,7 +241,7 @@ impl std::fmt::Debug for TxStreamer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TxStreamer")
             .field("path", &self.path)
-            .field("burst", &self.burst)
+            .field("burst", &self.core.filling.burst)
             .field("window", &self.core.account.window)
             .field("counters", &self.core.counters)
             .finish_non_exhaustive()
