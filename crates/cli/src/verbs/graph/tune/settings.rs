@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_frequency_is_told_with_its_remedy_and_only_on_the_graphs_cpus() {
+    fn a_slow_frequency_of_the_graphs_cpus_is_told_with_its_remedy() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("sys/devices/system/cpu/cpu1/cpufreq");
         std::fs::create_dir_all(&folder).unwrap();
