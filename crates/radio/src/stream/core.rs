@@ -70,8 +70,9 @@ pub(super) struct RxCore {
     /// A run began and was stopped before any of its packets came: the time of an overrun does not
     /// show how much the device had sent before the newest start.
     pub(super) lost_run: bool,
-    /// The number of set-ups of the stream since that packet.
+    /// The number of set-ups of the stream since that packet, and of RESYNCs.
     pub(super) setups: u64,
+    pub(super) reopened: u64,
     /// The time of a start whose first packet has not come.
     pub(super) awaited: Option<u64>,
     pub(super) recovery: Option<Recovery>,
@@ -232,6 +233,7 @@ impl RxCore {
             ends_due: 0,
             lost_run: false,
             setups: 0,
+            reopened: 0,
             awaited: None,
             recovery: None,
             in_group: false,

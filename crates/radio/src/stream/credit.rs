@@ -47,6 +47,8 @@ pub(crate) struct Credit {
     owed: bool,
     /// The counts may include packets before the next data packet.
     may_be_ahead: bool,
+    /// Missing packets that may not be in the counts.
+    uncounted_packets: u64,
 }
 
 impl Credit {
@@ -72,6 +74,7 @@ impl Credit {
             seq: 0,
             owed: false,
             may_be_ahead: true,
+            uncounted_packets: 0,
         }
     }
 
@@ -85,11 +88,12 @@ impl Credit {
         self.capacity_bytes / self.packet_bytes
     }
 
-    /// Returns the full packets that were consumed and of which the device may not know: they were
-    /// not reported, or their report was lost.
+    /// Returns the full packets that were consumed or lost, and of which the device may not know:
+    /// they were not reported, or their report was lost.
     pub fn unreported_packets(&self) -> u64 {
         let unreported = self.consumed_bytes.abs_diff(self.reported_bytes);
-        unreported.saturating_add(self.period_bytes()).div_ceil(self.packet_bytes)
+        let packets = unreported.saturating_add(self.period_bytes()).div_ceil(self.packet_bytes);
+        packets.saturating_add(self.uncounted_packets)
     }
 
     /// Returns the bytes between two reports.
@@ -108,6 +112,7 @@ impl Credit {
             seq: self.seq,
             owed: false,
             may_be_ahead: true,
+            uncounted_packets: 0,
         };
     }
 
@@ -135,13 +140,15 @@ impl Credit {
         if !counted {
             let bytes = packets.saturating_mul(flow_bytes as u64);
             self.release_many(packets, bytes);
+        } else {
+            self.uncounted_packets = self.uncounted_packets.saturating_add(packets);
         }
     }
 
     /// Takes over the sender's totals, which include lost packets. The command itself is released
     /// afterwards like any packet.
     pub fn resync(&mut self, packets: u64, bytes: u64) {
-        self.may_be_ahead = true;
+        (self.may_be_ahead, self.uncounted_packets) = (true, 0);
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
     }
 
@@ -266,7 +273,9 @@ mod tests {
             credit.report(Epid(2), Epid(3)).count_bytes
         };
         credit.reset();
+        let before = credit.unreported_packets();
         assert_eq!(count(&mut credit, 4), 100, "a gap from before the handshake");
+        assert_eq!(credit.unreported_packets(), before + 4);
         assert_eq!(count(&mut credit, 4), 600);
         credit.resync(10, 1000);
         assert_eq!(count(&mut credit, 4), 1100, "the sender has counted them");

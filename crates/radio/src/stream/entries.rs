@@ -1,15 +1,18 @@
 //! The causes of gaps in the ledger, and the reports of gaps.
 
 use super::core::{Pending, RxCore};
+use super::fates::PacketFate;
 use super::meta::RxEvent;
 use super::rate::StreamRate;
+use super::silence::Recovery;
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
 /// The state before a packet came.
 pub(super) struct PriorState {
-    /// The time that was due.
+    /// The time that was due, and the number.
     due: Option<u64>,
+    next_seq: u16,
     /// The sequence numbers were restarted, so they do not show how many packets are missing.
     restarted: bool,
     /// The packet before it was the last of a run, and only the newest run follows.
@@ -22,6 +25,7 @@ impl RxCore {
     pub(super) fn before(&self) -> PriorState {
         PriorState {
             due: self.tracker.next_ticks(),
+            next_seq: self.tracker.next_seq(),
             restarted: self.tracker.has_restarted(),
             ended: self.ended,
             run_ended: self.run_ended,
@@ -55,8 +59,16 @@ impl RxCore {
         // meanwhile; that end may be among the missing packets.
         let (ended, is_there) = (before.run_ended, gap.is_some());
         let may = before.restarted || gap.is_some_and(|gap| gap.packets > 0);
+        // A time that no missing packets explain, but a start: the overrun has that of a clock that
+        // was set since.
+        let full = rate.ticks(self.samples_per_packet.into());
+        let begins = |recovery: &Recovery| {
+            let since = arrival.ticks.map_or(0, |ticks| ticks.wrapping_sub(recovery.start));
+            let lost = gap.filter(|gap| gap.unsent > 0).map(|gap| gap.packets);
+            since.is_multiple_of(full) && lost.is_some_and(|lost| since / full <= lost)
+        };
         let recovered = self.recovery.take_if(|recovery| {
-            let over = recovery.is_over(arrival.ticks);
+            let over = recovery.is_over(arrival.ticks) || begins(recovery);
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
         if let Some(recovery) = &mut self.recovery {
@@ -173,7 +185,21 @@ impl RxCore {
         if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
             let less = rate.ticks(gap.in_packets - samples);
             (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
+            gap.damaged = self.damaged(gap, before, sent);
         }
+    }
+
+    /// Returns how many samples of a gap came damaged, behind a run of which `sent` are missing:
+    /// its last packet may be a short one.
+    fn damaged(&self, gap: &PacketGap, before: &PriorState, sent: u64) -> u64 {
+        let spp = u64::from(self.samples_per_packet);
+        let packets = gap.damaged.div_ceil(spp);
+        let last = before.next_seq.wrapping_add((sent / spp) as u16);
+        let fate = self.tracker.fates.get(last, self.tracker.next_seq());
+        let is_short =
+            !before.restarted && !sent.is_multiple_of(spp) && fate == PacketFate::Damaged;
+        let less = if is_short { spp - sent % spp } else { 0 };
+        (packets * spp).saturating_sub(less).min(gap.in_packets)
     }
 
     /// Divides the gap before a restarted run, `since` samples after its start, into samples that
@@ -198,7 +224,9 @@ impl RxCore {
         if let Some(sent) = sent {
             let in_packets = sent.saturating_add(since).min(gap.in_packets);
             let packets = in_packets.div_ceil(self.samples_per_packet.into());
-            return (PacketGap { packets, in_packets, unsent: samples - in_packets, ..gap }, 0);
+            let mut gap = PacketGap { packets, in_packets, unsent: samples - in_packets, ..gap };
+            gap.damaged = self.damaged(&gap, before, sent);
+            return (gap, 0);
         }
         // Samples from the device's buffer continue where the lost packets ended, unless these were
         // not whole packets: then the clock jumped, or the device did not send all.
@@ -217,16 +245,22 @@ impl RxCore {
     }
 
     /// Returns the most samples that the device can have sent since the newest packet that came: a
-    /// window of credit for each set-up of the stream.
-    fn window_samples(&self) -> u64 {
-        let packets = self.credit.window_packets().saturating_mul(1 + self.setups);
-        packets.saturating_mul(self.samples_per_packet.into())
+    /// window of credit for each set-up of the stream, and for each of its totals that this host
+    /// took over.
+    pub(super) fn window_samples(&self) -> u64 {
+        self.windows_samples(1 + self.setups + self.reopened)
     }
 
     /// Returns the samples for which the device had credit behind the newest packet that came.
     fn surely_sent_samples(&self) -> u64 {
         let packets = self.credit.unreported_packets();
-        self.window_samples().saturating_sub(packets * u64::from(self.samples_per_packet))
+        let unreported = packets.saturating_mul(self.samples_per_packet.into());
+        self.windows_samples(1 + self.setups).saturating_sub(unreported)
+    }
+
+    fn windows_samples(&self, windows: u64) -> u64 {
+        let packets = self.credit.window_packets().saturating_mul(windows);
+        packets.saturating_mul(self.samples_per_packet.into())
     }
 
     /// Counts samples of a finite capture that will not come.

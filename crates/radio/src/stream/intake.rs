@@ -163,7 +163,7 @@ impl RxCore {
         let fresh = matches!(place, PacketSource::Lent(_));
         self.credit.pass_gap(missing, flow_bytes, fresh);
         self.book(&arrival, gap, &before);
-        (self.ended, self.setups) = (repr.eob, 0);
+        (self.ended, self.setups, self.reopened) = (repr.eob, 0, 0);
         self.run_ended = repr.eob && self.ends_due == 0;
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
@@ -255,6 +255,7 @@ impl RxCore {
         match repr.op {
             CommandOp::Resync => {
                 self.credit.resync(repr.packets, repr.bytes);
+                self.reopened += 1;
                 self.release(flow_bytes);
             }
             // The device did not receive the answer to the handshake, or this is a second copy. In

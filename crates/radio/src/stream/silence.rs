@@ -82,9 +82,13 @@ impl RxCore {
             && now.duration_since(self.last_heard) >= STOP_TIMEOUT
         {
             // The end of the burst is lost, or the device had stopped by itself.
+            let lost = self.lost_before_an_overrun();
             self.chain.clear();
             self.recovery = None;
-            self.end_burst(RxEvent::None);
+            match lost {
+                Some(samples) => self.lose_tail(samples),
+                None => self.end_burst(RxEvent::None),
+            }
             return None;
         }
         let silent = now.duration_since(self.last_heard);
@@ -114,6 +118,15 @@ impl RxCore {
             && self.recovery.is_none()
             && self.reports.overruns != self.overruns_seen
             && self.reports.overrun_ticks >= self.run_ticks
+    }
+
+    /// Returns the samples that have not come of a run that overran before it was stopped.
+    fn lost_before_an_overrun(&self) -> Option<u64> {
+        let is_of_it = !self.ended && self.recovery.is_none() && self.chain.is_empty();
+        let is_of_it = is_of_it && self.reports.overrun_ticks >= self.run_ticks;
+        let overrun = self.new_overrun().filter(|_| is_of_it)?;
+        let samples = self.path.rate.samples(overrun.wrapping_sub(self.tracker.next_ticks()?));
+        (1..=self.window_samples()).contains(&samples).then_some(samples)
     }
 
     /// Handles a timed start that the device discarded.

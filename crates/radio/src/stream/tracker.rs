@@ -42,7 +42,7 @@ pub(super) struct Tracker {
     anchored: bool,
     /// The run has an unknown end, and another one begins behind it.
     interrupted: bool,
-    fates: Fates,
+    pub(super) fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
     booked: u16,

@@ -242,6 +242,9 @@ impl TxAccounting {
                 let back = (gap.actual.wrapping_sub(gap.expected) as i16) < 0;
                 self.unsure |= command && back && self.audits.tag() != 0;
                 self.straight &= !command;
+                if command {
+                    self.audits.note_gap(counted);
+                }
                 self.check_count(gap, counted.packets, commands);
                 if command && !self.window.counts_pings() {
                     // The count is the same with fewer or more PINGs, but not with RESYNCs.

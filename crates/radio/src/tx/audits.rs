@@ -61,6 +61,8 @@ pub(super) struct Audits {
     last: Option<Totals>,
     /// The last two reports may have been the answers to PINGs.
     pair: bool,
+    /// The count of the last report, if that was about the number of a command.
+    at_gap: Option<Totals>,
     /// The last RESYNC was answered right behind such a pair.
     direct: bool,
     /// A query was sent since the last report.
@@ -94,6 +96,7 @@ impl Audits {
             sent: 0,
             last: None,
             pair: false,
+            at_gap: None,
             direct: false,
             fresh: false,
             tail: false,
@@ -192,7 +195,7 @@ impl Audits {
         self.tag = tag;
         // Nothing was counted between the second PING and this: the last count, if known, is that
         // of the PING or a later one.
-        let last = self.last.take();
+        let last = self.last.take().or(self.at_gap.take());
         self.direct = std::mem::take(&mut self.pair);
         // Tags repeat; a RESYNC sent later cannot have been counted yet.
         let is_it = |audit: &Audit| {
@@ -217,7 +220,7 @@ impl Audits {
     /// Takes a plain report.
     pub fn take(&mut self, counted: Totals) -> Answer {
         let last = self.last.replace(counted);
-        self.pair = false;
+        (self.pair, self.at_gap) = (false, None);
         let step = last.map(|last| counted.since(last));
         let fresh = std::mem::take(&mut self.fresh);
         let ping = self.counts.ping;
@@ -236,8 +239,13 @@ impl Audits {
 
     /// Records that the next report is missing, or not a plain one.
     pub fn interrupt(&mut self) {
-        (self.last, self.pair) = (None, false);
+        (self.last, self.pair, self.at_gap) = (None, false, None);
         self.open.iter_mut().for_each(|audit| audit.accepted = false);
+    }
+
+    /// Records the count before a command with a wrong number, which may be a RESYNC.
+    pub fn note_gap(&mut self, counted: Totals) {
+        self.at_gap = Some(counted);
     }
 
     /// Records a possible answer to the open query; the next query makes it certain, unless it has

@@ -1,0 +1,58 @@
+//! What a stream of a mix has received.
+
+use std::time::Duration;
+
+use millstream_radio::{RxEvent, RxStreamer};
+
+use super::rig::Rig;
+use crate::common::PATIENCE;
+use crate::common::shrink::tell;
+
+/// The received data: stretches of contiguous time, and the samples missing by the events.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub runs: Vec<(u64, u64)>,
+    pub missing: u64,
+    due: Option<u64>,
+}
+
+impl Taken {
+    /// Receives while `more`; every sample is checked against the time that the stream reports for
+    /// it.
+    pub fn receive(
+        &mut self,
+        rig: &impl Rig,
+        stream: &mut RxStreamer,
+        more: impl Fn(&RxStreamer) -> bool,
+    ) {
+        let mut block = vec![[0i16; 2]; 4099];
+        let until = rig.now() + 3 * PATIENCE;
+        while more(stream) {
+            assert!(rig.now() < until, "it hangs: {:?} {}", stream.counters(), stream.ledger());
+            let meta = stream.recv_sc16(&mut block, Duration::from_millis(20)).unwrap();
+            stream.ledger().balance().unwrap();
+            self.missing += meta.event.missing();
+            if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
+                tell(format_args!("  {:?} then {:?}", meta.event, meta.time_ticks));
+            }
+            if let Some(due) = &mut self.due {
+                *due = match meta.event {
+                    RxEvent::ClockJump { ticks, .. } => due.wrapping_add(ticks as u64),
+                    event => *due + event.missing(),
+                };
+            }
+            let Some(ticks) = meta.time_ticks.filter(|_| meta.samples > 0) else { continue };
+            assert_eq!(ticks, self.due.unwrap_or(ticks), "the events tell how time goes on");
+            for (at, [low, high]) in (ticks..).zip(&block[..meta.samples]) {
+                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+                assert_eq!(ramp, at as u32, "a sample of another time");
+            }
+            let end = ticks + meta.samples as u64;
+            self.due = Some(end);
+            match self.runs.last_mut() {
+                Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
+                _ => self.runs.push((ticks, end - ticks)),
+            }
+        }
+    }
+}
