@@ -14,6 +14,7 @@ its data in a temporary folder scrapes `/metrics` every half second. Then, throu
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -144,6 +145,16 @@ def check_promtool(metrics):
         sys.exit(f"promtool check metrics: {done.stdout}")
 
 
+@contextlib.contextmanager
+def ending(process):
+    """Ends a process that a failure would leave running."""
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
 def main():
     for program in ("prometheus", "promtool"):
         if shutil.which(program) is None:
@@ -156,14 +167,16 @@ def main():
         command = [MILLSTREAM, "rx", "--json", "--args", f"addr={radio.addr}", "--rate", str(RATE_HZ),
                    "--out", os.path.join(folder, "a.sc16"), "--web", str(port)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                              text=True, preexec_fn=die_with_parent) as rx:
+                              text=True, preexec_fn=die_with_parent) as rx, ending(rx):
             eventually("the dashboard answers", lambda: get(f"http://127.0.0.1:{port}/metrics"))
             with Prometheus(folder, f"127.0.0.1:{port}") as prometheus:
                 eventually("the target is up", lambda: prometheus.value("up{job='millstream'}") == 1)
                 check_identity(prometheus)
                 check_types(prometheus)
-                quantile = eventually("a quantile of the delays", lambda: prometheus.value(
-                    "histogram_quantile(0.99, rate(millstream_behind_seconds_bucket[10s]))"))
+                def quantile_of_delays():
+                    value = prometheus.value("histogram_quantile(0.99, rate(millstream_behind_seconds_bucket[10s]))")
+                    return value if value is not None and value > 0 else None
+                quantile = eventually("a quantile of the delays", quantile_of_delays)
                 check_promtool(get(f"http://127.0.0.1:{port}/metrics"))
                 seen = {what: prometheus.value(query) for what, query in
                         (("expected", EXPECTED), ("delivered", DELIVERED), ("lost", LOST))}

@@ -238,8 +238,8 @@ pub fn unknown_control<'a>(
     others: impl Iterator<Item = &'a str>,
 ) -> String {
     let ControlRequest { target, name, .. } = request;
-    let fixed = match name.as_str() {
-        "rate_hz" | "start" | "stop" | "position_s" => {
+    let fixed = match (target.as_str(), name.as_str()) {
+        ("radio", "rate_hz" | "start" | "stop" | "position_s") => {
             ": its samples come from the start to the end of the run, at a fixed rate"
         }
         _ => "",

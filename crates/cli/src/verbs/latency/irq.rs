@@ -126,6 +126,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         fits,
         "--iio-device and --iio-trigger need --via iio: add it, or leave them out"
     );
+    anyhow::ensure!(
+        args.rate.is_none() || args.via != Via::Iio,
+        "--via iio measures single scans, so it cannot advise a size of blocks for --rate: leave \
+         out --rate, or use --via eventfd or --via vfio"
+    );
     within("--interval", (args.interval, " s"), 20e-6..=10.0, "20us to 10s")?;
     let source = match args.via {
         Via::Eventfd => DevicePlace::Process(&adc::command),

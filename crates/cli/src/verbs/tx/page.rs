@@ -103,7 +103,11 @@ impl TxPage {
     }
 
     fn obey(&mut self, request: &ControlRequest) -> Result<String, String> {
-        let wanted = request.value != serde_json::Value::Bool(false);
+        let text = request.value.as_str().map_or_else(|| request.value.to_string(), str::to_owned);
+        let wanted = text.parse::<bool>().map_err(|_| {
+            let (target, name) = (&request.target, &request.name);
+            format!("{target}.{name} is {}, but got {text}", ParameterKind::Boolean)
+        });
         match (request.target.as_str(), request.name.as_str(), self.held_never) {
             ("run", "stop", _) => {
                 interrupt::ask();
@@ -111,7 +115,7 @@ impl TxPage {
             }
             ("radio", "stop" | "start", Some(why)) => Err(why.to_owned()),
             ("radio", name @ ("stop" | "start"), None) => {
-                self.is_held = (name == "stop") == wanted;
+                self.is_held = (name == "stop") == wanted?;
                 let now = if self.is_held { "stops: its burst ends" } else { "goes on" };
                 Ok(format!("the transmission {now}"))
             }

@@ -24,11 +24,23 @@ pub fn check(view: &MachineFiles) -> Vec<Finding> {
         })
         .max_by(|(_, a, _), (_, b, _)| (a.hard + a.soft).total_cmp(&(b.hard + b.soft)));
     let Some((cpu, Shares { hard, soft }, line)) = busiest else { return Vec::new() };
-    let says = format!(
-        "interrupts took {:.2} % of the time of CPU {cpu} since boot, and soft interrupts {:.2} %",
-        hard * 1e2,
-        soft * 1e2
-    );
+    // Without CONFIG_IRQ_TIME_ACCOUNTING the kernel adds the time of interrupts to what they
+    // interrupt.
+    let all = view.line("proc/stat", "cpu ").and_then(|line| shares(&line.value));
+    let says = if all.is_some_and(|all| all.hard > 0.0) {
+        format!(
+            "interrupts took {:.2} % of the time of CPU {cpu} since boot, and soft interrupts \
+             {:.2} %",
+            hard * 1e2,
+            soft * 1e2
+        )
+    } else {
+        format!(
+            "soft interrupts took {:.2} % of the time of CPU {cpu} since boot; this kernel does \
+             not count the time of interrupts",
+            soft * 1e2
+        )
+    };
     let share = hard + soft;
     let finding = match share {
         share if share < MINOR => Finding::good(says),
@@ -80,6 +92,17 @@ mod tests {
         assert_eq!(found.cost.as_deref(), Some("10.0 ms in each second, in pieces of any length"));
         assert_eq!(machine("0 0 0 999 0 0 1 0 0 0").verdict(check), Good);
         assert_eq!(machine("0 0 0 900 0 50 50 0").verdict(check), Matters);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_count_interrupts_is_not_praised_for_it() {
+        let stat = "cpu  1 1 1 1 1 0 5 1\ncpu0 1 1 1 1 1 0 5 1\ncpu1 0 0 0 999 0 0 1 0\n";
+        let found = TestMachine::with_two_cpus().with("proc/stat", stat).one(check);
+        assert_eq!(
+            found.says,
+            "soft interrupts took 0.10 % of the time of CPU 1 since boot; this kernel does not \
+             count the time of interrupts"
+        );
     }
 
     #[test]

@@ -105,6 +105,7 @@ pub struct Args {
     /// What to try: the credit window of the host (rx), the transmit buffer of the radio (tx), or
     /// both.
     #[arg(long, value_name = "DIRECTION", default_value = "both", requires = "trial",
+          conflicts_with = "series",
           value_parser = one_of(&DIRECTIONS))]
     direction: &'static [Direction],
 
@@ -115,7 +116,7 @@ pub struct Args {
 
     /// Length of the stream in each trial, by the radio's clock.
     #[arg(long, value_name = "TIME", default_value = "6ms", value_parser = seconds,
-          requires = "trial")]
+          requires = "trial", conflicts_with = "series")]
     check_duration: f64,
 }
 

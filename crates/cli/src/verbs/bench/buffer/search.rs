@@ -41,10 +41,24 @@ struct Found {
     tried: Vec<(u64, bool)>,
 }
 
+/// Returns the calculated buffer, if an emulated radio can have one of that size.
+pub(super) fn calculated(args: &Args, latency_s: f64) -> anyhow::Result<u64> {
+    let calculated = buffer::samples_for(latency_s, args.rate);
+    anyhow::ensure!(calculated >= SAMPLES_MIN, "{}", too_small(calculated));
+    Ok(calculated)
+}
+
+fn too_small(samples: u64) -> String {
+    format!(
+        "a buffer of {samples} samples is too small for a trial: an emulated radio has at least \
+         {SAMPLES_MIN}, and smaller ones must be tried, too; give a higher --rate or --latency"
+    )
+}
+
 /// Succeeds when each search found a buffer.
 pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     interrupt::install();
-    let calculated = buffer::samples_for(latency_s, args.rate);
+    let calculated = calculated(args, latency_s)?;
     let bed = (!args.link.is_empty()).then(network_of_links).transpose()?;
     let links: Vec<Option<&str>> = match args.link.is_empty() {
         true => vec![None],
@@ -55,8 +69,7 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     for link in links {
         for &direction in args.direction {
             let mut tried = Vec::new();
-            let guess = calculated.max(SAMPLES_MIN);
-            let samples = search::smallest(guess, RESOLUTION, |samples| {
+            let samples = search::smallest(calculated, RESOLUTION, |samples| {
                 interrupt::check(UNTIL)?;
                 if samples < SAMPLES_MIN {
                     return anyhow::Ok(false);
@@ -84,6 +97,7 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
                 tried.push((samples, is_enough));
                 Ok(is_enough)
             })?;
+            anyhow::ensure!(samples != Some(SAMPLES_MIN), "{}", too_small(SAMPLES_MIN));
             let first = all.iter().find(|found| found.direction == direction);
             let to = |other: Option<u64>| Some(samples? as f64 / other? as f64);
             all.push(Found {

@@ -1,6 +1,6 @@
 //! The delay of a change by the size of the transmit buffer, as a table and a picture.
 
-use super::search::SAMPLES_MIN;
+use super::search::calculated;
 use super::{Args, check};
 use crate::child_radio::ChildRadio;
 use crate::interrupt;
@@ -8,7 +8,6 @@ use crate::live::Steps;
 use crate::output::{Report, write_file};
 use crate::table::Table;
 use millstream_draw::{BLACK, BLUE, GREY, Panel, Scale, Sheet, Svg, WHITE};
-use millstream_lab::buffer;
 use millstream_lab::response::{self, Response};
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
@@ -32,7 +31,7 @@ const FRAME: (u32, u32) = (540, 280);
 /// Succeeds when no buffer ran empty.
 pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     interrupt::install();
-    let least = buffer::samples_for(latency_s, args.rate).max(SAMPLES_MIN);
+    let least = calculated(args, latency_s)?;
     let mut steps = Steps::new(MULTIPLES.len());
     let mut all = Vec::new();
     for multiple in MULTIPLES {

@@ -52,7 +52,8 @@ impl Advice {
         let (rate, share) = (self.rate_hz / 1e6, self.cpu_share_max * 100.0);
         let Some(advised) = self.advised else {
             return format!(
-                "\n{}: no block is large enough for {rate} MS/s within {share} % of a CPU\n",
+                "\n{} at {rate} MS/s: no block of up to 1048576 samples takes at most {share:.1} % \
+                 of a CPU and is read before the next one is full\n",
                 self.series
             );
         };
@@ -66,8 +67,9 @@ impl Advice {
             .right("CPU", |size| format!("{:.2} %", size.cpu_share * 100.0))
             .left("", |size| if *size == advised { "<- advised" } else { "" });
         format!(
-            "\n{} at {rate} MS/s: blocks of {} samples are the smallest that take at most {share} \
-             % of a CPU\n{}",
+            "\n{} at {rate} MS/s: {} samples are the smallest power of two whose blocks take at \
+             most {share:.1} % of a CPU and are read before the next one is full. The cost of a \
+             block was measured with 64 samples, and counts for all lengths\n{}",
             self.series,
             advised.samples,
             table.text()
