@@ -59,7 +59,9 @@ pub struct DeviceArgs {
     /// window follows from it.
     pub recv_queue_bytes: usize,
     /// The streams of each link share one port of this host, in place of a port each. The receive
-    /// queue is shared by the receive channels then, so streams set no size of their own.
+    /// queue is shared by the receive channels then, so streams set no size of their own. Where
+    /// it overflows while several streams lose samples, `host_queue_drop` and `network_loss` cannot
+    /// be told apart.
     pub one_port: bool,
     /// The silence after which a stream asks whether the device is alive.
     pub silence_max: Duration,

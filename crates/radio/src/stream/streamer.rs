@@ -24,11 +24,12 @@ const TRAIN_PACKETS_MAX: u64 = 128;
 /// The time limit for packets in flight at the end of a stream.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A receive stream of one channel, on its own port.
+/// A receive stream of one channel, on its own port or on one that streams share
+/// ([`crate::Connection`]).
 ///
-/// It does not depend on the kind of link. In the steady state it allocates nothing, takes no lock,
-/// and makes one system call per batch of packets, one per wait for them, and one per credit
-/// report.
+/// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
+/// port it takes no lock, and makes one system call per batch of packets, one per wait for them,
+/// and one per credit report.
 pub struct RxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,

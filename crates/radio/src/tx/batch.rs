@@ -88,9 +88,16 @@ impl GsoBatch {
     /// Copies the last samples of the current packet to `rest`, which is that long, and takes them
     /// out of it.
     pub fn take_back(&mut self, tx: &mut dyn PortTx, rest: &mut [u8]) {
-        let length = self.length() - rest.len();
-        rest.copy_from_slice(&tx.lent(length)[..rest.len()]);
         self.filled -= rest.len() / SC16_LEN;
+        let (mut at, mut left) = (self.length(), rest);
+        while !left.is_empty() {
+            // The memory may lie in several pieces.
+            let piece = tx.lent(at);
+            let (part, others) = left.split_at_mut(left.len().min(piece.len()));
+            part.copy_from_slice(&piece[..part.len()]);
+            at += part.len();
+            left = others;
+        }
     }
 
     /// Counts samples written to [`GsoBatch::space`]. Returns true when the packet is full.

@@ -139,10 +139,13 @@ impl TxCore {
     /// Begins a packet with the samples that [`TxCore::complete_cycles`] took out, once the packets
     /// before are sent.
     pub fn put_back(&mut self, tx: &mut dyn PortTx, samples: usize) -> io::Result<()> {
-        if samples > 0 {
-            let rest = &self.filling.rest[..samples * SC16_LEN];
-            self.filling.train.space(tx)?[..rest.len()].copy_from_slice(rest);
-            self.filling.train.fill(samples);
+        let mut rest = &self.filling.rest[..samples * SC16_LEN];
+        while !rest.is_empty() {
+            let space = self.filling.train.space(tx)?;
+            let (part, others) = rest.split_at(rest.len().min(space.len()));
+            space[..part.len()].copy_from_slice(part);
+            rest = others;
+            self.filling.train.fill(part.len() / SC16_LEN);
         }
         Ok(())
     }
@@ -156,11 +159,15 @@ impl TxCore {
 
     /// Adds zeros to the packet under construction, which has space for them.
     fn pad(&mut self, tx: &mut dyn PortTx, samples: usize) -> io::Result<()> {
-        if samples > 0 {
-            self.filling.train.space(tx)?[..samples * SC16_LEN].fill(0);
-            self.filling.train.fill(samples);
-            self.counters.padding += samples as u64;
+        let mut left = samples;
+        while left > 0 {
+            let space = self.filling.train.space(tx)?;
+            let part = left.min(space.len() / SC16_LEN);
+            space[..part * SC16_LEN].fill(0);
+            self.filling.train.fill(part);
+            left -= part;
         }
+        self.counters.padding += samples as u64;
         Ok(())
     }
 

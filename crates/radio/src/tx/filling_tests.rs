@@ -17,6 +17,9 @@ const SPP: usize = 100;
 const FLOW: u64 = 8 + 4 * SPP as u64;
 const CAPACITY: u64 = 8192;
 
+/// A header and ten samples, as small as pieces may begin.
+const PIECE_BYTES: usize = 56;
+
 /// Keeps what is sent, unless it is full.
 #[derive(Default)]
 struct Memory {
@@ -45,6 +48,13 @@ impl PortTx for Memory {
 
     fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
+    }
+
+    /// Lends in pieces, as a link does whose frames are shorter than a packet.
+    fn lent(&mut self, at: usize) -> &mut [u8] {
+        let room = self.loan.lent(at);
+        let piece = (PIECE_BYTES - at % PIECE_BYTES).min(room.len());
+        &mut room[..piece]
     }
 }
 

@@ -62,9 +62,10 @@ impl TxStreamer {
     pub fn flush(&mut self) -> Result<(), TxError> {
         let rest = self.with_tx(TxCore::complete_cycles)?;
         let departs = !self.core.filling.train.is_empty();
-        self.launch()?;
+        let launched = self.launch();
         // Before a count query, which leaves credit for a packet that was begun.
         self.with_tx(|core, tx| core.put_back(tx, rest))?;
+        launched?;
         if departs { self.keep_up() } else { Ok(()) }
     }
 

@@ -26,10 +26,12 @@ pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
 const LATE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// A transmit stream of one channel, on its own port.
+/// A transmit stream of one channel, on its own port or on one that streams share
+/// ([`crate::Connection`]).
 ///
-/// It does not depend on the kind of link. In the steady state it allocates nothing, takes no lock,
-/// and makes one system call per GSO batch and one per report period to read the credit.
+/// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
+/// port it takes no lock, and makes one system call per GSO batch and one per report period to read
+/// the credit.
 pub struct TxStreamer {
     pub(super) port: Port,
     pub(super) path: StreamPath,

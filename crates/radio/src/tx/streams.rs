@@ -8,6 +8,9 @@ use crate::convert::StreamSample;
 /// The most channels of [`TxStreams`].
 pub const TX_CHANNELS_MAX: usize = 16;
 
+/// A time limit that is never reached.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// The interval of a group's polls for events.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -94,6 +97,9 @@ impl TxStreams {
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
         let channels = self.members().len();
+        if channels > TX_CHANNELS_MAX {
+            return Err(TxError::BadGroup { reason: "16 channels at most can transmit as one" });
+        }
         self.send(&[samples; TX_CHANNELS_MAX][..channels], meta, timeout)
     }
 
@@ -127,7 +133,8 @@ impl TxStreams {
         if let Self::One(stream) = self {
             return Ok(stream.next_event(timeout)?.map(|event| (0, event)));
         }
-        let until = Instant::now() + timeout;
+        // As good as never, where the time is beyond what can be said.
+        let until = Instant::now() + timeout.min(TIMEOUT_MAX);
         loop {
             let event = self.poll_event()?;
             let left = until.saturating_duration_since(Instant::now());
