@@ -51,6 +51,7 @@ impl RxCore {
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
             self.shorten(gap, arrival, before);
         }
+        let goes_on = self.is_of_the_run_before(gap.as_ref(), arrival, before);
         self.expectation.arrive(arrival, gap.as_ref(), rate);
         self.ledger.expected = self.expectation.total();
         self.ledger.hold(arrival.samples);
@@ -69,6 +70,7 @@ impl RxCore {
         };
         let recovered = self.recovery.take_if(|recovery| {
             let over = recovery.is_over(arrival.ticks) || begins(recovery);
+            let over = over && !goes_on;
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
         if let Some(recovery) = &mut self.recovery {
@@ -94,7 +96,7 @@ impl RxCore {
         // A device continues at another time behind an end, which may be among the missing packets.
         let restart = recovered.or(self.recovery);
         let missing = gap.packets > 0 || before.restarted;
-        let goes_on = recovered.is_none() && self.is_before_the_overrun(arrival);
+        let goes_on = goes_on || (recovered.is_none() && self.is_before_the_overrun(arrival));
         let stopped = before.ended || (restart.is_some() && missing && !goes_on);
         let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
         let since = rate.samples(since);
@@ -142,11 +144,38 @@ impl RxCore {
     /// Returns whether a packet belongs to the run whose overrun was reported, and lies before that
     /// overrun: the end of the run is then still to come. After several runs nothing is certain.
     fn is_before_the_overrun(&self, arrival: &Arrival) -> bool {
-        let run = self.recovery.filter(|run| run.attempts == 1 && !self.lost_run);
-        let overrun = run.and_then(|run| run.overrun.filter(|_| run.until == run.overrun));
-        overrun.zip(arrival.ticks).is_some_and(|(overrun, ticks)| {
+        self.overrun_of_the_run().zip(arrival.ticks).is_some_and(|(overrun, ticks)| {
             let end = ticks.wrapping_add(self.path.rate.ticks(arrival.samples));
             (1..1 << 63).contains(&overrun.wrapping_sub(end))
+        })
+    }
+
+    /// Returns the time of the overrun of the newest run before a restart, ticks, if it is known.
+    fn overrun_of_the_run(&self) -> Option<u64> {
+        let run = self.recovery.filter(|run| run.attempts == 1 && !self.lost_run)?;
+        run.overrun.filter(|_| run.until == run.overrun)
+    }
+
+    /// Returns whether fewer packets are missing before a packet than the run before it still had
+    /// to send, and than the new run would have sent. The clock then was set within the run before.
+    fn is_of_the_run_before(
+        &self,
+        gap: Option<&PacketGap>,
+        arrival: &Arrival,
+        before: &PriorState,
+    ) -> bool {
+        let Some(recovery) = self.recovery.filter(|_| !before.restarted && !before.run_ended)
+        else {
+            return false;
+        };
+        let times = self.overrun_of_the_run().zip(before.due).zip(arrival.ticks).zip(gap);
+        times.is_some_and(|(((overrun, due), at), gap)| {
+            let full = self.path.rate.ticks(self.samples_per_packet.into());
+            let is_more = |from: u64, to: u64| {
+                let ticks = to.wrapping_sub(from);
+                ticks < 1 << 63 && ticks.div_ceil(full) > gap.packets
+            };
+            is_more(due, overrun) && is_more(recovery.start, at)
         })
     }
 
