@@ -51,6 +51,7 @@ impl RxCore {
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
             self.shorten(gap, arrival, before);
         }
+        let set_back = gap.as_mut().is_some_and(|gap| self.set_back(gap, arrival, before));
         let goes_on = self.is_of_the_run_before(gap.as_ref(), arrival, before);
         self.expectation.arrive(arrival, gap.as_ref(), rate);
         self.ledger.expected = self.expectation.total();
@@ -69,7 +70,7 @@ impl RxCore {
             since.is_multiple_of(full) && lost.is_some_and(|lost| since / full <= lost)
         };
         let recovered = self.recovery.take_if(|recovery| {
-            let over = recovery.is_over(arrival.ticks) || begins(recovery);
+            let over = recovery.is_over(arrival.ticks) || begins(recovery) || set_back;
             let over = over && !goes_on;
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
@@ -198,6 +199,32 @@ impl RxCore {
             self.pending = Some(Pending::new(pending.then, ticks, pending.ends_burst));
         }
         Some(pending)
+    }
+
+    /// Corrects a gap that counts by time alone, where a clock was set back between two runs: the
+    /// new run passed the time at which the first one is due. Returns whether it was, because the
+    /// missing packets are exactly the end of the first run and the start of the new one.
+    fn set_back(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) -> bool {
+        let run = self.recovery.filter(|_| gap.jump == 0 && !before.restarted && !self.lost_run);
+        let Some((run, at)) = run.zip(arrival.ticks) else { return false };
+        let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
+        let full = gap.packets.saturating_mul(spp);
+        let since = rate.samples(at.wrapping_sub(run.start));
+        let sent = match before.run_ended {
+            true => Some(0),
+            false => sent_before(run.overrun, before.due, full, rate),
+        };
+        let Some(sent) = sent.filter(|_| since <= full && since.is_multiple_of(spp)) else {
+            return false;
+        };
+        let samples = sent + since;
+        if sent.div_ceil(spp) + since / spp != gap.packets || samples <= gap.samples() {
+            return false;
+        }
+        gap.jump = rate.ticks(gap.samples()).wrapping_sub(rate.ticks(samples)) as i64;
+        (gap.in_packets, gap.unsent) = (samples, 0);
+        gap.damaged = self.damaged(gap, before, sent);
+        true
     }
 
     /// Shortens a gap where the clock was set back between two runs; packets are counted by their
