@@ -101,7 +101,7 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
     opening.take_state([0, 0], &[answer], now).unwrap();
     assert_eq!((opening.samples, matches!(opening.stage, Stage::Open)), (200, true));
     let report = credit.report(path.endpoint.epid, HOST);
-    assert_eq!((report.count_packets, report.count_bytes), (3, 3 * 416));
+    assert_eq!((report.count_packets, report.count_bytes), (2, 2 * 416));
 }
 
 proptest! {

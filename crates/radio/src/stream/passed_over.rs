@@ -8,7 +8,7 @@ const REMEMBERED: usize = 64;
 /// Packets of a stream that came during another wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SkippedPackets {
-    /// The number of packets.
+    /// The number of packets, without second copies.
     pub packets: u64,
     /// Their length in flow control, bytes.
     pub flow_bytes: u64,
@@ -29,15 +29,17 @@ impl Default for SkippedPackets {
 impl SkippedPackets {
     /// Counts a packet.
     pub fn note(&mut self, packet: &chdr::Packet<'_>) {
-        self.packets += 1;
-        self.flow_bytes += packet.flow_len() as u64;
         if let Ok(data) = chdr::DataRepr::parse(packet) {
             let identity = Some((data.seq, data.timestamp));
-            if !self.recent.contains(&identity) {
-                self.recent[self.data % REMEMBERED] = identity;
-                self.data += 1;
-                self.samples += (data.payload_len / chdr::SC16_LEN) as u64;
+            if self.recent.contains(&identity) {
+                // The device does not count copies.
+                return;
             }
+            self.recent[self.data % REMEMBERED] = identity;
+            self.data += 1;
+            self.samples += (data.payload_len / chdr::SC16_LEN) as u64;
         }
+        self.packets += 1;
+        self.flow_bytes += packet.flow_len() as u64;
     }
 }

@@ -339,7 +339,7 @@ fn mixes_of_faults_leave_every_packet_under_its_cause() {
 }
 
 /// Mixes that left a wrong ledger once.
-const FAILED_ONCE: [u64; 10] = [
+const FAILED_ONCE: [u64; 11] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -361,6 +361,8 @@ const FAILED_ONCE: [u64; 10] = [
     // A clock was set back behind an overrun, and the first packets of the new run were lost until
     // its time had passed that of the end of the one before.
     178_838_275_900_117,
+    // Copies of packets that came during a new set-up of the stream counted as credit.
+    178_838_275_837_690,
 ];
 
 #[test]
