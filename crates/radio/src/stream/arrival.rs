@@ -71,6 +71,19 @@ pub(super) enum PacketClass {
     Nonsense,
 }
 
+/// The packet to which the damage belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// Recorded for the gap that the packet will leave.
+    Noted,
+    /// The packet was counted as missing.
+    OfMissing,
+    /// The packet has arrived: this was a copy of it.
+    OfCopy,
+    /// Its number is far from the next one.
+    Unknown,
+}
+
 /// Decodes a packet of this stream.
 pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     let flow_bytes = packet.flow_len();

@@ -152,6 +152,7 @@ impl RxCore {
             // Process it again after that report.
             return Intake::Again;
         }
+        self.tracker.disown_delayed(&arrival);
         let before = self.before();
         let gap = match self.judge(&arrival) {
             PacketClass::Next => None,

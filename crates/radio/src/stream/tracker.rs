@@ -1,6 +1,6 @@
 //! Order and time: classifies packets as next, late or duplicate, and counts the missing ones.
 
-pub(super) use super::arrival::{Arrival, PacketClass, PacketGap};
+pub(super) use super::arrival::{Arrival, Damage, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
 
 /// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
@@ -14,21 +14,11 @@ const LOST_AT_JUMP_MAX: u16 = 4096;
 /// the network had delayed.
 const SETTLING: u16 = 4096;
 
+/// The first packets after a restart of the numbers that may all be such delayed ones.
+const DELAYED_MAX: u16 = 16;
+
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
-
-/// The packet to which the damage belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// Recorded for the gap that the packet will leave.
-    Noted,
-    /// The packet was counted as missing.
-    OfMissing,
-    /// The packet has arrived: this was a copy of it.
-    OfCopy,
-    /// Its number is far from the next one.
-    Unknown,
-}
 
 /// Tracks sequence numbers and time stamps of one stream.
 #[derive(Debug, Clone)]
@@ -106,6 +96,17 @@ impl Tracker {
         self.settling = SETTLING;
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
+    }
+
+    /// Restarts the numbers once more where the packets since their restart were delayed ones with
+    /// old numbers: a later packet, by its time, has a smaller number.
+    pub fn disown_delayed(&mut self, arrival: &Arrival) {
+        let is_near = (1..=DELAYED_MAX).contains(&(SETTLING - self.settling));
+        let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
+        let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
+        if is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX) {
+            self.restart();
+        }
     }
 
     /// Returns whether the sequence numbers were restarted, and no packet has come since.

@@ -268,3 +268,22 @@ fn a_clock_set_back_after_a_restart_of_the_numbers_is_confirmed_by_the_fourth_pa
     assert_eq!(tracker.judge(&at(103, 5030)), jump(3, 5030 - 9000 - 30));
     assert_eq!(tracker.judge(&at(104, 5040)), PacketClass::Next);
 }
+
+#[test]
+fn packets_delayed_past_a_restart_of_the_numbers_do_not_set_them() {
+    let mut tracker = tracker();
+    tracker.restart();
+    // Two old ones, then the first new one.
+    assert_eq!(tracker.judge(&at(70, 1700)), gap(69, 690, 0));
+    assert_eq!(tracker.judge(&at(72, 1720)), gap(1, 10, 0));
+    let new = at(3, 1760);
+    tracker.disown_delayed(&at(3, 1700));
+    assert!(!tracker.has_restarted(), "it is old, too");
+    tracker.disown_delayed(&new);
+    assert_eq!(tracker.judge(&new), gap(3, 30, 0));
+    assert_eq!(tracker.judge(&at(4, 1770)), PacketClass::Next);
+    // Far behind a restart, a packet that was delayed changes nothing.
+    let mut tracker = renumbered();
+    tracker.disown_delayed(&at(50, 9100));
+    assert!(!tracker.has_restarted());
+}
