@@ -230,13 +230,21 @@ impl RxCore {
     /// Shortens a gap where the clock was set back between two runs; packets are counted by their
     /// numbers. The time at which the first run overran gives the length of its last packet.
     fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) {
+        let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
+        if self.lost_run && !before.run_ended {
+            // The end of the first run, behind which others are lost.
+            let until = self.recovery.and_then(|run| run.until);
+            let sent = sent_before(until, before.due, gap.in_packets, rate).unwrap_or(0);
+            let less = sent.next_multiple_of(spp) - sent;
+            gap.in_packets -= less;
+            gap.jump = gap.jump.wrapping_add(rate.ticks(less) as i64);
+            gap.damaged = self.damaged(gap, before, sent);
+        }
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
         let Some((run, at)) = run.zip(arrival.ticks) else { return };
-        let rate = self.path.rate;
         let since = rate.samples(at.wrapping_sub(run.start));
         let sent = sent_before(run.overrun, before.due, gap.in_packets, rate);
         let Some(sent) = sent else { return };
-        let spp = u64::from(self.samples_per_packet);
         let samples = sent.saturating_add(since);
         if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
             let less = rate.ticks(gap.in_packets - samples);
