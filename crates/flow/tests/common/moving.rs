@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The longest wait of a move.
-pub const LIMIT: Duration = Duration::from_secs(2);
+/// The longest wait of a move. A sanitizer on a busy machine needs seconds.
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Random numbers from a seed.
 pub struct Random(SplitMix64);
