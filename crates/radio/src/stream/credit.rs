@@ -152,6 +152,12 @@ impl Credit {
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
     }
 
+    /// Records that the next data packet is the first one since the handshake: the gap before it is
+    /// not in the counts.
+    pub fn begin_anew(&mut self) {
+        self.may_be_ahead = true;
+    }
+
     /// Returns whether a period has passed since the last report. A resynchronisation after
     /// duplicates may decrease the counts; that is reported too.
     pub fn is_due(&self) -> bool {

@@ -152,7 +152,9 @@ impl RxCore {
             // Process it again after that report.
             return Intake::Again;
         }
-        self.tracker.disown_delayed(&arrival);
+        if self.tracker.disown_delayed(&arrival) {
+            self.credit.begin_anew();
+        }
         let before = self.before();
         let gap = match self.judge(&arrival) {
             PacketClass::Next => None,

@@ -99,14 +99,13 @@ impl Tracker {
     }
 
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
-    /// old numbers: a later packet, by its time, has a smaller number.
-    pub fn disown_delayed(&mut self, arrival: &Arrival) {
+    /// old numbers: a later packet, by its time, has a smaller number. Returns whether it does.
+    pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
         let is_near = (1..=DELAYED_MAX).contains(&(SETTLING - self.settling));
         let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
-        if is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX) {
-            self.restart();
-        }
+        let disowned = is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);
+        disowned.then(|| self.restart()).is_some()
     }
 
     /// Returns whether the sequence numbers were restarted, and no packet has come since.

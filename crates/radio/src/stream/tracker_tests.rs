@@ -277,13 +277,11 @@ fn packets_delayed_past_a_restart_of_the_numbers_do_not_set_them() {
     assert_eq!(tracker.judge(&at(70, 1700)), gap(69, 690, 0));
     assert_eq!(tracker.judge(&at(72, 1720)), gap(1, 10, 0));
     let new = at(3, 1760);
-    tracker.disown_delayed(&at(3, 1700));
-    assert!(!tracker.has_restarted(), "it is old, too");
-    tracker.disown_delayed(&new);
+    assert!(!tracker.disown_delayed(&at(3, 1700)), "it is old, too");
+    assert!(tracker.disown_delayed(&new) && tracker.has_restarted());
     assert_eq!(tracker.judge(&new), gap(3, 30, 0));
     assert_eq!(tracker.judge(&at(4, 1770)), PacketClass::Next);
     // Far behind a restart, a packet that was delayed changes nothing.
     let mut tracker = renumbered();
-    tracker.disown_delayed(&at(50, 9100));
-    assert!(!tracker.has_restarted());
+    assert!(!tracker.disown_delayed(&at(50, 9100)));
 }
