@@ -49,7 +49,7 @@ impl FrameLoan {
     }
 
     /// The lent bytes from byte `at` on.
-    pub(crate) fn lent(&mut self, at: usize) -> &mut [u8] {
+    pub fn lent(&mut self, at: usize) -> &mut [u8] {
         &mut self.buffer[self.end..self.end + self.lent][at..]
     }
 
