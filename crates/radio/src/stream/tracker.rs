@@ -14,7 +14,7 @@ const LOST_AT_JUMP_MAX: u16 = 4096;
 /// the network had delayed.
 const SETTLING: u16 = 4096;
 
-/// The first packets after a restart of the numbers that may all be such delayed ones.
+/// The first of them that may all be such delayed ones.
 const DELAYED_MAX: u16 = 16;
 
 /// The consecutive packets that confirm a clock set back among those.
@@ -99,7 +99,7 @@ impl Tracker {
     }
 
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
-    /// old numbers: a later packet, by its time, has a smaller number. Returns whether it does.
+    /// old numbers: a later packet has a smaller number. Returns whether it does.
     pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
         let is_near = (1..=DELAYED_MAX).contains(&(SETTLING - self.settling));
         let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
@@ -108,7 +108,7 @@ impl Tracker {
         disowned.then(|| self.restart()).is_some()
     }
 
-    /// Returns whether the sequence numbers were restarted, and no packet has come since.
+    /// Returns whether the numbers were restarted, and no packet has come since.
     pub fn has_restarted(&self) -> bool {
         self.restarted
     }
@@ -132,8 +132,7 @@ impl Tracker {
         if missing < 0x8000 && !self.restarted { self.unbooked(missing).into() } else { 0 }
     }
 
-    /// Returns whether it follows by its time, in the middle of a burst. Nothing can be missing
-    /// then, whatever its number is.
+    /// Returns whether it follows by its time within a burst: nothing can be missing then.
     fn is_due(&self, arrival: &Arrival) -> bool {
         let follows = self.anchored && !self.restarted && self.booked == 0;
         follows && arrival.samples > 0 && arrival.ticks.is_some_and(|t| Some(t) == self.next_ticks)
@@ -167,8 +166,7 @@ impl Tracker {
         if missing < 0x8000 { missing.saturating_sub(self.booked) } else { missing }
     }
 
-    /// Counts the lost end of a burst: `samples` samples, and at most `packets` packets, because
-    /// the device may not have sent them.
+    /// Counts the lost end of a burst: `samples` samples, in `packets` packets at most.
     pub fn lose_end(&mut self, packets: u64, samples: u64) {
         self.pass_over(0, samples);
         self.booked = self.booked.saturating_add(packets.min(0x7FFF) as u16);
@@ -276,6 +274,10 @@ impl Tracker {
                 let damaged = self.advance(arrival, missing, gap.samples());
                 let damaged = damaged + std::mem::take(&mut self.damaged_before);
                 gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
+                // Later times and smaller numbers are old packets from here on.
+                if gap.jump < 0 {
+                    self.settling = self.settling.min(SETTLING - DELAYED_MAX - 1);
+                }
             }
             // Stored, so that a second copy is distinguished from a first late arrival.
             PacketClass::Late { .. } => {
@@ -300,8 +302,7 @@ impl Tracker {
         // A device that sends whole samples has no packet between two of them.
         let is_between = ahead != 0 && !ahead.is_multiple_of(self.ticks_per_sample);
         if is_short || is_behind || is_between {
-            // Any sender can write a time: such a jump is accepted when a second packet confirms
-            // it.
+            // Any sender can write a time: a second packet must confirm such a jump.
             if missing < 0x8000 && self.confirms(arrival) {
                 return self.set_clock(ahead, lost);
             }

@@ -25,12 +25,12 @@ impl TxAccounting {
             Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
             None => audit.accepted.then_some(0),
         };
-        // Where a report is missing, a count that lacks packets may agree by chance. Otherwise it
-        // is the least place, if it is one at all.
-        let (blind, loose) = (self.course.is_blind(), self.course.loose.is_some());
+        // Where a report is missing, a count that lacks packets may agree by chance, and where it
+        // may lack packets itself, it shows no place.
+        let blind = self.course.is_blind();
         let whole = |lag: u64| match lag {
             0 => !blind || !self.unsure,
-            _ => !(blind || loose && self.unsure),
+            _ => !blind && !self.unsure,
         };
         let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
         let known = place.is_some_and(|place| {
