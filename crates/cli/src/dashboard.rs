@@ -1,9 +1,11 @@
 //! `--web`: the dashboard of a command that runs a graph.
 
 mod bare;
+mod control;
 mod moment;
 
 pub use bare::BareDashboard;
+pub use control::{end_of_run, unknown_control, value_of};
 
 use crate::graph_run::{self, GraphReport};
 use crate::interrupt;
@@ -14,8 +16,7 @@ use millstream_atsc::params::SEGMENT_SYMBOLS;
 use millstream_atsc::segment::Segment;
 use millstream_cpu::Environment;
 use millstream_flow::{
-    Complex, Graph, MessageSpec, MessageStats, ParameterKind, ParameterValue, Plan, RunningGraph,
-    Shape,
+    Complex, Graph, MessageSpec, MessageStats, ParameterValue, Plan, RunningGraph, Shape,
 };
 pub use millstream_web::LedgerStatus;
 use millstream_web::{
@@ -221,34 +222,6 @@ fn control_infos(
     std::iter::once(end_of_run()).chain(controls.iter().map(message)).collect()
 }
 
-/// The control that ends a run.
-pub fn end_of_run() -> ControlInfo {
-    ControlInfo {
-        target: "run".to_owned(),
-        name: "stop".to_owned(),
-        kind: ParameterKind::Boolean.to_string(),
-        help: "end the run as Ctrl-C does".to_owned(),
-        ..ControlInfo::default()
-    }
-}
-
-/// Why a control does not exist, with those that its target has.
-pub fn unknown_control<'a>(
-    request: &ControlRequest,
-    others: impl Iterator<Item = &'a str>,
-) -> String {
-    let ControlRequest { target, name, .. } = request;
-    let fixed = match (target.as_str(), name.as_str()) {
-        ("radio", "rate_hz" | "start" | "stop" | "position_s") => {
-            ": its samples come from the start to the end of the run, at a fixed rate"
-        }
-        _ => "",
-    };
-    let others = others.collect::<Vec<_>>().join(", ");
-    let has = if others.is_empty() { "nothing".to_owned() } else { others };
-    format!("`{target}` has no `{name}`{fixed}; clients may set {has}, and run.stop ends the run")
-}
-
 impl Dashboard {
     /// Returns the board, for events.
     pub fn board(&self) -> &Board {
@@ -302,7 +275,7 @@ impl Dashboard {
     }
 
     fn obey(&mut self, request: &ControlRequest, running: &RunningGraph) -> Result<String, String> {
-        let ControlRequest { target, name, value, .. } = request;
+        let ControlRequest { target, name, .. } = request;
         if (target.as_str(), name.as_str()) == ("run", "stop") {
             interrupt::ask();
             return Ok("the run ends".to_owned());
@@ -312,9 +285,7 @@ impl Dashboard {
             let own = self.controls.iter().filter(|(block, _)| block == target);
             return Err(unknown_control(request, own.map(|(_, spec)| spec.name)));
         };
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let value = ParameterValue::from_text(&text, spec.kind)
-            .ok_or_else(|| format!("{target}.{name} is {}, but got {text}", spec.kind))?;
+        let value = value_of(request, spec.kind)?;
         let done = format!("sent {target}.{name} = {value}");
         let before = counts(running, target);
         running.send(target, name, value.clone()).map_err(|error| error.to_string())?;

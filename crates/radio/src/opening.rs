@@ -7,15 +7,17 @@
 //! ```
 
 use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::Packet;
+use millstream_wire::mgmt::Op;
 
 use crate::RadioError;
 use crate::error::io_error;
 use crate::stream::StreamPath;
-use crate::topology::REQUEST_BYTES_MAX;
+use crate::topology::{Asker, AskerStep, REQUEST_BYTES_MAX, TRANSACTION_TIMEOUT};
 
 /// The most batches that are dropped at once: other programs may send to the port without end.
 const DROPPED_BATCHES_MAX: u32 = 16;
@@ -71,6 +73,26 @@ pub(crate) fn silent(
 ) -> RadioError {
     let (address, wait_ms) = (path.device, wait.as_millis() as u64);
     RadioError::Silent { address, what, attempts, wait_ms }
+}
+
+/// Returns the answers to the request of an opening, or its next step towards them.
+///
+/// # Errors
+/// [`RadioError::Silent`].
+pub(crate) fn answers<T>(
+    asker: &mut Asker,
+    path: &StreamPath,
+    now: Instant,
+    out: &mut [u8],
+) -> Result<ControlFlow<OpeningStep<T>, Vec<Op>>, RadioError> {
+    Ok(match asker.step(now, out) {
+        AskerStep::Send(length) => ControlFlow::Break(OpeningStep::Send(length)),
+        AskerStep::Wait(until) => ControlFlow::Break(OpeningStep::Wait(until)),
+        AskerStep::Silent { what, attempts } => {
+            return Err(silent(path, what, attempts, TRANSACTION_TIMEOUT));
+        }
+        AskerStep::Answered(answers) => ControlFlow::Continue(answers),
+    })
 }
 
 /// Does what an opening asks for, on the port of its stream, until the stream is open.

@@ -45,8 +45,13 @@ impl<T: Item> Throttle<T> {
     /// Goes on at another rate, counted from the next call.
     fn set_rate(&mut self, rate_hz: f64) -> Result<(), BlockError> {
         self.rate_hz = check(rate_hz)?;
-        (self.start, self.last, self.passed) = (None, None, 0);
+        self.restart();
         Ok(())
+    }
+
+    /// Counts from the next call.
+    fn restart(&mut self) {
+        (self.start, self.last, self.passed) = (None, None, 0);
     }
 
     /// Items that may pass by now.
@@ -113,7 +118,7 @@ impl<T: Item> Block for Throttle<T> {
         }
         // The time of a pause is not caught up.
         self.stopped = (name == "stop") == (*value == ParameterValue::Boolean(true));
-        (self.start, self.last, self.passed) = (None, None, 0);
+        self.restart();
         Ok(())
     }
 

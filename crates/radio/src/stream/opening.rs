@@ -6,6 +6,7 @@
 //!                 └── no INIT ────┘             └── Pausing ◀─┘
 //! ```
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use millstream_wire::chdr::Packet;
@@ -20,8 +21,8 @@ use super::credit::Credit;
 use super::handshake::StreamPath;
 use super::passed_over::SkippedPackets;
 use crate::RadioError;
-use crate::opening::{Opening, OpeningStep, silent};
-use crate::topology::{Asker, AskerStep, Question, Routes, TRANSACTION_TIMEOUT};
+use crate::opening::{Opening, OpeningStep, answers, silent};
+use crate::topology::{Asker, Question, Routes};
 
 /// The time limit for the device to open the stream.
 const INIT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -202,13 +203,9 @@ impl Opening for RxOpening<'_> {
 
     fn step(&mut self, now: Instant, out: &mut [u8]) -> Result<OpeningStep<u64>, RadioError> {
         loop {
-            let answers = match self.asker.step(now, out) {
-                AskerStep::Send(length) => return Ok(OpeningStep::Send(length)),
-                AskerStep::Wait(until) => return Ok(OpeningStep::Wait(until)),
-                AskerStep::Silent { what, attempts } => {
-                    return Err(silent(self.path, what, attempts, TRANSACTION_TIMEOUT));
-                }
-                AskerStep::Answered(answers) => answers,
+            let answers = match answers(&mut self.asker, self.path, now, out)? {
+                ControlFlow::Break(step) => return Ok(step),
+                ControlFlow::Continue(answers) => answers,
             };
             match &mut self.stage {
                 Stage::Routing(routes) => {

@@ -2,36 +2,20 @@
 
 use std::net::Ipv4Addr;
 
-use millstream_wire::Epid;
 use millstream_wire::stream::PACKETS_UNLIMITED;
 use proptest::prelude::*;
 
 use super::*;
-use crate::Clock;
-use crate::stream::StreamRate;
-use crate::topology::Endpoint;
+use crate::opening::bench::{DEVICE, HOST, OWN, path};
 use crate::tx::window::CreditWindow;
 
-const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 49153);
-const HOST: Epid = Epid(7);
-const OWN: Epid = Epid(2);
 const SPP: u64 = 100;
 const FLOW: u64 = 416;
 const COMMAND: u64 = 24;
 const CAPACITY: u64 = 8192;
 
 fn core() -> TxCore {
-    let endpoint = Endpoint { port: 3, instance: 1, epid: OWN, control: false, data: true };
-    let path = StreamPath {
-        device: DEVICE,
-        width: Width::W64,
-        frame_bytes: 1000,
-        entry_port: 0,
-        endpoint,
-        epid: HOST,
-        rate: StreamRate::of_radio(1e6),
-        clock: Clock::MACHINE,
-    };
+    let path = path();
     let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
     let filling = Filling::new(path.width, SPP as usize, 1);
     TxCore::new(path, Opened { window, status_seq: u16::MAX }, SPP, filling)

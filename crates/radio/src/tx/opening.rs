@@ -6,6 +6,7 @@
 //! The first INIT tells the window. Then the device's way of counting is measured (see
 //! [`super::command_counts`]), and the second INIT sets the period of its reports.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use millstream_wire::chdr::Packet;
@@ -18,9 +19,9 @@ use super::command_counts::Counting;
 use super::handshake::command_bytes;
 use super::window::{CommandCounts, CreditWindow, Totals};
 use crate::RadioError;
-use crate::opening::{Opening, OpeningStep, silent};
+use crate::opening::{Opening, OpeningStep, answers, silent};
 use crate::stream::StreamPath;
-use crate::topology::{Asker, AskerStep, Question, Routes, TRANSACTION_TIMEOUT};
+use crate::topology::{Asker, Question, Routes};
 
 /// The time limit for the device's answer to a command.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
@@ -151,13 +152,9 @@ impl Opening for TxOpening<'_> {
 
     fn step(&mut self, now: Instant, out: &mut [u8]) -> Result<OpeningStep<Opened>, RadioError> {
         loop {
-            let answers = match self.asker.step(now, out) {
-                AskerStep::Send(length) => return Ok(OpeningStep::Send(length)),
-                AskerStep::Wait(until) => return Ok(OpeningStep::Wait(until)),
-                AskerStep::Silent { what, attempts } => {
-                    return Err(silent(self.path, what, attempts, TRANSACTION_TIMEOUT));
-                }
-                AskerStep::Answered(answers) => answers,
+            let answers = match answers(&mut self.asker, self.path, now, out)? {
+                ControlFlow::Break(step) => return Ok(step),
+                ControlFlow::Continue(answers) => answers,
             };
             match &mut self.stage {
                 Stage::Routing(routes) => {

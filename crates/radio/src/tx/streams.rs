@@ -1,15 +1,16 @@
 //! The transmit stream of one channel, or of several.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxSent, TxStreamer};
+use crate::Clock;
 use crate::convert::StreamSample;
 
 /// The most channels of [`TxStreams`].
 pub const TX_CHANNELS_MAX: usize = 16;
 
-/// A time limit that is never reached.
-const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The error of a group with more channels.
+const TOO_MANY: TxError = TxError::BadGroup { reason: "16 channels at most can transmit as one" };
 
 /// The interval of a group's polls for events.
 const POLL: Duration = Duration::from_millis(5);
@@ -41,7 +42,7 @@ impl TxStreams {
     /// [`TxError::BadGroup`] for more than [`TX_CHANNELS_MAX`].
     pub fn of_group(group: TxGroup) -> Result<Self, TxError> {
         if group.members().len() > TX_CHANNELS_MAX {
-            return Err(TxError::BadGroup { reason: "16 channels at most can transmit as one" });
+            return Err(TOO_MANY);
         }
         Ok(Self::Group(group))
     }
@@ -98,7 +99,7 @@ impl TxStreams {
     ) -> Result<TxSent, TxError> {
         let channels = self.members().len();
         if channels > TX_CHANNELS_MAX {
-            return Err(TxError::BadGroup { reason: "16 channels at most can transmit as one" });
+            return Err(TOO_MANY);
         }
         self.send(&[samples; TX_CHANNELS_MAX][..channels], meta, timeout)
     }
@@ -133,11 +134,10 @@ impl TxStreams {
         if let Self::One(stream) = self {
             return Ok(stream.next_event(timeout)?.map(|event| (0, event)));
         }
-        // As good as never, where the time is beyond what can be said.
-        let until = Instant::now() + timeout.min(TIMEOUT_MAX);
+        let until = Clock::MACHINE.deadline(timeout);
         loop {
             let event = self.poll_event()?;
-            let left = until.saturating_duration_since(Instant::now());
+            let left = Clock::MACHINE.left(until);
             if event.is_some() || left.is_zero() {
                 return Ok(event);
             }

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
+use crate::common::burst::{sample, send};
 use crate::common::group::receive_group;
 use crate::common::{PATIENCE, args, patient, radio, radio_with, receive};
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio};
-use millstream_radio::{
-    Cause, Device, RxArgs, RxError, RxEvent, TxArgs, TxEvent, TxMetadata, TxStreamer,
-};
+use millstream_radio::{Cause, Device, RxArgs, RxError, RxEvent, TxArgs, TxEvent, TxMetadata};
 
 const CYCLE: u64 = 4;
 const RATE_HZ: f64 = 4e6;
@@ -111,24 +110,6 @@ fn channels_of_two_radios_begin_with_the_same_cycle() {
     assert!(group.finish().iter().all(|ledger| ledger.lost_total() == 0));
 }
 
-/// Returns a sample; no two are equal, and none is zero.
-fn sample(n: usize) -> [i16; 2] {
-    [(n % 32_749) as i16 + 1, (n / 32_749) as i16 - 9999]
-}
-
-/// Sends samples in calls of these sizes, each of which is flushed.
-fn send(stream: &mut TxStreamer, at: u64, samples: &[[i16; 2]], sizes: &[usize]) {
-    let (mut done, mut turn) = (0, 0);
-    while done < samples.len() {
-        let end = (done + sizes[turn % sizes.len()]).min(samples.len());
-        let mut meta = if done == 0 { TxMetadata::at(at) } else { TxMetadata::now() };
-        meta.end_of_burst = end == samples.len();
-        let sent = stream.send_sc16(&samples[done..end], meta, PATIENCE).unwrap();
-        stream.flush().unwrap();
-        (done, turn) = (done + sent.samples, turn + 1);
-    }
-}
-
 #[test]
 fn a_burst_of_any_length_in_any_calls_is_transmitted_without_a_hole() {
     let rx_antennas = vec!["loopback:0".to_owned()];
@@ -144,7 +125,7 @@ fn a_burst_of_any_length_in_any_calls_is_transmitted_without_a_hole() {
         let at = (device.time_ticks().unwrap() + 300_000).next_multiple_of(CYCLE);
         let samples: Vec<_> = (0..length).map(sample).collect();
         rx.start_finite(8000, Some(at)).unwrap();
-        send(&mut tx, at, &samples, sizes);
+        send(&mut tx, at, &samples, sizes, PATIENCE, |tx| tx.flush().unwrap());
         let mut heard = vec![[0; 2]; 8000];
         let mut count = 0;
         while count < heard.len() {

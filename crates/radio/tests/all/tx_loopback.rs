@@ -2,31 +2,13 @@
 
 use std::time::Duration;
 
+use crate::common::burst::{sample, send};
 use crate::common::{PATIENCE, patient, radio_with};
 use millstream_emulator::RadioConfig;
-use millstream_radio::{Device, RxArgs, RxEvent, TxArgs, TxMetadata, TxStreamer};
+use millstream_radio::{Device, RxArgs, RxEvent, TxArgs};
 
 const RATE_HZ: f64 = 1e6;
 const DELAY: u64 = 77;
-
-/// Returns a sample; no two are equal, and none is zero.
-fn sample(n: u64) -> [i16; 2] {
-    [(n % 32_749) as i16 + 1, (n / 32_749) as i16 - 9999]
-}
-
-/// Sends a burst at `at` in calls of these sizes.
-fn send(stream: &mut TxStreamer, at: u64, samples: &[[i16; 2]], sizes: &[usize]) {
-    let (mut done, mut turn) = (0, 0);
-    while done < samples.len() {
-        let end = (done + sizes[turn % sizes.len()]).min(samples.len());
-        let mut meta = if done == 0 { TxMetadata::at(at) } else { TxMetadata::now() };
-        meta.end_of_burst = end == samples.len();
-        // Partial sends continue where they stopped.
-        let sent = stream.send_sc16(&samples[done..end], meta, Duration::from_millis(1)).unwrap();
-        done += sent.samples;
-        turn += 1;
-    }
-}
 
 #[test]
 fn every_sample_comes_back_at_its_time_whatever_the_buffers() {
@@ -41,7 +23,7 @@ fn every_sample_comes_back_at_its_time_whatever_the_buffers() {
     for sizes in [&[usize::MAX][..], &[1, 2, 3], &[501], &[4999, 7], &[1000]] {
         let at = device.time_ticks().unwrap() + 300_000;
         rx.start_finite(30_000, Some(at)).unwrap();
-        send(&mut tx, at, &samples, sizes);
+        send(&mut tx, at, &samples, sizes, Duration::from_millis(1), |_| ());
         let mut heard = vec![[0; 2]; 30_000];
         let mut count = 0;
         while count < heard.len() {

@@ -2,12 +2,12 @@
 
 use super::report::{self, Events};
 use super::{Args, Source};
-use crate::dashboard::{BareDashboard, DashboardTopic, unknown_control};
+use crate::dashboard::{BareDashboard, DashboardTopic, unknown_control, value_of};
 use crate::front_end::ChannelTuning;
 use crate::interrupt;
 use crate::playback::Samples;
-use millstream_flow::ParameterKind;
 use millstream_flow::blocks::SampleFormat;
+use millstream_flow::{ParameterKind, ParameterValue};
 use millstream_radio::tx::{TxCounters, TxLedger};
 use millstream_radio::{Complex32, StreamRate};
 use millstream_web::{ControlInfo, ControlRequest, ShownSamples, StreamFacts, Streams};
@@ -103,11 +103,6 @@ impl TxPage {
     }
 
     fn obey(&mut self, request: &ControlRequest) -> Result<String, String> {
-        let text = request.value.as_str().map_or_else(|| request.value.to_string(), str::to_owned);
-        let wanted = text.parse::<bool>().map_err(|_| {
-            let (target, name) = (&request.target, &request.name);
-            format!("{target}.{name} is {}, but got {text}", ParameterKind::Boolean)
-        });
         match (request.target.as_str(), request.name.as_str(), self.held_never) {
             ("run", "stop", _) => {
                 interrupt::ask();
@@ -115,7 +110,8 @@ impl TxPage {
             }
             ("radio", "stop" | "start", Some(why)) => Err(why.to_owned()),
             ("radio", name @ ("stop" | "start"), None) => {
-                self.is_held = (name == "stop") == wanted?;
+                let wanted = value_of(request, ParameterKind::Boolean)?;
+                self.is_held = (name == "stop") == (wanted == ParameterValue::Boolean(true));
                 let now = if self.is_held { "stops: its burst ends" } else { "goes on" };
                 Ok(format!("the transmission {now}"))
             }

@@ -4,6 +4,7 @@ use super::{Page, rx, say, text};
 use crate::common::{Radio, Running, command, eventually, millstream};
 use serde_json::{Value, json};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 use tungstenite::{Message, WebSocket};
 
@@ -12,11 +13,16 @@ fn control(target: &str, name: &str, value: Value) -> Value {
     json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
 }
 
+/// Writes a scene with one tone.
+fn write_scene(folder: &Path) {
+    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
+    std::fs::write(folder.join("scene.toml"), scene).unwrap();
+}
+
 #[test]
 fn a_radio_is_tuned_from_the_page_and_the_tone_moves() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
-    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    write_scene(folder.path());
     let device = ["--device", "e320", "--scene", "scene.toml"];
     let radio = Radio::start(folder.path(), &device);
     let more = ["--freq", "98.5e6", "--web", "0", "--web-control"];
@@ -38,8 +44,7 @@ fn a_radio_is_tuned_from_the_page_and_the_tone_moves() {
 #[test]
 fn each_channel_is_tuned_by_itself() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
-    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    write_scene(folder.path());
     let device = ["--device", "e320", "--scene", "scene.toml"];
     let radio = Radio::start(folder.path(), &device);
     let more = ["--channel", "0,1", "--freq", "98.5e6", "--web", "0", "--web-control"];
@@ -95,8 +100,7 @@ fn tone_hz(socket: &mut WebSocket<TcpStream>, centre_hz: f64) -> f64 {
 #[test]
 fn an_emulated_radio_shows_what_it_sends_where_a_host_tunes_it() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = "[[station]]\nkind = 'tone'\nfrequency = 98.6e6\nlevel = -20\n";
-    std::fs::write(folder.path().join("scene.toml"), scene).unwrap();
+    write_scene(folder.path());
     let device = ["--device", "e320", "--scene", "scene.toml", "--web", "0"];
     let (radio, _) = Radio::start_and_hear(folder.path(), &device);
     let page = Page::of(&radio.running);

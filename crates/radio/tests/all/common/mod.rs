@@ -1,6 +1,7 @@
 //! An emulated radio for the tests, with faults of its packets.
 #![allow(dead_code, unused_imports, reason = "each test program uses a part of it")]
 
+pub mod burst;
 pub mod draw;
 pub mod group;
 mod meddle;

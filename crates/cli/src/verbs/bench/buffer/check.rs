@@ -18,14 +18,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let mut failure = None;
     let mut results = Vec::new();
     for &direction in args.direction {
-        let trial = BufferTrial {
-            direction,
-            rate_hz: args.rate,
-            samples,
-            latency_s,
-            duration_s: args.check_duration,
-            time_scale: args.time_scale,
-        };
+        let trial = args.trial(direction, samples, latency_s);
         let outcome = trial::run(&radio.device_args(), &trial);
         let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
         let _ = writeln!(text, "{}", line(&trial, &outcome));

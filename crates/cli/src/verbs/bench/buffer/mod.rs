@@ -8,6 +8,7 @@ use super::way::DIRECTIONS;
 use crate::numbers::{one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count};
 use anyhow::{Context, bail};
+use millstream_lab::trial::BufferTrial;
 use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
 use millstream_measure::histogram::Histogram;
 use millstream_measure::picture::short_time;
@@ -121,6 +122,18 @@ pub struct Args {
 }
 
 impl Args {
+    /// Returns the trial of a buffer of so many samples.
+    fn trial(&self, direction: Direction, samples: u64, latency_s: f64) -> BufferTrial {
+        BufferTrial {
+            direction,
+            rate_hz: self.rate,
+            samples,
+            latency_s,
+            duration_s: self.check_duration,
+            time_scale: self.time_scale,
+        }
+    }
+
     /// Checks limits beyond which a figure would be meaningless.
     fn check_bounds(&self) -> anyhow::Result<()> {
         let rates = "1 to 1e12 samples a second";

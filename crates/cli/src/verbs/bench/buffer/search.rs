@@ -82,14 +82,7 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
                         direction.name()
                     )
                 });
-                let trial = BufferTrial {
-                    direction,
-                    rate_hz: args.rate,
-                    samples,
-                    latency_s,
-                    duration_s: args.check_duration,
-                    time_scale: args.time_scale,
-                };
+                let trial = args.trial(direction, samples, latency_s);
                 let is_enough = match bed.as_ref().zip(link) {
                     None => on_loopback(args, &trial)?,
                     Some((bed, link)) => over(args, &trial, bed, link)?,
