@@ -158,7 +158,8 @@ impl RxCore {
     }
 
     /// Returns whether fewer packets are missing before a packet than the run before it still had
-    /// to send, and than the new run would have sent. The clock then was set within the run before.
+    /// to send, and than the new run would have sent, whose start may still be ahead. The clock
+    /// then was set within the run before.
     fn is_of_the_run_before(
         &self,
         gap: Option<&PacketGap>,
@@ -176,7 +177,8 @@ impl RxCore {
                 let ticks = to.wrapping_sub(from);
                 ticks < 1 << 63 && ticks.div_ceil(full) > gap.packets
             };
-            is_more(due, overrun) && is_more(recovery.start, at)
+            let is_ahead = (1..1 << 63).contains(&recovery.start.wrapping_sub(at));
+            is_more(due, overrun) && (is_ahead || is_more(recovery.start, at))
         })
     }
 

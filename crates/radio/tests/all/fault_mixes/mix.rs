@@ -54,6 +54,14 @@ pub struct Mix {
 }
 
 impl Mix {
+    /// Returns whether a credit report may come behind a new set-up of its stream.
+    pub fn delays_reports(&self) -> bool {
+        let delays = |effect: &FaultEffect| {
+            matches!(effect, FaultEffect::Delay { .. } | FaultEffect::Reorder { .. })
+        };
+        self.packets.iter().any(|fault| fault.of == STATUS && delays(&fault.effect))
+    }
+
     pub fn draw(draw: &mut Draw<'_>) -> Self {
         let (packets, device, commands) = (Vec::new(), Vec::new(), COMMANDS_LOST_MAX);
         let mut mix = Self { packets, device, finite: None, before: 10, behind: 80, commands };

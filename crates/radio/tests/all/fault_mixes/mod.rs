@@ -87,7 +87,8 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
         rig.pause();
     }
     let after = rig.counters();
-    Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
+    let old_reports = mix.delays_reports();
+    Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after, old_reports }
 }
 
 /// Runs a mix in which packets may also be corrupt: a stream may fail, and its ledger balances.
@@ -163,6 +164,8 @@ struct Outcome {
     drops: u64,
     before: CounterSnapshot,
     after: CounterSnapshot,
+    /// A report may come behind a new set-up of the stream, where its counts are too high.
+    old_reports: bool,
 }
 
 /// The actual outcome of the samples.
@@ -299,7 +302,9 @@ impl Outcome {
         // No cause contradicts the radio's own counters.
         assert!(overrun == 0 || overruns + counters.stalls > 0, "{overruns} overruns");
         assert!(counters.overruns <= overruns + counters.stalls, "{overruns} overruns");
-        assert_eq!(after.rx_status_invalid, before.rx_status_invalid);
+        let invalid = after.rx_status_invalid - before.rx_status_invalid;
+        let may = self.old_reports && counters.stalls > 0;
+        assert!(invalid == 0 || may, "{invalid} invalid reports");
     }
 }
 
@@ -339,7 +344,7 @@ fn mixes_of_faults_leave_every_packet_under_its_cause() {
 }
 
 /// Mixes that left a wrong ledger once.
-const FAILED_ONCE: [u64; 17] = [
+const FAILED_ONCE: [u64; 19] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -373,6 +378,11 @@ const FAILED_ONCE: [u64; 17] = [
     178_838_290_135_536,
     // The short end of a run came damaged behind a new set-up, before a clock that was set back.
     178_838_275_814_122,
+    // A clock was set forward in the buffered samples of a run that overran: its packets counted as
+    // those of the new run, whose start was still ahead.
+    178_838_290_003_694,
+    // A delayed credit report came behind a new set-up of the stream, whose counts were lower.
+    178_838_290_132_064,
 ];
 
 #[test]
