@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(ROOT, "peers"))
 from common import Radio, die_with_parent  # noqa: E402
 from soapy_common import use_module  # noqa: E402
 
-RATES_MHZ = [50, 100, 150, 200, 250, 300, 350, 400, 450, 500]
+RATES_MHZ = [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900, 1000]
 SECONDS, TRIES = 2, 3
 RADIO_CPU, READER_CPU, PRIORITY = 1, 0, 20
 BUFFER = 1 << 24  # samples
@@ -75,8 +75,8 @@ def rates(reader):
 
 def cost(reader):
     recv = os.path.join(ROOT, "target/release/examples/recv_cost")
-    for rate in (20_000_000, 50_000_000):
-        rows = {}
+    for rate in (50_000_000, 200_000_000, 400_000_000, 500_000_000):
+        rows, lossless = {}, {}
         for turn in range(6):
             with serve(8000) as radio:
                 ours, uhd = drivers(radio.addr, rate).values()
@@ -91,10 +91,11 @@ def cost(reader):
                     result = measured(command)
                     if result is not None:
                         rows.setdefault(name, []).append(1e9 * result["cpu_s"] / result["samples"])
+                        lossless[name] = lossless.get(name, 0) + is_lossless(result, rate)
         for name, costs in rows.items():
             costs.sort()
             print(f"{rate / 1e6:.0f} MS/s, {name}: {costs[len(costs) // 2]:.3f} s per Gsample "
-                  f"({costs[0]:.3f} to {costs[-1]:.3f}, {len(costs)} runs)", flush=True)
+                  f"({costs[0]:.3f} to {costs[-1]:.3f}, {lossless[name]} of {len(costs)} runs without a loss)", flush=True)
 
 
 def main():

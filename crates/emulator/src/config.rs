@@ -147,10 +147,10 @@ impl RadioConfig {
             ClockRates::List(list) => !list.is_empty() && list.iter().all(possible),
         };
         if !sound {
-            return fail("rates", format!("{:?}", self.rates), "rates from 1 kHz to 500 MHz");
+            return fail("rates", format!("{:?}", self.rates), "rates from 1 kHz to 2 GHz");
         }
         if self.rates.nearest(self.master_clock_rate_hz) != self.master_clock_rate_hz {
-            let expected = "one of the rates, from 1 kHz to 500 MHz";
+            let expected = "one of the rates, from 1 kHz to 2 GHz";
             return fail("master_clock_rate_hz", self.master_clock_rate_hz.to_string(), expected);
         }
         if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
@@ -281,7 +281,7 @@ mod tests {
             (RadioConfig { time_scale: 0.0, ..base() }, "time_scale is 0.0: give a factor"),
             (RadioConfig { time_scale: 1e99, ..base() }, "time_scale is 1e99: give a factor"),
             (RadioConfig { time_scale: f64::NAN, ..base() }, "time_scale is NaN"),
-            (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 500 MHz"),
+            (RadioConfig { master_clock_rate_hz: 1.0, ..base() }, "1 kHz to 2 GHz"),
             (
                 RadioConfig { rates: ClockRates::Range(1.0, 2.0), ..base() },
                 "rates is Range(1.0, 2.0)",

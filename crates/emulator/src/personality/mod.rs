@@ -118,7 +118,7 @@ pub enum ClockRates {
 
 impl ClockRates {
     /// All that this radio can be configured to take.
-    pub const ANY: ClockRates = ClockRates::Range(1e3, 500e6);
+    pub const ANY: ClockRates = ClockRates::Range(1e3, 2e9);
 
     /// Returns the lowest and the highest rate, Hz.
     #[must_use]

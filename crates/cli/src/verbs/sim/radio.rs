@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "millstream")]
     pub name: String,
 
-    /// Accept every sample rate from 1 kHz to 500 MHz, and every frequency, gain and bandwidth.
+    /// Accept every sample rate from 1 kHz to 2 GHz, and every frequency, gain and bandwidth.
     /// Without this option the radio has the ranges of the device, for example 0.22 to 61.44 MS/s
     /// of an e320; a host that requests another value gets the nearest one.
     #[arg(long)]
