@@ -29,8 +29,11 @@ impl TxAccounting {
             if self.timed { self.lates.is_unacknowledged() } else { self.lates.is_waiting() };
         let acknowledged = !waits;
         self.doubt_end(acknowledged);
-        // Behind the last acknowledgement no further report shows that one is missing.
-        let behind = self.course.stragglers().saturating_sub(self.late_behind);
+        // Behind the last acknowledgement no further report shows that one is missing. Those that
+        // came may all be about the bursts behind it, and none about a packet that came last.
+        let others = if acknowledged { 0 } else { self.lates.packets() };
+        let of_last = self.late_behind.saturating_sub(others);
+        let behind = self.course.stragglers().saturating_sub(of_last);
         let reports_missed = reports_missed + behind;
         self.course.close(acknowledged);
         let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };

@@ -94,6 +94,11 @@ impl PendingBursts {
         self.ambiguous
     }
 
+    /// Returns the packets of bursts whose end has not been acknowledged.
+    pub fn packets(&self) -> u64 {
+        self.bursts.iter().map(|burst| burst.packets).sum()
+    }
+
     /// Returns the samples of bursts whose end has not been acknowledged.
     pub fn waiting_samples(&self) -> u64 {
         let samples = |burst: &SentBurst| match burst.lates {

@@ -106,7 +106,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 }
 
 /// Mixes that left a wrong ledger once, by seed and cause.
-const FAILED_ONCE: [u64; 14] = [
+const FAILED_ONCE: [u64; 15] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
     25_702, 55_092, 57_033, 55_259,
     // The first command came late, and the missing one hid a missing report.
@@ -122,6 +122,8 @@ const FAILED_ONCE: [u64; 14] = [
     483_207,
     // The report of a packet that came behind the end of the last burst was lost.
     236_011,
+    // Late reports of the last burst hid those of packets that came behind it.
+    2_154_633,
 ];
 
 #[test]
