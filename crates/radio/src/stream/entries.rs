@@ -49,7 +49,10 @@ impl RxCore {
             gap.jump = gap.jump.wrapping_sub(rate.ticks(more) as i64);
         }
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
-            self.shorten(gap, arrival, before);
+            let is_known = self.shorten(gap, arrival, before);
+            // A new run may have begun among the missing packets, behind a short one.
+            let may_be_short = self.recovery.is_some() && gap.packets > 0 && !is_known;
+            self.counters.unmeasured_gaps += u64::from(may_be_short);
         }
         let set_back = gap.as_mut().is_some_and(|gap| self.set_back(gap, arrival, before));
         let goes_on = self.is_of_the_run_before(gap.as_ref(), arrival, before);
@@ -78,7 +81,7 @@ impl RxCore {
             recovery.due = self.tracker.next_ticks();
         } else {
             self.awaited = None;
-            self.tracker.set_interrupted(false);
+            self.tracker.set_interrupted(None);
         }
         if recovered.is_some() {
             self.ends_due = 0;
@@ -230,8 +233,9 @@ impl RxCore {
     }
 
     /// Shortens a gap where the clock was set back between two runs; packets are counted by their
-    /// numbers. The time at which the first run overran gives the length of its last packet.
-    fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) {
+    /// numbers. The time at which the first run overran gives the length of its last packet. Returns
+    /// whether the length of each packet is known.
+    fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) -> bool {
         let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
         if self.lost_run && !before.run_ended {
             // The end of the first run, behind which others are lost.
@@ -243,16 +247,19 @@ impl RxCore {
             gap.damaged = self.damaged(gap, before, sent);
         }
         let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
-        let Some((run, at)) = run.zip(arrival.ticks) else { return };
+        let Some((run, at)) = run.zip(arrival.ticks) else { return before.run_ended };
         let since = rate.samples(at.wrapping_sub(run.start));
         let sent = sent_before(run.overrun, before.due, gap.in_packets, rate);
-        let Some(sent) = sent else { return };
+        let Some(sent) = sent else { return false };
         let samples = sent.saturating_add(since);
-        if sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets {
+        let fits =
+            sent.div_ceil(spp) + since.div_ceil(spp) == gap.packets && samples <= gap.in_packets;
+        if fits {
             let less = rate.ticks(gap.in_packets - samples);
             (gap.in_packets, gap.jump) = (samples, gap.jump.wrapping_add(less as i64));
             gap.damaged = self.damaged(gap, before, sent);
         }
+        fits
     }
 
     /// Returns how many samples of a gap came damaged, behind a run of which `sent` are missing:
@@ -346,9 +353,11 @@ impl RxCore {
         let mut unknown = 0;
         let (overrun, due) = (self.new_overrun(), self.tracker.next_ticks());
         if let Some(sent) = sent_before(overrun, due, samples, self.path.rate) {
+            let in_packets = if sent > self.surely_sent_samples() { 0 } else { sent };
+            unknown = sent - in_packets;
             gap = PacketGap {
                 packets: sent.div_ceil(spp),
-                in_packets: sent,
+                in_packets,
                 unsent: samples - sent,
                 ..gap
             };

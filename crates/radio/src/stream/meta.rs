@@ -138,8 +138,8 @@ pub struct RxCounters {
     pub reordered: u64,
     /// Packets that came after they had been given up; in the ledger as [`crate::Cause::Late`].
     pub late: u64,
-    /// Gaps of unknown length, which are not in the ledger: the device sends no time, or its clock
-    /// was set back while the stream was set up again.
+    /// Gaps whose length is not known exactly: the device sends no time, or its clock was set while
+    /// the stream was set up again or restarted behind an overrun, and packets were lost there.
     pub unmeasured_gaps: u64,
     /// Jumps of the device's clock, forward or back.
     pub clock_jumps: u64,

@@ -259,7 +259,7 @@ impl RxCore {
     pub(crate) fn await_restart(&mut self, recovery: Recovery) {
         self.recovery = Some(Recovery { due: self.tracker.next_ticks(), ..recovery });
         self.awaited = Some(recovery.start);
-        self.tracker.set_interrupted(true);
+        self.tracker.set_interrupted(Some(recovery.start));
         self.run_ticks = recovery.start;
     }
 }

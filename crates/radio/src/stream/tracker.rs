@@ -15,7 +15,7 @@ const LOST_AT_JUMP_MAX: u16 = 4096;
 const SETTLING: u16 = 4096;
 
 /// The first of them that may all be such delayed ones.
-const DELAYED_MAX: u16 = 16;
+const DELAYED_MAX: u16 = 1024;
 
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
@@ -30,8 +30,8 @@ pub(super) struct Tracker {
     next_ticks: Option<u64>,
     /// That time follows from a packet of the current burst.
     anchored: bool,
-    /// The run has an unknown end, and another one begins behind it.
-    interrupted: bool,
+    /// The run has an unknown end, and another one begins behind it at this time, ticks.
+    interrupted: Option<u64>,
     pub(super) fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
@@ -58,7 +58,7 @@ impl Tracker {
             next_seq: 0,
             next_ticks: None,
             anchored: false,
-            interrupted: false,
+            interrupted: None,
             fates: Fates::default(),
             booked: 0,
             restarted: false,
@@ -72,7 +72,7 @@ impl Tracker {
 
     /// Begins a burst: at a known time, or with its first packet.
     pub fn begin(&mut self, ticks: Option<u64>) {
-        (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, false);
+        (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, None);
         self.damaged_before = 0;
     }
 
@@ -81,9 +81,9 @@ impl Tracker {
         self.fates.clear();
     }
 
-    /// Sets whether the device stops at an unknown place and continues at a later time.
-    pub fn set_interrupted(&mut self, interrupted: bool) {
-        self.interrupted = interrupted;
+    /// Sets the time at which the device continues, if it stops at an unknown place before.
+    pub fn set_interrupted(&mut self, start: Option<u64>) {
+        self.interrupted = start;
     }
 
     /// Restarts the packet numbers at 0.
@@ -235,7 +235,7 @@ impl Tracker {
         let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
         let is_ahead = arrival.seq.wrapping_sub(self.next_seq) < 0x8000;
         let is_behind = (1..=JUMP_TICKS_MAX).contains(&due.wrapping_sub(ticks));
-        let in_run = self.anchored && !self.interrupted && !self.restarted;
+        let in_run = self.anchored && self.interrupted.is_none() && !self.restarted;
         let full = arrival.samples == self.samples_per_packet;
         self.settling > 0 && in_run && full && is_ahead && is_behind
     }
@@ -296,7 +296,13 @@ impl Tracker {
         let lost = self.unbooked(missing);
         let lost_ticks = u64::from(lost) * self.samples_per_packet * self.ticks_per_sample;
         // Full packets are missing, and their time is not.
-        let full = self.anchored && !self.interrupted && !self.restarted && missing < 0x8000;
+        // A time before the new start is one of the run before it.
+        let is_before = |start: u64| {
+            let ticks = self.next_ticks.unwrap_or_default().wrapping_add(ahead);
+            (1..1 << 63).contains(&start.wrapping_sub(ticks))
+        };
+        let in_run = self.anchored && self.interrupted.is_none_or(is_before);
+        let full = in_run && !self.restarted && missing < 0x8000;
         let is_short = full && ahead < lost_ticks;
         let is_behind = ahead > JUMP_TICKS_MAX;
         // A device that sends whole samples has no packet between two of them.

@@ -63,7 +63,7 @@ fn a_jump_of_time_alone_was_never_sent() {
     // Two packets lost and an overrun between: at most two packets' worth were sent.
     assert_eq!(tracker.judge(&at(4, 1100)), gap(2, 20, 57));
     // The end of a run was lost, in a short packet.
-    tracker.set_interrupted(true);
+    tracker.set_interrupted(Some(1114));
     assert_eq!(tracker.judge(&at(6, 1114)), gap(1, 4, 0));
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the ledger of a transmit stream against the radio's played samples, packet by packet.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 mod mix;
@@ -134,5 +135,13 @@ fn mixes_that_failed_once_leave_a_ledger_of_what_was_played() {
 /// Every mix has a radio of its own, so that a seed alone repeats it.
 #[test]
 fn simulated_mixes_leave_a_ledger_of_what_was_played() {
-    check_all(seeds(SIMULATED_MIXES), mix_of, |mix| _ = mix.check(&mut SimulatedTx::new()));
+    let (simple, unclear) = (Cell::new(0), Cell::new(0));
+    check_all(seeds(SIMULATED_MIXES), mix_of, |mix| {
+        let checked = mix.check(&mut SimulatedTx::new());
+        simple.set(simple.get() + u64::from(checked.simple));
+        unclear.set(unclear.get() + u64::from(checked.simple && !checked.exact));
+    });
+    let (simple, unclear) = (simple.get(), unclear.get());
+    println!("{unclear} of {simple} simple mixes leave something unknown");
+    assert!(unclear * 500 <= simple.max(500), "too many: {unclear} of {simple}");
 }
