@@ -15,7 +15,7 @@ const LOST_AT_JUMP_MAX: u16 = 4096;
 const SETTLING: u16 = 4096;
 
 /// The first of them that may all be such delayed ones.
-const DELAYED_MAX: u16 = 1024;
+const DELAYED_MAX: u16 = 16;
 
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
@@ -101,7 +101,12 @@ impl Tracker {
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
     /// old numbers: a later packet has a smaller number. Returns whether it does.
     pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
-        let is_near = (1..=DELAYED_MAX).contains(&(SETTLING - self.settling));
+        // Before the first packets of the new run all may be delayed ones.
+        let ticks = arrival.ticks.unwrap_or_default();
+        let starts = self.interrupted.is_some_and(|start| ticks.wrapping_sub(start) < 1 << 63);
+        let is_first = starts && arrival.seq < DELAYED_MAX;
+        let most = if is_first { SETTLING } else { DELAYED_MAX };
+        let is_near = (1..=most).contains(&(SETTLING - self.settling));
         let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
         let disowned = is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);

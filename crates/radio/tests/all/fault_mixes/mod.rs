@@ -190,7 +190,11 @@ impl Outcome {
         let mut before: Option<Whole> = None;
         // The changes of the clock since the newest delivered packet, and past an end.
         let (mut hops, mut stopped) = (0i64, false);
-        for seen in &self.sent {
+        let ticks_of = |seen: &Seen| seen.whole.map(|whole| whole.ticks);
+        let came_back = self.sent.windows(2).any(|pair| ticks_of(&pair[1]) < ticks_of(&pair[0]));
+        let again =
+            |ticks, at| self.sent[at + 1..].iter().any(|seen| ticks_of(seen) == Some(ticks));
+        for (at, seen) in self.sent.iter().enumerate() {
             let packet = seen.whole.expect("nothing damages packets before the faults do");
             let Whole { ticks, samples, .. } = packet;
             if let Some(before) = before {
@@ -199,10 +203,11 @@ impl Outcome {
                 stopped |= before.eob;
             }
             before = Some(packet);
-            // Where a clock was set back, another packet may have had the same time.
             let came = |whole| self.arrived.contains(&Seen { seq: seen.seq, whole });
+            // Where the clock is set back, a later packet may have the time of one that was lost.
+            let is_other = |ticks| came_back && again(ticks, at) && !came(seen.whole);
             match &mut run {
-                Some((from, left)) if *from == ticks && came(seen.whole) => {
+                Some((from, left)) if *from == ticks && !is_other(ticks) => {
                     assert!(*left >= samples, "packets are handed out whole");
                     let way = match (hops < 0, stopped) {
                         (true, _) => &mut truth.set_back,
