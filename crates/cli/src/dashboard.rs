@@ -4,7 +4,7 @@ mod bare;
 mod control;
 mod moment;
 
-pub use bare::BareDashboard;
+pub use bare::{BareDashboard, BareMoment};
 pub use control::{end_of_run, unknown_control, value_of};
 
 use crate::graph_run::{self, GraphReport};

@@ -181,6 +181,8 @@ pub struct Status {
     pub partitions: Vec<PartitionStatus>,
     /// Its receivers, as in the documents of `--json`.
     pub signals: Vec<Value>,
+    /// The latencies that it measures by itself; those of its streams are added.
+    pub latencies: Vec<LatencyStatus>,
 }
 
 /// Something that happened.
@@ -214,17 +216,26 @@ pub struct Event {
     pub text: String,
 }
 
-/// A histogram of delays.
+/// A histogram of latencies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct LatencyStatus {
+pub struct LatencyStatus {
+    /// Its name.
     pub name: &'static str,
+    /// The stream, or what else has several of this name.
     pub stream: String,
+    /// What the latency is, in a few words.
     pub about: &'static str,
+    /// The unit of all values.
     pub unit: &'static str,
+    /// Number of values.
     pub count: u64,
+    /// The greatest value.
     pub max: f64,
+    /// The sum of all values.
     pub sum: f64,
+    /// The largest value of each class.
     pub bounds: Vec<f64>,
+    /// Values in each class; the last one has those above the last bound.
     pub counts: Vec<u64>,
 }
 

@@ -14,7 +14,7 @@
 //! | `guard`, `http`, `refusal` | who is served; requests; the counted reasons for refusals |
 //! | `shot`, `behind` | both ends of a stream; its delays |
 //! | `feed`, `frame` | lines from samples, and their frames |
-//! | `board`, `documents` | what a run publishes |
+//! | `board`, `documents`, `latency` | what a run publishes |
 //! | `metrics` | the text for Prometheus |
 
 mod address;
@@ -28,6 +28,7 @@ mod feed;
 mod frame;
 mod guard;
 mod http;
+mod latency;
 mod message;
 mod metrics;
 mod refusal;
@@ -40,8 +41,9 @@ mod streams;
 pub use address::WebAddress;
 pub use board::{Board, ControlRequest, ReportMaker};
 pub use documents::{
-    BlockStatus, ControlInfo, EdgeStatus, Event, Hello, LedgerStatus, PartitionStatus, Status,
-    StreamInfo, StreamKind,
+    BlockStatus, ControlInfo, EdgeStatus, Event, Hello, LatencyStatus, LedgerStatus,
+    PartitionStatus, Status, StreamInfo, StreamKind,
 };
+pub use latency::ShownLatency;
 pub use start::{ServerOptions, WebError, WebServer};
 pub use streams::{AppendValues, ShownItem, ShownSamples, StreamFacts, Streams};

@@ -44,9 +44,7 @@ pub(crate) fn text(
     ledgers(&mut out, status);
     blocks(&mut out, graph, status);
     signals(&mut out, status);
-    for latency in latencies {
-        histogram(&mut out, latency);
-    }
+    histograms(&mut out, latencies);
     dashboard(&mut out, server);
     out.0
 }
@@ -153,9 +151,20 @@ fn signals(out: &mut Families, status: &Status) {
     }
 }
 
-fn histogram(out: &mut Families, latency: &LatencyStatus) {
-    let name = format!("millstream_{}_seconds", latency.name);
-    out.family(&name, "histogram", &format!("Delay: {}.", latency.about));
+/// Writes a family for each name, with the streams that have it.
+fn histograms(out: &mut Families, latencies: &[LatencyStatus]) {
+    for (index, first) in latencies.iter().enumerate() {
+        if latencies[..index].iter().any(|earlier| earlier.name == first.name) {
+            continue;
+        }
+        let name = format!("millstream_{}_seconds", first.name);
+        out.family(&name, "histogram", &format!("Latency: {}.", first.about));
+        let same = latencies.iter().filter(|latency| latency.name == first.name);
+        same.for_each(|latency| histogram(out, &name, latency));
+    }
+}
+
+fn histogram(out: &mut Families, name: &str, latency: &LatencyStatus) {
     let (bucket, stream) = (format!("{name}_bucket"), latency.stream.as_str());
     let mut sum = 0;
     for (index, number) in latency.counts.iter().enumerate() {
@@ -237,7 +246,8 @@ mod tests {
             bounds: vec![1e-6, 0.5],
             counts: vec![1, 0, 2],
         };
-        let text = text("g", &status, &[latency], &ServerStatus::default());
+        let other = LatencyStatus { stream: "radio.out1".to_owned(), ..latency.clone() };
+        let text = text("g", &status, &[latency, other], &ServerStatus::default());
         for line in [
             "millstream_samples_total{channel=\"radio\"} 10",
             "millstream_samples_delivered_total{channel=\"radio\"} 7",
@@ -248,6 +258,7 @@ mod tests {
             "millstream_behind_seconds_bucket{channel=\"radio.out\",le=\"0.000001\"} 1",
             "millstream_behind_seconds_bucket{channel=\"radio.out\",le=\"+Inf\"} 3",
             "millstream_behind_seconds_count{channel=\"radio.out\"} 3",
+            "millstream_behind_seconds_count{channel=\"radio.out1\"} 3",
             "millstream_dashboard_clients 0",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");

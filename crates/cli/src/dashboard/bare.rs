@@ -4,18 +4,34 @@ use super::{DashboardTopic, PERIODS, WebArgs};
 use crate::output::{note, now};
 use millstream_cpu::Environment;
 use millstream_web::{
-    BlockStatus, Board, ControlInfo, Hello, LedgerStatus, ServerOptions, Status, Streams, WebServer,
+    BlockStatus, Board, ControlInfo, Hello, LatencyStatus, LedgerStatus, ServerOptions, Status,
+    Streams, WebServer,
 };
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// A dashboard that shows ledgers and counters.
+/// A dashboard that shows ledgers, counters and latencies.
 pub struct BareDashboard {
     server: WebServer,
     began: Instant,
     published: Option<Instant>,
+}
+
+/// What it shows at one moment.
+#[derive(Default)]
+pub struct BareMoment {
+    /// The ledgers.
+    pub ledgers: Vec<LedgerStatus>,
+    /// Counters by name.
+    pub counters: Vec<(String, Value)>,
+    /// Latencies that the command measures.
+    pub latencies: Vec<LatencyStatus>,
+    /// The results of the document that `--json` prints, as of now.
+    pub results: Value,
+    /// Whether the run is over.
+    pub ended: bool,
 }
 
 impl BareDashboard {
@@ -51,14 +67,9 @@ impl BareDashboard {
         self.published.is_none_or(|published| now.duration_since(published) >= period)
     }
 
-    /// Publishes ledgers or counters by name, and the results as of now; never waits.
-    pub fn publish(
-        &mut self,
-        ledgers: Vec<LedgerStatus>,
-        counters: Vec<(String, Value)>,
-        results: Value,
-        ended: bool,
-    ) {
+    /// Publishes the state; never waits.
+    pub fn publish(&mut self, moment: BareMoment) {
+        let BareMoment { ledgers, counters, latencies, results, ended } = moment;
         let now = Instant::now();
         self.published = Some(now);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -69,6 +80,7 @@ impl BareDashboard {
             ended,
             ledgers,
             blocks: counters.into_iter().map(block).collect(),
+            latencies,
             ..Status::default()
         };
         let report = Arc::new(move || results.clone());

@@ -116,6 +116,7 @@ impl Moment {
             edges: edges.collect(),
             partitions: partitions.collect(),
             signals: self.signals.iter().map(|signal| json!(signal)).collect(),
+            latencies: Vec::new(),
         }
     }
 

@@ -13,11 +13,11 @@ use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
 /// A dashboard at its address.
-struct Page(SocketAddr);
+pub struct Page(SocketAddr);
 
 impl Page {
     /// The dashboard that a command announces.
-    fn of(running: &Running) -> Self {
+    pub fn of(running: &Running) -> Self {
         let line = running.line("dashboard http://");
         Self(line.trim_start_matches("dashboard http://").trim_end_matches('/').parse().unwrap())
     }
@@ -28,7 +28,7 @@ impl Page {
         stream
     }
 
-    fn get(&self, path: &str) -> String {
+    pub fn get(&self, path: &str) -> String {
         let mut stream = self.connect();
         let host = self.0;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
@@ -38,8 +38,15 @@ impl Page {
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    fn document(&self, path: &str) -> Value {
+    pub fn document(&self, path: &str) -> Value {
         serde_json::from_str(&self.get(path)).unwrap()
+    }
+
+    /// Sets a control, and returns the reply.
+    pub fn set(&self, target: &str, name: &str, value: Value) -> Value {
+        let mut socket = self.socket();
+        say(&mut socket, &control::control(target, name, value));
+        text(&mut socket, "reply")
     }
 
     fn socket(&self) -> WebSocket<TcpStream> {
@@ -84,7 +91,7 @@ fn sum(metrics: &str, family: &str) -> u64 {
 }
 
 /// Whether Debian's promtool finds nothing to say, where it is installed.
-fn promtool_is_content(metrics: &str) {
+pub fn promtool_is_content(metrics: &str) {
     let tool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

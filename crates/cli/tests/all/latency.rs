@@ -1,6 +1,7 @@
 //! `millstream latency radio`: its counts, not its speed.
 
-use crate::common::millstream;
+use crate::common::{Running, command, eventually, millstream};
+use crate::dashboard::{Page, promtool_is_content};
 use std::path::Path;
 
 const VERB: [&str; 2] = ["latency", "radio"];
@@ -23,6 +24,35 @@ fn every_turnaround_is_in_the_distribution_and_every_lead_is_tried() {
     assert!(leads.iter().all(|lead| lead["tries"] == 4), "{document}");
     assert_eq!(leads[0]["late"], 4, "half the shortest turnaround is always too short");
     assert_eq!(results["never_late_s"].is_null(), outcome.status == Some(1));
+}
+
+#[test]
+fn turnarounds_are_shown_while_they_are_measured() {
+    let args = ["--count", "1000000", "--leads", "0", "--duration", "10min", "--web", "0"];
+    let line = [&VERB[..], &args, &["--web-control", "--json"]].concat();
+    let running = Running::start(command(Path::new("/"), &line));
+    let page = Page::of(&running);
+    let count = |page: &Page| page.document("/api/status")["latencies"][0]["count"].as_u64();
+    eventually("a hundred turnarounds", || count(&page) >= Some(100));
+    let latency = page.document("/api/status")["latencies"][0].clone();
+    let counts = latency["counts"].as_array().unwrap();
+    assert_eq!(counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), latency["count"]);
+    assert_eq!(latency["name"], "turnaround");
+    let metrics = page.get("/metrics");
+    assert!(
+        metrics.contains("millstream_turnaround_seconds_count{channel=\"radio\"} "),
+        "{metrics}"
+    );
+    promtool_is_content(&metrics);
+    // What it shows is what it measures: the sum over all is that of the result's classes.
+    let before = count(&page);
+    eventually("more", || count(&page) > before);
+    let reply = page.set("run", "stop", true.into());
+    assert_eq!(reply["ok"], true, "{reply}");
+    let results = &running.wait().json()["results"];
+    assert!(results["tries"].as_u64() > before, "{results}");
+    let most_s = latency["max"].as_f64().unwrap();
+    assert!(results["turnaround_s"]["max"].as_f64().unwrap() >= most_s, "{results}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Service;
 use crate::assets::Asset;
 use crate::board::{Board, unix_s};
-use crate::documents::Status;
+use crate::documents::{LatencyStatus, Status};
 use crate::feed::StreamFeed;
 use crate::http::{RequestHead, answer};
 use crate::metrics;
@@ -63,8 +63,13 @@ impl Service {
         let (status, graph) =
             self.board.read(|state| (state.status.clone(), state.hello.title.clone()));
         let status = status.unwrap_or_default();
-        let latencies: Vec<_> = self.feeds.iter().filter_map(StreamFeed::latency).collect();
-        metrics::text(&graph, &status, &latencies, &self.figures())
+        metrics::text(&graph, &status, &self.latencies(&status), &self.figures())
+    }
+
+    /// The latencies of the streams, and those that the run has measured by itself.
+    fn latencies(&self, status: &Status) -> Vec<LatencyStatus> {
+        let of_streams = self.feeds.iter().filter_map(StreamFeed::latency);
+        of_streams.chain(status.latencies.iter().cloned()).collect()
     }
 
     pub(super) fn hello(&self) -> Value {
@@ -92,7 +97,7 @@ impl Service {
         let status = self.board.read(|state| state.status.clone());
         let status = status.map_or_else(|| self.empty_status(), |status| (*status).clone());
         let mut document = json!(status);
-        let latencies: Vec<_> = self.feeds.iter().filter_map(StreamFeed::latency).collect();
+        let latencies = self.latencies(&status);
         document["type"] = "status".into();
         document["seq"] = self.status_seq.into();
         document["latencies"] = json!(latencies);

@@ -2,11 +2,13 @@
 //! radio still transmits at its time.
 
 mod compare;
+mod page;
 mod stations;
 mod text;
 
 use super::samples;
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
+use crate::dashboard::WebArgs;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
@@ -17,6 +19,7 @@ use millstream_lab::turnaround::{
 };
 use millstream_measure::{Histogram, Measured, Observed};
 use millstream_radio::{Device, DeviceArgs};
+use page::TurnaroundPage;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -102,8 +105,11 @@ pub struct Args {
     /// Compare links in turns, between two network namespaces joined by a veth pair. Needs root.
     /// Both sides poll, except with udp, where both sleep.
     #[arg(long, value_name = "WAY,…", value_delimiter = ',', conflicts_with_all = [
-              "args", "spin", "stations", "leads", "count_per_lead"], value_enum)]
+              "args", "spin", "stations", "leads", "count_per_lead", "web"], value_enum)]
     compare: Vec<compare::ComparedLink>,
+
+    #[command(flatten)]
+    web: WebArgs,
 }
 
 impl Args {
@@ -141,9 +147,16 @@ fn measure(args: &Args, radio: &RadioUnderTest) -> anyhow::Result<Report> {
         spin: args.spin,
     };
     let mut device = Device::open(radio.device_args())?;
+    let title = format!("{} at {}", device.info().product(), device.address());
     let mut turnaround = Turnaround::open(&mut device, plan)?;
     let mut found = Found::new(turnaround.ticks_hz());
-    let ended = found.take(args, &plan, &mut |lead| Ok(turnaround.attempt(lead)?));
+    let mut page = TurnaroundPage::start(args, title, found.ticks_hz)?;
+    let ended = found.take(args, &plan, &mut |lead| {
+        let answer = turnaround.attempt(lead)?;
+        page.note(lead, answer);
+        Ok(answer)
+    });
+    page.end();
     let mut report = found.report(args, &plan, ended)?;
     if let (true, RadioUnderTest::Emulated(radio)) = (args.stations, radio) {
         stations::add(&mut report, radio, || Ok(turnaround.attempt(0)?))?;

@@ -2,7 +2,7 @@
 
 use super::report::{self, Events};
 use super::{Args, Source};
-use crate::dashboard::{BareDashboard, DashboardTopic, unknown_control, value_of};
+use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic, unknown_control, value_of};
 use crate::front_end::ChannelTuning;
 use crate::interrupt;
 use crate::playback::Samples;
@@ -137,6 +137,6 @@ impl TxPage {
         ended: bool,
     ) {
         let (ledgers, results) = report::published(ledger, events, counters);
-        self.dashboard.publish(ledgers, Vec::new(), results, ended);
+        self.dashboard.publish(BareMoment { ledgers, results, ended, ..BareMoment::default() });
     }
 }

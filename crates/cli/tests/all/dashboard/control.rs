@@ -9,7 +9,7 @@ use std::time::Duration;
 use tungstenite::{Message, WebSocket};
 
 /// A wish of a client.
-fn control(target: &str, name: &str, value: Value) -> Value {
+pub fn control(target: &str, name: &str, value: Value) -> Value {
     json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
 }
 

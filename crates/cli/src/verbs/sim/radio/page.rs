@@ -2,7 +2,7 @@
 
 use super::spectra::{Bands, Spectra};
 use super::{Args, Served, sum};
-use crate::dashboard::{BareDashboard, DashboardTopic};
+use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic};
 use millstream_emulator::{FAULT_FORMS, FaultState, Faults};
 use millstream_web::{ControlInfo, ControlRequest};
 use serde_json::{Value, json};
@@ -73,7 +73,8 @@ impl RadioPage {
                 let counters = BTreeMap::from_iter(one.radio.counters().entries());
                 (one.addr.to_string(), json!(counters))
             });
-            self.dashboard.publish(Vec::new(), counters.collect(), results, false);
+            let counters = counters.collect();
+            self.dashboard.publish(BareMoment { counters, results, ..BareMoment::default() });
         }
     }
 }
