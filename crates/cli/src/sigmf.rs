@@ -15,12 +15,25 @@ pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::
 
 /// Converts a radio's segments to those of a recording, which counts its time in samples.
 pub fn stretches(segments: &[RecordingSegment], rate: StreamRate) -> Vec<CaptureSegment> {
-    let stretch = |segment: &RecordingSegment| CaptureSegment {
-        first_sample: segment.first_sample,
-        global_index: segment.time_ticks.map(|ticks| rate.samples(ticks)),
-        gap: segment.gap.and_then(|gap| describe(segment, gap)),
-    };
-    segments.iter().map(stretch).collect()
+    let index = |segment: &RecordingSegment| segment.time_ticks.map(|ticks| rate.samples(ticks));
+    let mut stretches: Vec<CaptureSegment> = Vec::with_capacity(segments.len());
+    for segment in segments {
+        let global_index = index(segment);
+        let stop = || {
+            // Before a stop, a segment may lack its time.
+            let before = stretches.iter().rev().find(|stretch| stretch.global_index.is_some())?;
+            let passed = global_index?.checked_sub(before.global_index?)?;
+            let samples = passed.checked_sub(segment.first_sample - before.first_sample)?;
+            Some(("stopped by the user".to_owned(), format!("{samples} samples")))
+        };
+        let gap = match segment.gap {
+            Some(gap) => describe(segment, gap),
+            None if segment.is_restart() => stop(),
+            None => None,
+        };
+        stretches.push(CaptureSegment { first_sample: segment.first_sample, global_index, gap });
+    }
+    stretches
 }
 
 fn describe(segment: &RecordingSegment, gap: GapCause) -> Option<(String, String)> {
@@ -70,5 +83,10 @@ mod tests {
         assert_eq!(named(2), ("disk too slow".into(), "7 samples".into()));
         let jumped = "50 samples: the radio's time jumped by 50 ticks";
         assert_eq!(named(3), ("clock jump".into(), jumped.into()));
+        // From tick 9 on 100 samples, and then a pause of 1000.
+        let segments = [at(None), RecordingSegment::restart(160, Some(1109))];
+        let found = stretches(&segments, StreamRate::of_radio(1e6));
+        let stopped = ("stopped by the user".to_owned(), "1000 samples".to_owned());
+        assert_eq!((found[1].global_index, &found[1].gap), (Some(1109), &Some(stopped)));
     }
 }

@@ -4,14 +4,11 @@ use crate::output::note;
 use anyhow::{Context, bail};
 use millstream_net::choice::{AUTO, Chosen};
 use millstream_net::engine::{self, LinkReport};
-use millstream_radio::{Device, DeviceArgs, DeviceSet, StreamRate};
-use std::time::{Duration, Instant};
+use millstream_radio::{Device, DeviceArgs, DeviceSet};
+use std::time::Duration;
 
 /// Time limit of a wait for a PPS edge; a real one comes once a second.
 const PPS_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How long the clocks of radio and machine are compared.
-const CLOCK_WINDOW: Duration = Duration::from_millis(100);
 
 /// Least time from now to a start at a PPS edge, seconds.
 const LEAD_S: f64 = 0.25;
@@ -67,20 +64,9 @@ pub fn links() -> Vec<LinkReport> {
 }
 
 /// Whether the clock of a device runs as fast as this machine's, within a few percent; that of an
-/// emulated radio may be slower or faster. Takes a tenth of a second.
-pub fn runs_in_real_time(device: &Device, rate: StreamRate) -> anyhow::Result<bool> {
-    let read = || -> anyhow::Result<_> {
-        let before = Instant::now();
-        Ok((before, device.time_ticks()?, Instant::now()))
-    };
-    let first = read()?;
-    std::thread::sleep(CLOCK_WINDOW);
-    let last = read()?;
-    let device_s = last.1.wrapping_sub(first.1) as f64 / rate.ticks_hz;
-    // The device read its clock somewhere between the two moments of this machine.
-    let (least_s, most_s) = (last.0 - first.2, last.2 - first.0);
-    let allowed = least_s.as_secs_f64() * 0.95..=most_s.as_secs_f64() * 1.05;
-    let is_real = allowed.contains(&device_s);
+/// emulated radio may be slower or faster. Takes a part of a second.
+pub fn runs_in_real_time(device: &Device) -> anyhow::Result<bool> {
+    let is_real = device.other_clock_speed()?.is_none();
     if !is_real {
         note(
             "clock   the radio's clock does not run as fast as this machine's: the dashboard shows \

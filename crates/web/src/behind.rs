@@ -89,6 +89,19 @@ impl BehindMeter {
         }
     }
 
+    /// The radio's clock does not run as fast as this machine's: there is nothing to compare.
+    pub fn turn_off(&mut self) {
+        self.rate_hz = None;
+    }
+
+    /// The stream begins anew with this rate, behind a pause of any length.
+    pub fn begin_anew(&mut self, rate_hz: Option<f64>) {
+        if let (Some(present), Some(rate_hz)) = (&mut self.rate_hz, rate_hz) {
+            *present = rate_hz;
+        }
+        self.least = [f64::INFINITY; 2];
+    }
+
     /// All items before `end` are there at `now`.
     pub fn note(&mut self, end: u64, now: Instant) {
         let (Some((item, time_s)), Some(rate_hz)) = (self.anchor, self.rate_hz) else { return };
@@ -121,6 +134,27 @@ mod tests {
         assert_eq!(values.counts.len(), values.bounds_s.len() + 1);
         // 1 ms lies between 512 µs and 1024 µs.
         assert_eq!(values.counts[10], 1);
+    }
+
+    #[test]
+    fn a_pause_and_another_rate_are_no_delay_and_another_clock_is_not_compared() {
+        let histogram = Arc::new(Histogram::default());
+        let mut meter = BehindMeter::new(Some(1000.0), Arc::clone(&histogram));
+        let (begin, at) = (Instant::now(), Duration::from_millis);
+        let time = |seconds| TagTime { seconds, fraction: 0 };
+        meter.anchor(0, time(5));
+        meter.note(100, begin + at(100));
+        // Stopped for 2 s, and then a hundred samples in a fifth of a second.
+        meter.begin_anew(Some(500.0));
+        meter.anchor(100, time(700));
+        meter.note(200, begin + at(2300));
+        meter.note(300, begin + at(2500));
+        assert!(histogram.values().max_s < 1e-6, "{:?}", histogram.values());
+        assert_eq!(histogram.values().counts.iter().sum::<u64>(), 3);
+        meter.turn_off();
+        assert!(!meter.is_on());
+        meter.note(900, begin + at(9000));
+        assert_eq!(histogram.values().counts.iter().sum::<u64>(), 3);
     }
 
     #[test]

@@ -197,6 +197,17 @@ impl StreamFeed {
                     }
                 }
                 (keys::RX_TIME, TagValue::Time(time)) => self.time = Some((tag.offset, time)),
+                (keys::RX_RATE_HZ, rate_hz) => {
+                    self.remember(tag.offset);
+                    self.set_rate(rate_hz.as_f64(), board);
+                }
+                (keys::CLOCK_SPEED, speed) => {
+                    let text = format!(
+                        "the radio's clock runs {speed} times as fast as this machine's: delays \
+                         are not shown"
+                    );
+                    board.note("note", &self.info.name, text);
+                }
                 (keys::ANNOTATION, TagValue::Text(text)) => {
                     let (stream, item) = (Some(self.info.stream), Some(tag.offset));
                     let (name, text) = (self.info.name.clone(), text.as_str().to_owned());
@@ -210,6 +221,20 @@ impl StreamFeed {
             // All its tags are there.
             self.end_gap(board);
         }
+    }
+
+    /// Tells clients of another rate.
+    fn set_rate(&mut self, rate_hz: Option<f64>, board: &Board) {
+        if rate_hz == self.info.rate_hz || rate_hz.is_none_or(|rate_hz| rate_hz <= 0.0) {
+            return;
+        }
+        self.info.rate_hz = rate_hz;
+        let place = usize::from(self.info.stream);
+        board.change(|hello| {
+            if let Some(stream) = hello.streams.get_mut(place) {
+                stream.rate_hz = rate_hz;
+            }
+        });
     }
 
     fn is_gap_at(&self, item: u64) -> bool {

@@ -53,7 +53,7 @@ pub(crate) struct ShotTap<T: Item> {
     current: Option<Box<Shot<T>>>,
     /// The last two known times: one may be ahead of the items so far.
     anchors: [Option<(u64, TagTime)>; 2],
-    /// Where the last loss is.
+    /// Where the last loss is, or the last start of the stream.
     loss_at: Option<u64>,
     behind: BehindMeter,
 }
@@ -133,6 +133,12 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
             (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
                 self.loss_at = Some(tag.offset);
                 self.behind.lost(cause.as_str());
+            }
+            (keys::CLOCK_SPEED, _) => self.behind.turn_off(),
+            (keys::RX_RATE_HZ, rate_hz) => {
+                // Samples before it and behind it are of two streams.
+                self.loss_at = Some(tag.offset);
+                self.behind.begin_anew(rate_hz.as_f64().filter(|rate_hz| *rate_hz > 0.0));
             }
             _ => (),
         }

@@ -29,8 +29,9 @@ pub fn unknown_control<'a>(
 ) -> String {
     let ControlRequest { target, name, .. } = request;
     let fixed = match (target.as_str(), name.as_str()) {
-        ("radio", "rate_hz" | "start" | "stop" | "position_s") => {
-            ": its samples come from the start to the end of the run, at a fixed rate"
+        ("radio", "position_s") => ": its samples come from now on",
+        (_, "rate_hz") => {
+            ": files and the blocks of a graph have one rate; `rx --out /dev/null` takes others"
         }
         _ => "",
     };

@@ -151,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         places.first().and_then(|(device, channel)| devices.devices()[*device].rx_rate(*channel));
     let rate = rate.unwrap_or(StreamRate::of_radio(args.rate));
     let wanted = samples_wanted(&args, rate.samples_hz());
-    let is_live = args.web.is_wanted() && start::runs_in_real_time(&devices.devices()[0], rate)?;
+    let is_live = args.web.is_wanted() && start::runs_in_real_time(&devices.devices()[0])?;
 
     let mut graph = Graph::new();
     let reopen = match args.reopen {
@@ -164,6 +164,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         reopen,
         samples: wanted,
         at_pps: args.at_pps,
+        // A recording has one rate, and `reopen` opens the radio with that of the start.
+        may_change_rate: args.reopen.is_none() && targets.iter().all(RecordingFiles::keeps_nothing),
         reorder_window: args.reorder_window.map(Duration::from_secs_f64),
         targets: &targets,
     };

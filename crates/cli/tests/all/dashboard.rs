@@ -187,6 +187,44 @@ fn behind_a_radio_with_another_time_nothing_is_measured() {
 }
 
 #[test]
+fn a_graph_behind_a_radio_with_another_time_shows_no_delays() {
+    let folder = tempfile::tempdir().unwrap();
+    for (scale, is_shown) in [("1", true), ("0.5", false)] {
+        let radio = Radio::start(folder.path(), &["--rx-antenna", "noise", "--time-scale", scale]);
+        let file = format!(
+            "[[block]]
+            name = 'radio'
+            type = 'radio_rx'
+            args = '{}'
+            rate_hz = 1e6
+            [[block]]
+            name = 'sink'
+            type = 'null_sink'
+            item = 'cf32'
+            [graph]
+            connections = ['radio -> sink']",
+            radio.args()
+        );
+        std::fs::write(folder.path().join("g.toml"), file).unwrap();
+        let args = ["run", "--json", "g.toml", "--web", "0"];
+        let running = Running::start(command(folder.path(), &args));
+        let page = Page::of(&running);
+        eventually("samples", || {
+            let status = page.document("/api/status");
+            let delivered = status["ledgers"][0]["delivered"].as_u64();
+            assert!(is_shown || status["latencies"] == json!([]), "{status}");
+            delivered > Some(200_000) && (status["latencies"] != json!([])) == is_shown
+        });
+        let events = page.document("/api/events").to_string();
+        let told = events.contains("the radio's clock runs 0.");
+        assert_eq!(told, !is_shown, "{events}");
+        running.signal(libc::SIGINT);
+        running.wait().succeeds();
+        radio.stop();
+    }
+}
+
+#[test]
 fn a_graph_is_shown_with_its_loads_and_obeys_only_if_it_may() {
     let folder = tempfile::tempdir().unwrap();
     let file = "

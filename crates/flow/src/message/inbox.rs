@@ -62,10 +62,11 @@ impl Inbox {
         for receiver in &mut self.receivers {
             while let Some((message, value)) = receiver.pop() {
                 let name = self.messages[usize::from(message)].name;
-                self.counters.taken.fetch_add(1, Ordering::Relaxed);
                 if let Err(error) = block.message(name, &value) {
                     self.counters.refuse(format!("{name} = {value}: {error}"));
                 }
+                // Last: whoever sees that it was taken sees a refusal, too.
+                self.counters.taken.fetch_add(1, Ordering::Relaxed);
             }
         }
     }

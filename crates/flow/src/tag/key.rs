@@ -57,6 +57,9 @@ pub mod keys {
     pub const RX_TIME: Key = Key::new("rx_time");
     /// Items per second from here on: a number.
     pub const RX_RATE_HZ: Key = Key::new("rx_rate_hz");
+    /// The speed of the radio's clock, where it does not run as fast as this machine's: a number,
+    /// 0.5 for half as fast.
+    pub const CLOCK_SPEED: Key = Key::new("clock_speed");
     /// Why items are missing in front of this one: text, the name of the cause.
     pub const LOSS_CAUSE: Key = Key::new("loss_cause");
     /// The number of items missing in front of this one: a count. Accompanies every [`LOSS_CAUSE`],

@@ -8,12 +8,12 @@ use millstream_flow::{
 };
 
 use super::metrics::Metrics;
-use super::reopen::{Comeback, OpenGroupAgain};
+use super::reopen::{Comeback, OpenGroupAgain, start_group};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::settings::TunableOutputs;
+use super::settings::{NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
-    DeviceSet, GroupMetadata, Ledger, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
+    DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
 };
 
 /// The most channels of one source.
@@ -43,6 +43,11 @@ pub struct GroupSource<T: StreamSample> {
     spill: Vec<T>,
     metrics: Metrics,
     tunable: TunableOutputs,
+    switch: StreamSwitch,
+    /// How to open the group with another rate.
+    again: Vec<(usize, RxArgs)>,
+    /// Why it has no group any more.
+    failure: Option<BlockError>,
 }
 
 /// The results of a group while it runs, and at its end.
@@ -82,6 +87,9 @@ impl<T: StreamSample + Default> GroupSource<T> {
             spill: vec![T::default(); SPILL_SAMPLES * channels],
             metrics: Metrics::default(),
             tunable: TunableOutputs::default(),
+            switch: StreamSwitch::default(),
+            again: Vec::new(),
+            failure: None,
         };
         Ok((source, GroupReport { segments, ledgers: told }))
     }
@@ -93,9 +101,19 @@ impl<T: StreamSample + Default> GroupSource<T> {
     }
 
     /// Lets messages set the front ends while the streams run: `freq_hz0` and `gain_db0` those of
-    /// the first output, and so on. `places` has the device and the channel of each output.
+    /// the first output, and so on. `places` has the device and the channel of each output. The
+    /// messages `stop` and `start` stop and start all channels together.
     pub fn tunable(mut self, places: Vec<(usize, usize)>) -> Self {
         self.tunable = TunableOutputs(places);
+        self.switch.may_stop = true;
+        self
+    }
+
+    /// Lets the message `rate_hz` change the rate of all channels while the master clocks stay as
+    /// they are. `channels` are those of the group.
+    pub fn with_rates(mut self, channels: Vec<(usize, RxArgs)>) -> Self {
+        self.again = channels;
+        self.switch.may_change_rate = true;
         self
     }
 
@@ -165,6 +183,56 @@ impl<T: StreamSample> GroupSource<T> {
         Ok(Work::Again(Duration::ZERO))
     }
 
+    /// Stops the streams, or starts them, as a message wants. Neither loses a sample.
+    fn switch(&mut self, runs: bool) -> Result<(), BlockError> {
+        if runs != self.switch.is_stopped {
+            return Ok(());
+        }
+        let (Some(group), Some(devices)) = (&mut self.group, &self.devices) else {
+            return Err(NOT_OPEN.into());
+        };
+        if runs {
+            start_group(devices, group)?;
+            self.progress.restart(false);
+        } else {
+            group.end();
+            let ledgers: Vec<_> = group.ledgers().cloned().collect();
+            self.follow(self.comeback.totals(ledgers.into_iter()));
+        }
+        self.switch.is_stopped = !runs;
+        Ok(())
+    }
+
+    /// Opens the group with another rate.
+    fn set_rate(&mut self, rate_hz: f64) -> Result<(), BlockError> {
+        let (Some(present), Some(devices)) =
+            (self.group.as_ref().map(RxGroup::rate), &mut self.devices)
+        else {
+            return Err(NOT_OPEN.into());
+        };
+        choose_rates(devices, &self.again, rate_hz, present)?;
+        if let Some(group) = self.group.take() {
+            let counters: Vec<_> = group.counters().copied().collect();
+            self.comeback.keep(counters, &group.finish());
+        }
+        let opened = devices.rx_group(&self.again).and_then(|mut group| {
+            if !self.switch.is_stopped {
+                start_group(devices, &mut group)?;
+            }
+            Ok(group)
+        });
+        match opened {
+            Ok(group) => self.group = Some(group),
+            Err(error) => {
+                let failed = error.to_string();
+                self.failure = Some(error.into());
+                return Err(failed.into());
+            }
+        }
+        self.progress.restart(true);
+        Ok(())
+    }
+
     /// Records the result of one `recv` at `now`.
     fn account(
         &mut self,
@@ -194,9 +262,8 @@ impl<T: StreamSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
-            let ticks_hz = rate.ticks_hz;
             for segment in self.progress.untagged() {
-                self.outs.iter_mut().for_each(|out| segment.tag(out, ticks_hz));
+                self.outs.iter_mut().for_each(|out| segment.tag(out, rate));
             }
             self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
         }
@@ -223,6 +290,12 @@ impl<T: StreamSample> Block for GroupSource<T> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         if self.comeback.is_under_way() {
             return self.reopened();
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if self.switch.is_stopped {
+            return Ok(Work::Again(REOPEN_POLL));
         }
         let (meta, spilled) = match self.receive(context.may_block) {
             Ok(received) => received,
@@ -257,10 +330,14 @@ impl<T: StreamSample> Block for GroupSource<T> {
     }
 
     fn messages(&self) -> Vec<MessageSpec> {
-        self.tunable.messages()
+        self.tunable.messages().into_iter().chain(self.switch.messages()).collect()
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        self.tunable.set(self.devices.as_mut(), name, value)
+        match self.switch.read(name, value) {
+            Some(StreamWish::Run(runs)) => self.switch(runs),
+            Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
+            None => self.tunable.set(self.devices.as_mut(), name, value),
+        }
     }
 }

@@ -4,22 +4,24 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
+    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work, keys,
 };
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::settings::TunableChannel;
+use super::settings::{NOT_OPEN, StreamSwitch, StreamWish, TunableChannel, choose_rate};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
-use crate::{Device, Ledger, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
+use crate::{Device, Ledger, RxArgs, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
 
 /// Samples of one receive channel.
 ///
 /// # Stream outputs
 /// - `out`: the samples, contiguous except for those that the metrics count as lost. The first one,
 ///   and the first after a gap, has tags: `rx_time`, by the radio's clock; after a gap also
-///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause.
+///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause. The first
+///   one after a stop by a message has `rx_time` and `rx_rate_hz`. Where the radio's clock does not
+///   run as fast as this machine's, the first one has `clock_speed`.
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
@@ -39,6 +41,13 @@ pub struct RadioSource<T: StreamSample> {
     spill: Vec<T>,
     metrics: Metrics,
     tunable: TunableChannel,
+    switch: StreamSwitch,
+    /// The speed of the device's clock, for a tag.
+    clock_speed: Option<f64>,
+    /// How to open the stream with another rate.
+    again: Option<RxArgs>,
+    /// Why it has no stream any more.
+    failure: Option<BlockError>,
 }
 
 impl<T: StreamSample> RadioSource<T> {
@@ -60,6 +69,10 @@ impl<T: StreamSample> RadioSource<T> {
             spill: Vec::new(),
             metrics: Metrics::default(),
             tunable: TunableChannel::default(),
+            switch: StreamSwitch::default(),
+            clock_speed: None,
+            again: None,
+            failure: None,
         };
         (source, segments)
     }
@@ -78,10 +91,26 @@ impl<T: StreamSample> RadioSource<T> {
         self
     }
 
-    /// Lets messages set the front end of this channel of the device while the stream runs:
-    /// `freq_hz` and `gain_db`.
+    /// Lets messages set the front end of this channel of the device while the stream runs
+    /// (`freq_hz` and `gain_db`), and stop and start the stream (`stop` and `start`).
     pub fn tunable(mut self, channel: usize) -> Self {
         self.tunable = TunableChannel(Some(channel));
+        self.switch.may_stop = true;
+        self
+    }
+
+    /// Tags the first sample with the speed of the device's clock, if that is not as fast as this
+    /// machine's ([`Device::other_clock_speed`]).
+    pub fn with_clock_speed(mut self, speed: Option<f64>) -> Self {
+        self.clock_speed = speed;
+        self
+    }
+
+    /// Lets the message `rate_hz` change the rate while the master clock stays as it is. `args` are
+    /// those of the stream.
+    pub fn with_rates(mut self, args: RxArgs) -> Self {
+        self.again = Some(args);
+        self.switch.may_change_rate = true;
         self
     }
 
@@ -119,6 +148,53 @@ impl<T: StreamSample> RadioSource<T> {
         Ok(Work::Again(Duration::ZERO))
     }
 
+    /// Stops the stream, or starts it, as a message wants. Neither loses a sample.
+    fn switch(&mut self, runs: bool) -> Result<(), BlockError> {
+        if runs != self.switch.is_stopped {
+            return Ok(());
+        }
+        let stream = self.stream.as_mut().ok_or(NOT_OPEN)?;
+        if runs {
+            stream.start_continuous(None)?;
+            self.progress.restart(false);
+        } else {
+            stream.end();
+            let ledger = stream.ledger().clone();
+            self.follow(Some(ledger));
+        }
+        self.switch.is_stopped = !runs;
+        Ok(())
+    }
+
+    /// Opens the stream with another rate.
+    fn set_rate(&mut self, rate_hz: f64) -> Result<(), BlockError> {
+        let present = self.stream.as_ref().map(RxStreamer::rate).ok_or(NOT_OPEN)?;
+        let (Some(args), Some(device)) = (self.again, &mut self.device) else {
+            return Err(NOT_OPEN.into());
+        };
+        choose_rate(device, args.channel, rate_hz, present)?;
+        if let Some(stream) = self.stream.take() {
+            let counters = *stream.counters();
+            self.comeback.keep([counters], &[stream.finish()]);
+        }
+        let opened = device.rx_stream(args).map_err(RxError::from).and_then(|mut stream| {
+            if !self.switch.is_stopped {
+                stream.start_continuous(None)?;
+            }
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => self.stream = Some(stream),
+            Err(error) => {
+                let failed = error.to_string();
+                self.failure = Some(error.into());
+                return Err(failed.into());
+            }
+        }
+        self.progress.restart(true);
+        Ok(())
+    }
+
     /// Publishes the sum of all ledgers, with that of the present stream.
     fn follow(&self, present: Option<Ledger>) -> Ledger {
         let sum = self.comeback.totals(present.into_iter()).next().unwrap_or_default();
@@ -148,8 +224,10 @@ impl<T: StreamSample> RadioSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks);
-            let ticks_hz = rate.ticks_hz;
-            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, ticks_hz));
+            if let Some(speed) = self.clock_speed.take_if(|_| samples > 0) {
+                self.out.tag(0, keys::CLOCK_SPEED, speed);
+            }
+            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, rate));
             self.out.produce(meta.samples);
         }
         self.metrics.gaps.add(gap.into());
@@ -168,6 +246,12 @@ impl<T: StreamSample> Block for RadioSource<T> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         if self.comeback.is_under_way() {
             return self.reopened();
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if self.switch.is_stopped {
+            return Ok(Work::Again(REOPEN_POLL));
         }
         let Some(stream) = &mut self.stream else { return Ok(Work::Finished) };
         let room = self.out.slice_mut();
@@ -204,10 +288,14 @@ impl<T: StreamSample> Block for RadioSource<T> {
     }
 
     fn messages(&self) -> Vec<MessageSpec> {
-        self.tunable.messages()
+        self.tunable.messages().into_iter().chain(self.switch.messages()).collect()
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        self.tunable.set(self.device.as_mut(), name, value)
+        match self.switch.read(name, value) {
+            Some(StreamWish::Run(runs)) => self.switch(runs),
+            Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
+            None => self.tunable.set(self.device.as_mut(), name, value),
+        }
     }
 }

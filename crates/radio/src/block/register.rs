@@ -65,7 +65,9 @@ fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
     let samples = Some(samples).filter(|samples| *samples > 0);
-    Ok(Box::new(RadioSource::<Complex32>::new(device, stream, samples).0.tunable(channel)))
+    let speed = device.other_clock_speed()?;
+    let source = RadioSource::<Complex32>::new(device, stream, samples).0;
+    Ok(Box::new(source.tunable(channel).with_clock_speed(speed)))
 }
 
 fn transmit(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {

@@ -98,15 +98,23 @@ impl OpenedStreams for (DeviceSet, RxGroup) {
     }
 
     fn start(&mut self) -> Result<Option<u64>, RxError> {
-        let lead = (self.1.rate().ticks_hz * START_LEAD_S) as u64;
-        let now = self.0.devices().first().map(Device::time_ticks).transpose()?;
-        let at = now.map(|now| now.wrapping_add(lead));
-        self.1.start_continuous(at).map(|()| at)
+        start_group(&self.0, &mut self.1)
     }
 
     fn finish(self) -> Vec<Ledger> {
         self.1.finish()
     }
+}
+
+/// Starts a group again, far enough ahead for all its members; returns the time of the start.
+pub(super) fn start_group(
+    devices: &DeviceSet,
+    group: &mut RxGroup,
+) -> Result<Option<u64>, RxError> {
+    let lead = (group.rate().ticks_hz * START_LEAD_S) as u64;
+    let now = devices.devices().first().map(Device::time_ticks).transpose()?;
+    let at = now.map(|now| now.wrapping_add(lead));
+    group.start_continuous(at).map(|()| at)
 }
 
 /// The result of the worker: the ledgers of the old streams, and the new ones.
@@ -232,6 +240,12 @@ impl<S: OpenedStreams> Comeback<S> {
         self.counters.extend(old.counters());
         self.reopening = Some(Reopening::start(old, open_again, self.end, self.patience)?);
         Ok(())
+    }
+
+    /// Keeps the counters and the ledgers of streams that others take the place of.
+    pub fn keep(&mut self, counters: impl IntoIterator<Item = RxCounters>, ledgers: &[Ledger]) {
+        self.counters.extend(counters);
+        self.merge(ledgers);
     }
 
     /// Returns the new streams, started, once they are there.

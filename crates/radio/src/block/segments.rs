@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use millstream_flow::{Item, Out, TagTime, TagValue, keys};
 
-use crate::{Cause, Ledger, RxEvent};
+use crate::{Cause, Ledger, RxEvent, StreamRate};
 
 /// Samples by cause, in the order of [`Cause::ALL`].
 type Losses = [u64; Cause::ALL.len()];
@@ -43,6 +43,7 @@ pub struct RecordingSegment {
     /// Why samples are missing before it; `None` at the beginning.
     pub gap: Option<GapCause>,
     lost: Losses,
+    is_restart: bool,
 }
 
 impl GapCause {
@@ -67,7 +68,19 @@ impl GapCause {
 impl RecordingSegment {
     /// Returns a segment from a stream's events.
     pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<GapCause>) -> Self {
-        Self { first_sample, time_ticks, gap, lost: [0; Cause::ALL.len()] }
+        let lost = [0; Cause::ALL.len()];
+        Self { first_sample, time_ticks, gap, lost, is_restart: false }
+    }
+
+    /// Returns the segment at which reception goes on after the user had stopped it. Nothing is
+    /// lost there: the samples of the time between were not wanted.
+    pub fn restart(first_sample: u64, time_ticks: Option<u64>) -> Self {
+        Self { is_restart: true, ..Self::new(first_sample, time_ticks, None) }
+    }
+
+    /// Returns whether reception goes on there after the user had stopped it.
+    pub fn is_restart(&self) -> bool {
+        self.is_restart
     }
 
     /// Returns the samples missing before it, by cause, as counted when it was reported. A packet
@@ -79,15 +92,18 @@ impl RecordingSegment {
         known.chain(as_a_rule)
     }
 
-    /// Tags the next item of `out`: `rx_time` if the device reports it, and `loss_cause` and
-    /// `loss_items` for a gap before the item. `ticks_hz` is the rate of the ticks.
-    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, ticks_hz: f64) {
+    /// Tags the next item of `out`: `rx_time` if the device reports it; `loss_cause` and
+    /// `loss_items` for a gap before the item; `rx_rate_hz` where the stream begins anew.
+    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate: StreamRate) {
+        if self.is_restart {
+            out.tag(0, keys::RX_RATE_HZ, rate.samples_hz());
+        }
         for (cause, samples) in self.losses() {
             out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause.name()));
             out.tag(0, keys::LOSS_ITEMS, samples);
         }
         if let Some(ticks) = self.time_ticks {
-            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, ticks_hz));
+            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate.ticks_hz));
         }
     }
 }
@@ -109,6 +125,8 @@ pub(super) struct SampleCount {
     lost: Losses,
     booked: Losses,
     delivered: u64,
+    /// Whether the next samples are the first ones after a stop.
+    is_restart: bool,
     /// Reported segments that the source has not yet taken for its tags.
     untagged: Vec<RecordingSegment>,
     /// Samples of time still wanted; `None` without an end.
@@ -126,6 +144,7 @@ impl SampleCount {
             lost: none,
             booked: none,
             delivered: 0,
+            is_restart: false,
             untagged,
             left: samples,
         };
@@ -152,7 +171,11 @@ impl SampleCount {
         if samples == 0 {
             return;
         }
-        if self.delivered == 0 || self.gap.is_some() {
+        if self.is_restart {
+            // A gap before it is reported by itself.
+            self.end();
+        }
+        if self.delivered == 0 || self.gap.is_some() || self.is_restart {
             self.tell(time_ticks);
         }
         self.delivered += samples;
@@ -197,6 +220,16 @@ impl SampleCount {
         (self.lost, self.booked) = ([0; Cause::ALL.len()], [0; Cause::ALL.len()]);
     }
 
+    /// Begins a segment with the next samples: the user had stopped the stream. `is_new`: the
+    /// ledger begins at zero.
+    pub fn restart(&mut self, is_new: bool) {
+        self.end();
+        self.is_restart = true;
+        if is_new {
+            (self.lost, self.booked) = ([0; Cause::ALL.len()], [0; Cause::ALL.len()]);
+        }
+    }
+
     /// Reports the last gap, after the end of the samples.
     pub fn end(&mut self) {
         if self.gap.is_some() {
@@ -218,7 +251,9 @@ impl SampleCount {
     fn tell(&mut self, time_ticks: Option<u64>) {
         let lost = std::mem::take(&mut self.lost);
         let (first_sample, gap) = (self.delivered, self.gap.take());
-        let segment = RecordingSegment { first_sample, time_ticks, gap, lost };
+        let is_restart = self.is_restart && gap.is_none();
+        let segment = RecordingSegment { first_sample, time_ticks, gap, lost, is_restart };
+        self.is_restart &= !is_restart;
         let _ = self.segments.try_send(segment);
         self.untagged.push(segment);
     }
@@ -245,7 +280,8 @@ mod tests {
     impl Gappy {
         fn give(&mut self, ticks: u64) {
             self.0.deliver(10, Some(ticks));
-            self.0.untagged().for_each(|segment| segment.tag(&mut self.1, 20.0));
+            let rate = StreamRate::of_radio(20.0);
+            self.0.untagged().for_each(|segment| segment.tag(&mut self.1, rate));
             self.1.produce(10);
         }
     }
@@ -263,6 +299,8 @@ mod tests {
             self.0.refuse(3);
             self.0.note(RxEvent::Overrun { samples: 5 }, None)?;
             self.give(52);
+            self.0.restart(false);
+            self.give(900);
             Ok(Work::Finished)
         }
     }
@@ -285,6 +323,8 @@ mod tests {
                 "10 loss_cause device_overrun",
                 "10 loss_items 5",
                 "10 rx_time 2.600000000 s",
+                "20 rx_rate_hz 20",
+                "20 rx_time 45.000000000 s",
             ]
         );
     }

@@ -3,13 +3,112 @@
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
 
 use crate::graph::StreamDirection;
-use crate::{Device, DeviceSet, TuneRequest};
+use crate::{Device, DeviceSet, RxArgs, StreamRate, TuneRequest};
+
+/// Why a message cannot be obeyed while the device is opened again.
+pub(super) const NOT_OPEN: &str = "the radio is not open now: try again later";
 
 /// The messages of a source that may be tuned.
 const MESSAGES: [MessageSpec; 2] = [
     MessageSpec::new("freq_hz", ParameterKind::Number, "centre frequency, Hz"),
     MessageSpec::new("gain_db", ParameterKind::Number, "gain, dB"),
 ];
+
+/// The messages of a source that may be stopped, and the one that changes its rate.
+const SWITCHES: [MessageSpec; 2] = [
+    MessageSpec::new("stop", ParameterKind::Boolean, "receive nothing until a start"),
+    MessageSpec::new("start", ParameterKind::Boolean, "go on after a stop"),
+];
+const RATE: MessageSpec = MessageSpec::new(
+    "rate_hz",
+    ParameterKind::Number,
+    "sample rate, Hz; the radio's clock stays as it is",
+);
+
+/// What messages may do to the streams of a source.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StreamSwitch {
+    /// Whether they may stop and start them, and change their rate.
+    pub may_stop: bool,
+    pub may_change_rate: bool,
+    /// Whether a message has stopped them.
+    pub is_stopped: bool,
+}
+
+/// What a message wants of the streams of a source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum StreamWish {
+    /// To receive, or not to.
+    Run(bool),
+    /// Another rate, samples per second.
+    Rate(f64),
+}
+
+impl StreamSwitch {
+    pub fn messages(self) -> impl Iterator<Item = MessageSpec> {
+        let stops = SWITCHES.into_iter().filter(move |_| self.may_stop);
+        stops.chain(self.may_change_rate.then_some(RATE))
+    }
+
+    /// Returns what a message wants; `None` if it is about something else.
+    pub fn read(self, name: &str, value: &ParameterValue) -> Option<StreamWish> {
+        match (name, value) {
+            ("start", ParameterValue::Boolean(value)) => Some(StreamWish::Run(*value)),
+            ("stop", ParameterValue::Boolean(value)) => Some(StreamWish::Run(!*value)),
+            ("rate_hz", ParameterValue::Number(rate_hz)) => Some(StreamWish::Rate(*rate_hz)),
+            _ => None,
+        }
+    }
+}
+
+/// A rate that a channel does not have.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the radio has no rate of {wanted_hz} Hz at its clock of {clock_hz} Hz: the nearest is \
+     {nearest_hz} Hz"
+)]
+struct OtherRate {
+    wanted_hz: f64,
+    clock_hz: f64,
+    nearest_hz: f64,
+}
+
+/// Sets the rate of a channel for streams that are opened from now on, if it has just this rate;
+/// otherwise it keeps `present`.
+pub(super) fn choose_rate(
+    device: &mut Device,
+    channel: usize,
+    wanted_hz: f64,
+    present: StreamRate,
+) -> Result<(), BlockError> {
+    let taken = device.set_channel_rate(StreamDirection::Rx, channel, wanted_hz)?;
+    let nearest_hz = taken.samples_hz();
+    if (nearest_hz / wanted_hz - 1.0).abs() < 1e-9 {
+        return Ok(());
+    }
+    device.set_channel_rate(StreamDirection::Rx, channel, present.samples_hz())?;
+    Err(OtherRate { wanted_hz, clock_hz: taken.ticks_hz, nearest_hz }.into())
+}
+
+/// Sets the rate of several channels, as [`choose_rate`] does: of all, or of none.
+pub(super) fn choose_rates(
+    devices: &mut DeviceSet,
+    channels: &[(usize, RxArgs)],
+    wanted_hz: f64,
+    present: StreamRate,
+) -> Result<(), BlockError> {
+    let mut choose = |wanted_hz| {
+        channels.iter().try_for_each(|(device, args)| {
+            let device = devices.devices_mut().get_mut(*device).ok_or(NOT_OPEN)?;
+            choose_rate(device, args.channel, wanted_hz, present)
+        })
+    };
+    let chosen = choose(wanted_hz);
+    if chosen.is_err() {
+        choose(present.samples_hz())?;
+    }
+    chosen
+}
 
 /// The messages of each output of a source of several channels.
 macro_rules! of_outputs {
@@ -51,7 +150,7 @@ impl TunableOutputs {
         let setting = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let place = name[setting.len()..].parse().ok().and_then(|at: usize| self.0.get(at));
         let (device, channel) = *place.ok_or("this is no setting of the radio")?;
-        let devices = devices.ok_or("the radio is not open now: try again later")?;
+        let devices = devices.ok_or(NOT_OPEN)?;
         let device = devices.devices_mut().get_mut(device);
         TunableChannel(Some(channel)).set(device, setting, value)
     }
@@ -76,7 +175,7 @@ impl TunableChannel {
         let (Some(channel), ParameterValue::Number(value)) = (self.0, value) else {
             return Err("this is no setting of the radio".into());
         };
-        let device = device.ok_or("the radio is not open now: try again later")?;
+        let device = device.ok_or(NOT_OPEN)?;
         match name {
             "freq_hz" => {
                 device.tune(StreamDirection::Rx, channel, TuneRequest::new(*value))?;

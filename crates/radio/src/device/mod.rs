@@ -10,6 +10,7 @@ mod path;
 mod sensors;
 mod session;
 mod set;
+mod speed;
 mod timed;
 mod tuning;
 

@@ -3,6 +3,7 @@
 
 mod block;
 mod block_reopen;
+mod block_switch;
 mod block_tx;
 mod clock_jumps;
 mod common;

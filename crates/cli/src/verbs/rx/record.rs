@@ -31,6 +31,8 @@ pub struct RecordingTarget<'a> {
     pub samples: Option<u64>,
     /// Whether it begins at the next PPS edge.
     pub at_pps: bool,
+    /// Whether clients of the dashboard may change the rate.
+    pub may_change_rate: bool,
     /// How long packets wait for earlier ones, if the user says so.
     pub reorder_window: Option<Duration>,
     /// A target for each channel.
@@ -75,6 +77,9 @@ impl RecordingTarget<'_> {
             let device = self.devices.into_devices().pop().context("no device")?;
             let (source, segments) = RadioSource::<T>::new(device, stream, samples);
             let mut source = source.tunable(args.channel);
+            if self.may_change_rate {
+                source = source.with_rates(*args);
+            }
             if let Some(plan) = self.reopen {
                 let patience = plan.patience;
                 source = source.reopening(plan.one(*args), patience);
@@ -85,6 +90,9 @@ impl RecordingTarget<'_> {
             let group = self.devices.rx_group(&channels)?;
             let start = next_pps()?.unzip();
             let (mut source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
+            if self.may_change_rate {
+                source = source.with_rates(channels.clone());
+            }
             if let Some(plan) = self.reopen {
                 let patience = plan.patience;
                 source = source.reopening(plan.group(channels), patience)?;

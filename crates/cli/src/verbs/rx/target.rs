@@ -61,6 +61,11 @@ impl RecordingFiles {
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
 
+    /// Whether the samples are only counted.
+    pub fn keeps_nothing(&self) -> bool {
+        self.data == Path::new(NULL)
+    }
+
     /// The samples' file, as text.
     pub fn name(&self) -> String {
         stdout::name(&self.data).map_or_else(|| self.data.display().to_string(), str::to_owned)

@@ -59,13 +59,80 @@ fn each_channel_is_tuned_by_itself() {
     assert!((streams[0]["centre_hz"].as_f64().unwrap() - 98.5e6).abs() < 100.0, "{streams}");
     assert!((tone_hz(&mut socket, 98.8e6) - 98.6e6).abs() <= 1e6 / 1024.0);
     // What cannot change while it runs is refused, and so is a channel that is not received.
-    for (name, why) in [("rate_hz", "at a fixed rate"), ("freq_hz2", "has no `freq_hz2`; ")] {
+    for (name, why) in [("rate_hz", "have one rate"), ("freq_hz2", "has no `freq_hz2`; ")] {
         say(&mut socket, &control("radio", name, json!(1e6)));
         let reply = text(&mut socket, "reply");
         assert!(reply["ok"] == false && reply["text"].as_str().unwrap().contains(why), "{reply}");
     }
     running.signal(libc::SIGINT);
     running.wait().succeeds();
+    radio.stop();
+}
+
+#[test]
+fn a_reception_is_stopped_and_goes_on_in_a_capture_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "noise"]);
+    let running = rx(folder.path(), &radio, &["--web", "0", "--web-control"]);
+    let page = Page::of(&running);
+    let ledger = |page: &Page| page.document("/api/status")["ledgers"][0].clone();
+    eventually("samples", || ledger(&page)["delivered"].as_u64() > Some(10_000));
+    assert_eq!(page.set("radio", "stop", json!(true))["ok"], true);
+    let mut before = ledger(&page);
+    eventually("nothing more comes until the start", || {
+        std::thread::sleep(Duration::from_millis(600));
+        let last = std::mem::replace(&mut before, ledger(&page));
+        last == before
+    });
+    assert_eq!(page.set("radio", "start", json!(true))["ok"], true);
+    eventually("more samples", || {
+        ledger(&page)["delivered"].as_u64() > before["delivered"].as_u64()
+    });
+    running.signal(libc::SIGINT);
+    let results = &running.wait().succeeds().json()["results"];
+    assert_eq!((&results["segments"], &results["ledger"]["balances"]), (&json!(2), &json!(true)));
+    let lost = results["ledger"]["lost"].as_object().unwrap();
+    assert!(lost.values().all(|lost| lost.as_u64() == Some(0)), "{lost:?}");
+    let meta = std::fs::read(folder.path().join("a.sigmf-meta")).unwrap();
+    let meta: Value = serde_json::from_slice(&meta).unwrap();
+    let index = |capture: usize, name: &str| meta["captures"][capture][name].as_u64().unwrap();
+    let passed = index(1, "core:global_index") - index(0, "core:global_index");
+    let missing = passed - index(1, "core:sample_start");
+    assert!(missing > 0, "{meta}");
+    assert_eq!(meta["annotations"][0]["core:label"], "stopped by the user");
+    let comment = format!("{missing} samples missing before this one");
+    assert_eq!(meta["annotations"][0]["core:comment"], comment.as_str());
+    radio.stop();
+}
+
+#[test]
+fn a_reception_that_keeps_nothing_takes_another_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    write_scene(folder.path());
+    let radio = Radio::start(folder.path(), &["--device", "e320", "--scene", "scene.toml"]);
+    let args = ["rx", "--json", "--args", &radio.args(), "--rate", "1e6", "--freq", "98.5e6"];
+    let more = ["--channel", "0,1", "--out", "/dev/null", "--web", "0", "--web-control"];
+    let running = Running::start(command(folder.path(), &[&args[..], &more].concat()));
+    let page = Page::of(&running);
+    let mut socket = page.socket();
+    text(&mut socket, "hello");
+    say(&mut socket, &json!({"type": "subscribe", "stream": 1, "bins": 1024, "lines_per_s": 10}));
+    assert!((tone_hz(&mut socket, 98.5e6) - 98.6e6).abs() <= 1e6 / 1024.0);
+    say(&mut socket, &control("radio", "rate_hz", json!(500e3)));
+    while text(&mut socket, "hello")["streams"][1]["rate_hz"] != 500e3 {}
+    // At another span the tone is at the same frequency.
+    assert!((tone_hz(&mut socket, 98.5e6) - 98.6e6).abs() <= 500e3 / 1024.0);
+    say(&mut socket, &control("radio", "rate_hz", json!(300_001.0)));
+    eventually("a refusal", || {
+        let events = page.document("/api/events").to_string();
+        events.contains("the radio has no rate of 300001 Hz at its clock of 16000000 Hz: ")
+    });
+    running.signal(libc::SIGINT);
+    let results = &running.wait().succeeds().json()["results"];
+    assert_eq!(results["segments"], 2, "{results}");
+    for channel in results["channels"].as_array().unwrap() {
+        assert_eq!(channel["ledger"]["balances"], true, "{channel}");
+    }
     radio.stop();
 }
 
