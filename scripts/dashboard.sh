@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The dashboard in Debian's Chromium, with the release program; neither is part of a test run:
+# The dashboard in Debian's Chromium, with the release program; none of these is part of a test run:
 #
 #   scripts/dashboard.sh soak [SECONDS [CLIENTS]]   memory of server and page over a long time (3600), with more clients (0)
+#   scripts/dashboard.sh cost [SECONDS]             processor time, delays and 2 x 250 MS/s, with the goals (4 minutes)
 #   scripts/dashboard.sh pictures [FOLDER]          takes docs/pictures/dashboard-{dark,light}.png again, on a quiet machine
 #
 # Where Chromium or Playwright is missing, it ends 77 and says why. MILLSTREAM names another program.
@@ -10,8 +11,10 @@ cd "$(dirname "$0")/.."
 
 skip() { echo "skipped: the dashboard in a browser: $*"; exit 77; }
 what=${1:-}
-[ "$what" = soak ] || [ "$what" = pictures ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-shift
+case $what in
+    soak | cost | pictures) shift ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
 
 . scripts/environment.sh
 command -v chromium >/dev/null || skip "no Chromium (Debian package chromium)"

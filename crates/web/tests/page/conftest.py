@@ -54,12 +54,13 @@ def end(process):
 
 
 class Radio:
-    """An emulated E320 at an address of its own."""
+    """An emulated radio at an address of its own: an E320, or what the arguments say."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *args):
         self.address = f"127.{random.randint(64, 250)}.{random.randint(1, 250)}.{random.randint(2, 250)}"
         self.port = free_port()
-        command = [PROGRAM, "sim", "radio", "--device", "e320", "--addr", self.address, "--control", str(self.port)]
+        args = args or ("--device", "e320")
+        command = [PROGRAM, "sim", "radio", *args, "--addr", self.address, "--control", str(self.port)]
         log = folder / "radio.log"
         with log.open("wb") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file)
@@ -78,9 +79,10 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = None
 
-    def start(self, centre_hz=CARRIER_HZ - 100e3, rate_hz=RATE_HZ, control=("--web-control",)):
-        command = [PROGRAM, "rx", "--args", f"addr={self.radio.address}", "--rate", str(rate_hz), "--freq", str(centre_hz),
-                   "--gain", "40", "--out", "-", "--format", "sc16", "--web", str(self.port), *control]
+    def start(self, centre_hz=CARRIER_HZ - 100e3, rate_hz=RATE_HZ, control=("--web-control",), out=("-", "--format", "sc16")):
+        tuned = () if centre_hz is None else ("--freq", str(centre_hz), "--gain", "40")
+        command = [PROGRAM, "rx", "--args", f"addr={self.radio.address}", "--rate", str(rate_hz), *tuned,
+                   "--out", *out, "--web", str(self.port), *control]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
         eventually("the server answers", self.answers)
