@@ -233,8 +233,8 @@ impl RxCore {
     }
 
     /// Shortens a gap where the clock was set back between two runs; packets are counted by their
-    /// numbers. The time at which the first run overran gives the length of its last packet. Returns
-    /// whether the length of each packet is known.
+    /// numbers. The time at which the first run overran gives the length of its last packet.
+    /// Returns whether the length of each packet is known.
     fn shorten(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) -> bool {
         let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
         if self.lost_run && !before.run_ended {

@@ -2,6 +2,9 @@
 
 pub(super) use super::arrival::{Arrival, Damage, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
+use delayed::SETTLING;
+
+mod delayed;
 
 /// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
 /// means that a clock was set.
@@ -9,16 +12,6 @@ const JUMP_TICKS_MAX: u64 = 1 << 48;
 
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
-
-/// The packets after a restart of the numbers among which packets with old numbers may come, which
-/// the network had delayed.
-const SETTLING: u16 = 4096;
-
-/// The first of them that may all be such delayed ones.
-const DELAYED_MAX: u16 = 16;
-
-/// The consecutive packets that confirm a clock set back among those.
-const CONFIRMED: u8 = 4;
 
 /// Tracks sequence numbers and time stamps of one stream.
 #[derive(Debug, Clone)]
@@ -96,21 +89,6 @@ impl Tracker {
         self.settling = SETTLING;
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
-    }
-
-    /// Restarts the numbers once more where the packets since their restart were delayed ones with
-    /// old numbers: a later packet has a smaller number. Returns whether it does.
-    pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
-        // Before the first packets of the new run all may be delayed ones.
-        let ticks = arrival.ticks.unwrap_or_default();
-        let starts = self.interrupted.is_some_and(|start| ticks.wrapping_sub(start) < 1 << 63);
-        let is_first = starts && arrival.seq < DELAYED_MAX;
-        let most = if is_first { SETTLING } else { DELAYED_MAX };
-        let is_near = (1..=most).contains(&(SETTLING - self.settling));
-        let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
-        let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
-        let disowned = is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);
-        disowned.then(|| self.restart()).is_some()
     }
 
     /// Returns whether the numbers were restarted, and no packet has come since.
@@ -218,52 +196,6 @@ impl Tracker {
         }
     }
 
-    /// Stores a packet with an implausible time: another one may confirm it.
-    pub fn suspect(&mut self, arrival: &Arrival) {
-        self.suspects = if self.follows_suspect(arrival) { self.suspects + 1 } else { 1 };
-        self.suspect = Some(*arrival);
-    }
-
-    /// Returns whether a packet comes right behind the suspect, by its number and its time.
-    fn follows_suspect(&self, arrival: &Arrival) -> bool {
-        self.suspect.is_some_and(|suspect| {
-            let length = suspect.samples.wrapping_mul(self.ticks_per_sample);
-            let end = suspect.ticks.map(|ticks| ticks.wrapping_add(length));
-            suspect.seq.wrapping_add(1) == arrival.seq && end.is_some() && end == arrival.ticks
-        })
-    }
-
-    /// Returns whether a packet may have a number from before a restart of the numbers: one ahead,
-    /// and an old time, within a run. Otherwise the device's clock was set back. A short packet
-    /// ends a run, so no other could confirm it.
-    pub fn may_be_delayed(&self, arrival: &Arrival) -> bool {
-        let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
-        let is_ahead = arrival.seq.wrapping_sub(self.next_seq) < 0x8000;
-        let is_behind = (1..=JUMP_TICKS_MAX).contains(&due.wrapping_sub(ticks));
-        let in_run = self.anchored && self.interrupted.is_none() && !self.restarted;
-        let full = arrival.samples == self.samples_per_packet;
-        self.settling > 0 && in_run && full && is_ahead && is_behind
-    }
-
-    /// Returns whether nothing confirms that such a packet is not a delayed one: those before it
-    /// would have to follow each other.
-    pub fn is_unconfirmed(&self, arrival: &Arrival) -> bool {
-        let confirmed = self.suspects + 1 >= CONFIRMED && self.follows_suspect(arrival);
-        self.may_be_delayed(arrival) && !confirmed
-    }
-
-    /// Returns whether the times of `arrival` and of the suspect are as far apart as their numbers.
-    pub fn confirms(&self, arrival: &Arrival) -> bool {
-        let Some(suspect) = &self.suspect else { return false };
-        let ahead = arrival.seq.wrapping_sub(suspect.seq) as i16;
-        let (first, second) = if ahead < 0 { (arrival, suspect) } else { (suspect, arrival) };
-        let packets = ahead.unsigned_abs();
-        let Some((begin, end)) = first.ticks.zip(second.ticks) else { return false };
-        let full = u64::from(packets.saturating_sub(1)) * self.samples_per_packet;
-        let apart = first.samples.wrapping_add(full).wrapping_mul(self.ticks_per_sample);
-        (1..HISTORY).contains(&packets) && end.wrapping_sub(begin) == apart
-    }
-
     /// Classifies a packet. One that is [`PacketClass::Next`] or [`PacketClass::After`] counts as
     /// arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> PacketClass {
@@ -281,7 +213,7 @@ impl Tracker {
                 gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
                 // Later times and smaller numbers are old packets from here on.
                 if gap.jump < 0 {
-                    self.settling = self.settling.min(SETTLING - DELAYED_MAX - 1);
+                    self.trust_numbers();
                 }
             }
             // Stored, so that a second copy is distinguished from a first late arrival.

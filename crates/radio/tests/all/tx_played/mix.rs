@@ -263,8 +263,8 @@ impl TxMix {
         let lost_here = if self.is_lossless() { overflow } else { u64::MAX };
         check(network <= lost_here, format!("the network lost nothing, not {network}"));
         if self.is_simple() {
-            // Packets that a RESYNC has overtaken, or that a full buffer takes, may be missing in the
-            // device's count. At the end of a stream nothing behind it shows how many.
+            // Packets that a RESYNC has overtaken, or that a full buffer takes, may be missing in
+            // the device's count. At the end of a stream nothing behind it shows how many.
             let hidden = overflow > 0 || self.is_overtaken();
             check(unknown.samples == 0 || hidden, format!("{} unknown", unknown.samples));
             check(repeated.min == repeated.max || hidden, format!("{again:?} again"));

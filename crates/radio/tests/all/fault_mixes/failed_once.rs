@@ -1,0 +1,55 @@
+//! The seeds of mixes that left a wrong ledger, with their causes.
+
+/// Mixes that left a wrong ledger once.
+pub const FAILED_ONCE: [u64; 26] = [
+    // After the stream was set up again, delayed packets with old numbers came where those numbers
+    // were due again.
+    178_838_275_243_488,
+    // The short last packet of a run came damaged, and counted as a full one.
+    178_838_275_466_329,
+    // The stream was stopped before it noticed an overrun, the end before which was lost.
+    178_838_275_289_659,
+    // The host took credit as given that the device did not have.
+    178_838_275_364_576,
+    // A clock was set back around an overrun: its time does not show what was sent.
+    178_838_275_284_237,
+    178_838_275_534_546,
+    // The opening of the stream was repeated. It fails no longer; the cause is not known.
+    178_838_275_513_454,
+    // A clock was set in the buffered samples of a run that overran: its packets counted as those
+    // of the new run.
+    178_838_275_798_954,
+    178_838_275_993_436,
+    // A clock was set back behind an overrun, and the first packets of the new run were lost until
+    // its time had passed that of the end of the one before.
+    178_838_275_900_117,
+    // Copies of packets that came during a new set-up of the stream counted as credit.
+    178_838_275_837_690,
+    // Behind a new set-up of the stream a delayed packet with an old number came first: all new
+    // ones with smaller numbers counted as late.
+    178_838_275_807_771,
+    178_838_276_106_372,
+    178_838_276_153_991,
+    178_838_276_192_373,
+    // A delayed packet from before a clock was set back was handed out as a new one.
+    178_838_290_135_536,
+    // The short end of a run came damaged behind a new set-up, before a clock that was set back.
+    178_838_275_814_122,
+    // A clock was set forward in the buffered samples of a run that overran: its packets counted as
+    // those of the new run, whose start was still ahead.
+    178_838_290_003_694,
+    // A delayed credit report came behind a new set-up of the stream, whose counts were lower.
+    178_838_290_132_064,
+    // More than 16 delayed packets with old numbers came behind a new set-up of the stream.
+    178_838_300_027_070,
+    // The device kept the end of a run that overran, because it had no credit.
+    178_838_300_190_207,
+    // A clock was set back in the buffered samples of a run that overran, or behind its restart.
+    178_838_300_269_947,
+    178_838_300_297_016,
+    178_838_300_412_800,
+    // Three runs overran in sequence, and their ends were lost.
+    178_838_300_300_873,
+    // Behind a clock that was set back, a packet had the time of one that was lost.
+    178_838_300_368_563,
+];
