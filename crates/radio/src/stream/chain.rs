@@ -1,7 +1,8 @@
 //! Captures queued one after another in the radio: separate bursts, without a gap where they join.
 
-use super::core::{RxCore, StreamState};
+use super::core::RxCore;
 use super::meta::RxEvent;
+use super::state::{AwaitedStart, NewestPacket, StreamState};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
@@ -18,7 +19,7 @@ impl RxCore {
     /// known.
     pub(super) fn waiting_from(&self, now: u64) -> Option<u32> {
         let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
-        let mut waiting = u32::from(self.awaited.is_some_and(ahead));
+        let mut waiting = u32::from(self.run.awaited().is_some_and(ahead));
         for capture in &self.chain {
             waiting += u32::from(ahead(capture.at?));
         }
@@ -29,8 +30,11 @@ impl RxCore {
     /// still to come, each burst with its own end.
     pub(super) fn forget_what_has_not_begun(&mut self, now: u64) {
         let has_begun = |at: u64| now.wrapping_sub(at) < 1 << 63;
-        self.recovery = self.recovery.filter(|recovery| self.may_have_begun(recovery, now));
-        let left = if let StreamState::Finite(left) = self.run { left } else { 0 };
+        let unbegun = self.run.restarted().filter(|run| !self.may_have_begun(run, now));
+        if let Some(start) = unbegun.map(|run| run.start) {
+            self.run.await_start(AwaitedStart::First(start));
+        }
+        let left = if let StreamState::Finite { left, .. } = self.run { left } else { 0 };
         let rate = self.path.rate;
         let end = |at: u64, samples: u64| at.wrapping_add(rate.ticks(samples));
         let mut joint = self.tracker.next_ticks().map(|due| end(due, left));
@@ -49,15 +53,15 @@ impl RxCore {
 
     /// Ends the burst: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
-        (self.awaited, self.ended) = (None, false);
+        self.newest = NewestPacket::Inside;
         let Some(PendingCommand { samples, at }) = self.chain.pop_front() else {
             self.run = StreamState::Idle;
             return;
         };
-        if !matches!(self.run, StreamState::Stopping(_)) {
-            self.run = StreamState::Finite(samples);
+        match self.run {
+            StreamState::Stopping { .. } => self.run.await_start(at.into()),
+            _ => self.run = StreamState::started(Some(samples), at),
         }
-        self.awaited = at;
         // A capture without a time continues where the one before it ends.
         if at.is_some() {
             self.tracker.begin(at);
@@ -67,10 +71,10 @@ impl RxCore {
 
     /// Returns whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
-        let StreamState::Finite(left) = self.run else { return false };
+        let StreamState::Finite { left, awaited } = self.run else { return false };
         // The newest packet of a capture is followed by the capture's own end, not by another
         // capture.
-        let follows = self.awaited.is_none() && self.tracker.missing_before(arrival) == 0;
+        let follows = awaited.is_none() && self.tracker.missing_before(arrival) == 0;
         if self.chain.is_empty() || (follows && self.tracker.has_begun() && left > 0) {
             return false;
         }
@@ -84,9 +88,9 @@ impl RxCore {
 
     /// Gives up the rest of the current capture, because a packet of a later one arrived.
     pub(super) fn give_up_capture(&mut self, arrival: &Arrival) {
-        let StreamState::Finite(left) = self.run else { return };
+        let StreamState::Finite { left, awaited } = self.run else { return };
         let late = self.reports.late_commands;
-        if self.awaited.is_some() && late != self.late_commands_seen {
+        if awaited.is_some() && late != self.late_commands_seen {
             self.late_commands_seen += 1;
             self.lose_rest(left, Cause::LateCommand);
             return self.end_burst(RxEvent::LateCommand);
@@ -96,7 +100,7 @@ impl RxCore {
         let packets = self.tracker.missing_before(arrival).min(left.div_ceil(spp));
         let in_packets = left.min(packets * spp);
         // The start of a capture that never began may have been too late.
-        let unsent = if self.awaited.is_some() { Cause::Unknown } else { Cause::DeviceOverrun };
+        let unsent = if awaited.is_some() { Cause::Unknown } else { Cause::DeviceOverrun };
         let damaged = self.tracker.damaged_in_end(in_packets);
         self.tracker.pass_over(packets, left);
         let gap = PacketGap { packets, damaged, in_packets, unsent: left - in_packets, jump: 0 };

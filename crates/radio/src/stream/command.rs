@@ -5,9 +5,9 @@ use std::time::Duration;
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
 use super::chain::PendingCommand;
-use super::core::StreamState;
 use super::meta::RxError;
 use super::rate::next_on_grid;
+use super::state::StreamState;
 use super::streamer::RxStreamer;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
@@ -59,12 +59,11 @@ impl RxStreamer {
     /// [`RxError::Radio`] when the device does not answer.
     pub fn stop(&mut self) -> Result<(), RxError> {
         self.channel.stop()?;
-        self.core.restart_wanted = None;
-        if self.core.run == StreamState::Idle {
+        if self.core.run.is_idle() {
             return Ok(());
         }
         let outcome = self.forget_what_has_not_begun();
-        self.core.run = StreamState::Stopping(self.now());
+        self.core.run = self.core.run.stopped(self.now());
         outcome
     }
 
@@ -96,7 +95,7 @@ impl RxStreamer {
     /// Removes the captures that had not begun when the radio was stopped. The others are still to
     /// come, each burst with its own end.
     fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
-        if self.core.chain.is_empty() && self.core.recovery.is_none() {
+        if self.core.chain.is_empty() && self.core.run.restarted().is_none() {
             return Ok(());
         }
         let now = self.channel.time_ticks();
@@ -116,9 +115,11 @@ impl RxStreamer {
     /// when the device does not answer.
     pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
         match self.core.run {
-            StreamState::Finite(_) => {}
+            StreamState::Finite { .. } => {}
             StreamState::Idle => return self.start_finite(samples, at),
-            StreamState::Continuous | StreamState::Stopping(_) => return Err(RxError::Endless),
+            StreamState::Continuous { .. } | StreamState::Stopping { .. } => {
+                return Err(RxError::Endless);
+            }
         }
         self.check_length(samples)?;
         let at = self.on_cycle(at)?;
@@ -168,7 +169,7 @@ impl RxStreamer {
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
-                    if self.core.run == StreamState::Idle {
+                    if self.core.run.is_idle() {
                         self.pass_over_strays(QUIET)?;
                     }
                 }

@@ -23,7 +23,7 @@ use super::handshake::StreamPath;
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
 use super::reorder::{ReorderBuffer, ReorderWindow};
-use super::silence::Recovery;
+use super::state::{NewestPacket, StreamState};
 use super::tracker::Tracker;
 use crate::Ledger;
 
@@ -61,9 +61,7 @@ pub(super) struct RxCore {
     pub(super) run: StreamState,
     /// Captures that the radio has queued after the current one.
     pub(super) chain: VecDeque<PendingCommand>,
-    /// The newest packet was the last of a run, and only the newest run follows.
-    pub(super) ended: bool,
-    pub(super) run_ended: bool,
+    pub(super) newest: NewestPacket,
     /// Runs that began, and were stopped before any of their packets came: each has a separate end,
     /// behind that of the run before them.
     pub(super) ends_due: u32,
@@ -73,13 +71,8 @@ pub(super) struct RxCore {
     /// The number of set-ups of the stream since that packet, and of RESYNCs.
     pub(super) setups: u64,
     pub(super) reopened: u64,
-    /// The time of a start whose first packet has not come.
-    pub(super) awaited: Option<u64>,
-    pub(super) recovery: Option<Recovery>,
     /// A member of a group restarts only together with the others.
     pub(super) in_group: bool,
-    /// A member has to restart, after this number of attempts.
-    pub(super) restart_wanted: Option<u32>,
     /// The number of times that the device's clock was set back.
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
@@ -188,17 +181,6 @@ impl Pending {
     }
 }
 
-/// The command that the device executes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamState {
-    Idle,
-    Continuous,
-    /// The number of samples still to come.
-    Finite(u64),
-    /// Stopped, with the time; the end of the burst, and of those in the chain, has not come yet.
-    Stopping(Instant),
-}
-
 impl RxCore {
     /// Returns the state of an idle stream.
     pub fn new(
@@ -228,16 +210,12 @@ impl RxCore {
             pending: None,
             run: StreamState::Idle,
             chain: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
-            ended: false,
-            run_ended: false,
+            newest: NewestPacket::Inside,
             ends_due: 0,
             lost_run: false,
             setups: 0,
             reopened: 0,
-            awaited: None,
-            recovery: None,
             in_group: false,
-            restart_wanted: None,
             epoch: 0,
             late_commands_seen: 0,
             overruns_seen: 0,
@@ -261,13 +239,10 @@ impl RxCore {
         self.tracker.forget();
         self.tracker.begin(at);
         self.expectation.begin(at);
-        (self.awaited, self.ended, self.ends_due) = (at, false, 0);
-        self.lost_run = false;
+        (self.newest, self.ends_due, self.lost_run) = (NewestPacket::Inside, 0, false);
         (self.silence_ticks, self.first_silence) = (None, None);
-        self.recovery = None;
-        self.restart_wanted = None;
         self.run_ticks = at.unwrap_or(0);
-        self.run = samples.map_or(StreamState::Continuous, StreamState::Finite);
+        self.run = StreamState::started(samples, at);
     }
 
     /// Returns whether there is a result for the caller.

@@ -168,7 +168,7 @@ fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
     let overrun = (RxEvent::Overrun { samples }, Some(start));
     assert_eq!(bench.results(), [overrun, samples_at(start)]);
     assert_eq!(bench.core.ledger.lost(Cause::DeviceOverrun), samples);
-    assert!(bench.core.recovery.is_none() && bench.core.step.is_none());
+    assert!(bench.core.run.restarted().is_none() && bench.core.step.is_none());
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn the_end_of_a_stopped_burst_is_not_awaited_for_ever() {
     let mut bench = Bench::running();
     bench.packet(0, SPP, false);
     bench.results();
-    bench.core.run = StreamState::Stopping(bench.now);
+    bench.core.run = bench.core.run.stopped(bench.now);
     bench.pass_time(299);
     assert_eq!(bench.core.idle(bench.now), None);
     assert_ne!(bench.core.run, StreamState::Idle);
@@ -314,7 +314,7 @@ proptest! {
                 }
                 Happening::Reports(reports) => bench.core.reports = reports,
                 Happening::Restart { told, lead, anew } => {
-                    if bench.core.run != StreamState::Continuous {
+                    if !bench.core.run.is_continuous() {
                         continue;
                     }
                     if anew {
@@ -327,9 +327,7 @@ proptest! {
                 }
                 Happening::Stop => {
                     bench.core.forget_what_has_not_begun(BEGIN);
-                    if bench.core.run != StreamState::Idle {
-                        bench.core.run = StreamState::Stopping(bench.now);
-                    }
+                    bench.core.run = bench.core.run.stopped(bench.now);
                 }
             }
             (bench.core.step, bench.core.report_due) = (None, false);

@@ -5,6 +5,7 @@ use super::fates::PacketFate;
 use super::meta::RxEvent;
 use super::rate::StreamRate;
 use super::silence::Recovery;
+use super::state::{AwaitedStart, NewestPacket};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
 
@@ -27,8 +28,8 @@ impl RxCore {
             due: self.tracker.next_ticks(),
             next_seq: self.tracker.next_seq(),
             restarted: self.tracker.has_restarted(),
-            ended: self.ended,
-            run_ended: self.run_ended,
+            ended: self.newest != NewestPacket::Inside,
+            run_ended: self.newest == NewestPacket::EndOfLastRun,
         }
     }
 
@@ -51,7 +52,7 @@ impl RxCore {
         if let Some(gap) = gap.as_mut().filter(|gap| gap.jump != 0 && !before.restarted) {
             let is_known = self.shorten(gap, arrival, before);
             // A new run may have begun among the missing packets, behind a short one.
-            let may_be_short = self.recovery.is_some() && gap.packets > 0 && !is_known;
+            let may_be_short = self.run.restarted().is_some() && gap.packets > 0 && !is_known;
             self.counters.unmeasured_gaps += u64::from(may_be_short);
         }
         let set_back = gap.as_mut().is_some_and(|gap| self.set_back(gap, arrival, before));
@@ -72,16 +73,17 @@ impl RxCore {
             let lost = gap.filter(|gap| gap.unsent > 0).map(|gap| gap.packets);
             since.is_multiple_of(full) && lost.is_some_and(|lost| since / full <= lost)
         };
-        let recovered = self.recovery.take_if(|recovery| {
+        let recovered = self.run.restarted().copied().filter(|recovery| {
             let over = recovery.is_over(arrival.ticks) || begins(recovery) || set_back;
             let over = over && !goes_on;
             (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
         });
-        if let Some(recovery) = &mut self.recovery {
-            recovery.due = self.tracker.next_ticks();
-        } else {
-            self.awaited = None;
-            self.tracker.set_interrupted(None);
+        match self.run.restarted_mut().filter(|_| recovered.is_none()) {
+            Some(recovery) => recovery.due = self.tracker.next_ticks(),
+            None => {
+                self.run.await_start(AwaitedStart::Nothing);
+                self.tracker.set_interrupted(None);
+            }
         }
         if recovered.is_some() {
             self.ends_due = 0;
@@ -98,7 +100,7 @@ impl RxCore {
             return;
         };
         // A device continues at another time behind an end, which may be among the missing packets.
-        let restart = recovered.or(self.recovery);
+        let restart = recovered.as_ref().or(self.run.restarted());
         let missing = gap.packets > 0 || before.restarted;
         let goes_on = goes_on || (recovered.is_none() && self.is_before_the_overrun(arrival));
         let stopped = before.ended || (restart.is_some() && missing && !goes_on);
@@ -156,7 +158,7 @@ impl RxCore {
 
     /// Returns the time of the overrun of the newest run before a restart, ticks, if it is known.
     fn overrun_of_the_run(&self) -> Option<u64> {
-        let run = self.recovery.filter(|run| run.attempts == 1 && !self.lost_run)?;
+        let run = self.run.restarted().filter(|run| run.attempts == 1 && !self.lost_run)?;
         run.overrun.filter(|_| run.until == run.overrun)
     }
 
@@ -169,8 +171,8 @@ impl RxCore {
         arrival: &Arrival,
         before: &PriorState,
     ) -> bool {
-        let Some(recovery) = self.recovery.filter(|_| !before.restarted && !before.run_ended)
-        else {
+        let restart = self.run.restarted();
+        let Some(recovery) = restart.filter(|_| !before.restarted && !before.run_ended) else {
             return false;
         };
         let times = self.overrun_of_the_run().zip(before.due).zip(arrival.ticks).zip(gap);
@@ -210,7 +212,8 @@ impl RxCore {
     /// new run passed the time at which the first one is due. Returns whether it was, because the
     /// missing packets are exactly the end of the first run and the start of the new one.
     fn set_back(&self, gap: &mut PacketGap, arrival: &Arrival, before: &PriorState) -> bool {
-        let run = self.recovery.filter(|_| gap.jump == 0 && !before.restarted && !self.lost_run);
+        let usable = gap.jump == 0 && !before.restarted && !self.lost_run;
+        let run = self.run.restarted().filter(|_| usable);
         let Some((run, at)) = run.zip(arrival.ticks) else { return false };
         let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
         let full = gap.packets.saturating_mul(spp);
@@ -239,14 +242,15 @@ impl RxCore {
         let (rate, spp) = (self.path.rate, u64::from(self.samples_per_packet));
         if self.lost_run && !before.run_ended {
             // The end of the first run, behind which others are lost.
-            let until = self.recovery.and_then(|run| run.until);
+            let until = self.run.restarted().and_then(|run| run.until);
             let sent = sent_before(until, before.due, gap.in_packets, rate).unwrap_or(0);
             let less = sent.next_multiple_of(spp) - sent;
             gap.in_packets -= less;
             gap.jump = gap.jump.wrapping_add(rate.ticks(less) as i64);
             gap.damaged = self.damaged(gap, before, sent);
         }
-        let run = self.recovery.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
+        let run = self.run.restarted();
+        let run = run.filter(|run| !self.lost_run && run.is_over(arrival.ticks));
         let Some((run, at)) = run.zip(arrival.ticks) else { return before.run_ended };
         let since = rate.samples(at.wrapping_sub(run.start));
         let sent = sent_before(run.overrun, before.due, gap.in_packets, rate);
@@ -304,7 +308,7 @@ impl RxCore {
         // Samples from the device's buffer continue where the lost packets ended, unless these were
         // not whole packets: then the clock jumped, or the device did not send all.
         let whole = samples.is_multiple_of(self.samples_per_packet.into());
-        let is_old = self.recovery.is_some() && !lost_run;
+        let is_old = self.run.restarted().is_some() && !lost_run;
         let stored = is_old && whole && samples <= self.window_samples();
         if !before.restarted || stored {
             return (gap, 0);
@@ -361,7 +365,7 @@ impl RxCore {
                 unsent: samples - sent,
                 ..gap
             };
-        } else if !self.tracker.has_begun() && self.awaited.is_some() {
+        } else if !self.tracker.has_begun() && self.run.awaited().is_some() {
             // The start may have been too late, and the report of that lost.
             (gap.in_packets, unknown) = (0, samples);
         } else if samples > self.surely_sent_samples() {

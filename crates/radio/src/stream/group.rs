@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use num_complex::Complex32;
 
-use super::core::StreamState;
 use super::meta::{RxCounters, RxError, RxEvent};
 use super::rate::StreamRate;
 use super::streamer::RxStreamer;
@@ -189,7 +188,7 @@ impl RxGroup {
     pub fn stop(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
         for member in &mut self.members {
-            if member.core.run != StreamState::Idle {
+            if !member.core.run.is_idle() {
                 outcome = outcome.and(member.stop());
             }
         }

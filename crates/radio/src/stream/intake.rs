@@ -6,8 +6,9 @@ use millstream_wire::chdr::{DataRepr, Header, Packet};
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
 use super::arrival::{Content, content};
-use super::core::{Datagram, Intake, PacketSource, RxCore, StreamState, UnreadSamples};
+use super::core::{Datagram, Intake, PacketSource, RxCore, UnreadSamples};
 use super::meta::RxEvent;
+use super::state::{NewestPacket, StreamState};
 use super::tracker::{Arrival, Damage, PacketClass, PacketGap};
 use crate::Cause;
 
@@ -87,8 +88,8 @@ impl RxCore {
         if missing == 0 || self.tracker.may_be_delayed(arrival) {
             return None;
         }
-        let begun = self.awaited.is_none() && self.recovery.is_none();
-        let urgent = eob && self.run == StreamState::Continuous;
+        let begun = self.run.awaited().is_none();
+        let urgent = eob && self.run.is_continuous();
         let may = begun && !urgent && self.aside.takes(arrival.seq, packet, missing);
         if may {
             let due = self.tracker.next_ticks();
@@ -138,7 +139,7 @@ impl RxCore {
         flow_bytes: usize,
     ) -> Intake {
         let arrival = Arrival::of(repr);
-        if self.run == StreamState::Idle {
+        if self.run.is_idle() {
             self.stray(&arrival);
             self.consumed(place, flow_bytes);
             return Intake::Done;
@@ -166,16 +167,20 @@ impl RxCore {
         let fresh = matches!(place, PacketSource::Lent(_));
         self.credit.pass_gap(missing, flow_bytes, fresh);
         self.book(&arrival, gap, &before);
-        (self.ended, self.setups, self.reopened) = (repr.eob, 0, 0);
-        self.run_ended = repr.eob && self.ends_due == 0;
+        (self.setups, self.reopened) = (0, 0);
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
         let is_last = repr.eob && self.ends_due == 0;
+        self.newest = match (repr.eob, is_last) {
+            (false, _) => NewestPacket::Inside,
+            (true, false) => NewestPacket::EndOfRun,
+            (true, true) => NewestPacket::EndOfLastRun,
+        };
         self.ends_due -= u32::from(repr.eob && !is_last);
         let (ends_burst, then) = self.burst_after(&arrival, gap.as_ref(), is_last);
         self.held = Some(UnreadSamples { place, at, end, ticks, flow_bytes, ends_burst, then });
         // While a restart is awaited, this is the end of the previous run.
-        if repr.eob && self.run == StreamState::Continuous && self.recovery.is_none() {
+        if repr.eob && self.run.is_continuous() && self.run.restarted().is_none() {
             self.overran();
         }
         Intake::Done
@@ -236,12 +241,12 @@ impl RxCore {
         gap: Option<&PacketGap>,
         eob: bool,
     ) -> (bool, RxEvent) {
-        match self.run {
-            StreamState::Finite(left) => {
+        match &mut self.run {
+            StreamState::Finite { left, .. } => {
                 // A jump of the clock removes nothing from the requested samples.
                 let missing = gap.map_or(0, |gap| gap.in_packets);
-                let left = left.saturating_sub(missing + arrival.samples);
-                self.run = StreamState::Finite(left);
+                *left = left.saturating_sub(missing + arrival.samples);
+                let left = *left;
                 if eob && left > 0 {
                     self.lose_rest(left, Cause::DeviceOverrun);
                     return (true, RxEvent::Overrun { samples: left });
@@ -249,8 +254,8 @@ impl RxCore {
                 (left == 0, RxEvent::None)
             }
             // A run that was started before the stop has a separate end.
-            StreamState::Stopping(_) => (eob && self.recovery.is_none(), RxEvent::None),
-            StreamState::Continuous | StreamState::Idle => (false, RxEvent::None),
+            StreamState::Stopping { .. } => (eob && self.run.restarted().is_none(), RxEvent::None),
+            StreamState::Continuous { .. } | StreamState::Idle => (false, RxEvent::None),
         }
     }
 
@@ -292,7 +297,6 @@ impl RxCore {
     /// Makes a report due, except to a stopped device without time: it does not send the end of the
     /// burst, and UHD's simulator exits on a report after the stop.
     pub(super) fn report_unless_over(&mut self) {
-        let stopped = matches!(self.run, StreamState::Stopping(_));
-        self.report_due |= !stopped || self.tracker.next_ticks().is_some();
+        self.report_due |= !self.run.is_stopping() || self.tracker.next_ticks().is_some();
     }
 }

@@ -28,6 +28,7 @@ mod recover;
 mod recv;
 mod reorder;
 mod silence;
+mod state;
 mod streamer;
 mod tracker;
 

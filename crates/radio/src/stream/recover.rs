@@ -5,9 +5,10 @@ use std::time::Duration;
 use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
 
-use super::core::{Step, StreamState};
+use super::core::Step;
 use super::handshake;
 use super::meta::RxError;
+use super::state::StreamState;
 use super::streamer::RxStreamer;
 use crate::{Cause, RadioError};
 
@@ -66,7 +67,7 @@ impl RxStreamer {
     /// and no rule of the protocol restores it.
     fn restart_after_stall(&mut self) -> Result<(), RxError> {
         self.core.counters.stalls += 1;
-        if self.core.recovery.is_some() {
+        if self.core.run.restarted().is_some() {
             let now = self.channel.time_ticks()?;
             self.look();
             self.core.lose_run(now);
@@ -81,7 +82,7 @@ impl RxStreamer {
     /// Restarts after `attempts` attempts; a member of a group waits for the others.
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
         if self.core.in_group {
-            self.core.restart_wanted = Some(attempts);
+            self.core.run.want(attempts);
             return Ok(());
         }
         check_attempts(attempts).inspect_err(|_| self.core.run = StreamState::Idle)?;

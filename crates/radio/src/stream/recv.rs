@@ -7,9 +7,7 @@ use millstream_wire::Width;
 use millstream_wire::stream::StatusRepr;
 use num_complex::Complex32;
 
-use super::core::{
-    Datagram, Intake, PacketSource, Pending, SideReports, StreamState, UnreadSamples,
-};
+use super::core::{Datagram, Intake, PacketSource, Pending, SideReports, UnreadSamples};
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::RxStreamer;
 use crate::RadioError;
@@ -188,7 +186,7 @@ impl RxStreamer {
 
     /// Processes the packets that came together with the end of the last burst.
     fn inspect_rest(&mut self) -> Result<(), RxError> {
-        while self.core.run == StreamState::Idle && self.batch.0 < self.batch.1 {
+        while self.core.run.is_idle() && self.batch.0 < self.batch.1 {
             self.take_lent();
             self.obey()?;
         }

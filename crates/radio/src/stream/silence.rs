@@ -4,9 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::core::{Pending, RxCore, Step, StreamState};
+use super::core::{Pending, RxCore, Step};
 use super::meta::RxEvent;
 use super::rate::next_on_grid;
+use super::state::{AwaitedStart, NewestPacket, StreamState};
 use crate::Cause;
 
 /// How far ahead of the device's time a stream is restarted, at least and at most, before the
@@ -23,7 +24,7 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 const REPORT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The restart of a continuous stream that has not received samples yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recovery {
     /// Start commands so far.
     pub attempts: u32,
@@ -60,11 +61,11 @@ impl Recovery {
 impl RxCore {
     /// Checks the stream at `now`, after a wait without packets. Returns what is to be done.
     pub(crate) fn idle(&mut self, now: Instant) -> Option<Step> {
-        if self.run == StreamState::Idle {
+        if self.run.is_idle() {
             return None;
         }
         // A capture further down the chain is not yet awaited.
-        let concerned = self.awaited.is_some() || self.chain.is_empty();
+        let concerned = self.run.awaited().is_some() || self.chain.is_empty();
         if concerned && self.reports.late_commands != self.late_commands_seen {
             return self.late_command();
         }
@@ -77,14 +78,14 @@ impl RxCore {
                 return self.step.take();
             }
         }
-        if let StreamState::Stopping(since) = self.run
+        if let StreamState::Stopping { since, .. } = self.run
             && now.duration_since(since) >= STOP_TIMEOUT
             && now.duration_since(self.last_heard) >= STOP_TIMEOUT
         {
             // The end of the burst is lost, or the device had stopped by itself.
             let lost = self.lost_before_an_overrun();
             self.chain.clear();
-            self.recovery = None;
+            self.run.await_start(self.run.awaited().into());
             match lost {
                 Some(samples) => self.lose_tail(samples),
                 None => self.end_burst(RxEvent::None),
@@ -114,15 +115,16 @@ impl RxCore {
 
     /// Returns whether an overrun was reported, but the packet that ended its burst has not come.
     fn lost_the_end_of_an_overrun(&self) -> bool {
-        self.run == StreamState::Continuous
-            && self.recovery.is_none()
+        self.run.is_continuous()
+            && self.run.restarted().is_none()
             && self.reports.overruns != self.overruns_seen
             && self.reports.overrun_ticks >= self.run_ticks
     }
 
     /// Returns the samples that have not come of a run that overran before it was stopped.
     fn lost_before_an_overrun(&self) -> Option<u64> {
-        let is_of_it = !self.ended && self.recovery.is_none() && self.chain.is_empty();
+        let is_inside = self.newest == NewestPacket::Inside;
+        let is_of_it = is_inside && self.run.restarted().is_none() && self.chain.is_empty();
         let is_of_it = is_of_it && self.reports.overrun_ticks >= self.run_ticks;
         let overrun = self.new_overrun().filter(|_| is_of_it)?;
         let samples = self.path.rate.samples(overrun.wrapping_sub(self.tracker.next_ticks()?));
@@ -132,15 +134,15 @@ impl RxCore {
     /// Handles a timed start that the device discarded.
     fn late_command(&mut self) -> Option<Step> {
         self.late_commands_seen += 1;
-        match (self.run, self.recovery) {
-            (StreamState::Continuous, Some(recovery)) => {
+        match self.run {
+            StreamState::Continuous { awaited: AwaitedStart::Restart(recovery), .. } => {
                 return Some(Step::Restart { attempts: recovery.attempts });
             }
-            (StreamState::Finite(left), _) if self.awaited.is_some() => {
+            StreamState::Finite { left, awaited: Some(_) } => {
                 self.lose_rest(left, Cause::LateCommand);
                 self.end_burst(RxEvent::LateCommand);
             }
-            (StreamState::Continuous, None) if self.awaited.is_some() => {
+            StreamState::Continuous { awaited: AwaitedStart::First(_), .. } => {
                 self.end_burst(RxEvent::LateCommand);
             }
             _ => {}
@@ -163,9 +165,10 @@ impl RxCore {
     /// Returns whether no packet was due yet at the device's time `now`, ticks: the start lies
     /// ahead, or the radio is slow and the next packet is not complete.
     pub(crate) fn is_early(&mut self, now: u64) -> bool {
-        if let Some(start) = self.awaited.filter(|start| now < *start) {
+        if let Some(start) = self.run.awaited().filter(|start| now < *start) {
             // Only a start whose clock was set back lies further ahead than any start of this host.
-            let lead = self.recovery.map(|recovery| self.restart_lead(u64::MAX, recovery.attempts));
+            let restart = self.run.restarted();
+            let lead = restart.map(|recovery| self.restart_lead(u64::MAX, recovery.attempts));
             return lead.is_none_or(|lead| start - now <= lead);
         }
         if self.silence_ticks.replace(now) == Some(now) {
@@ -174,7 +177,7 @@ impl RxCore {
         }
         // The silence before a start is not the device's: it began with the start.
         let limit_ticks = self.silence_limit().as_secs_f64() * self.path.rate.ticks_hz;
-        if self.awaited.is_some_and(|start| ((now - start) as f64) < limit_ticks) {
+        if self.run.awaited().is_some_and(|start| ((now - start) as f64) < limit_ticks) {
             return true;
         }
         // After an immediate start, the first packet is due a packet's time after the first check.
@@ -195,24 +198,27 @@ impl RxCore {
     /// Concludes from a silence that the device has outlived. Returns what is to be done.
     pub(crate) fn outlived_silence(&mut self) -> Option<Step> {
         match self.run {
-            StreamState::Continuous => Some(Step::SetUp),
-            StreamState::Finite(left) => {
+            StreamState::Continuous { .. } => Some(Step::SetUp),
+            StreamState::Finite { left, .. } => {
                 self.lose_tail(left);
                 None
             }
-            StreamState::Idle | StreamState::Stopping(_) => None,
+            StreamState::Idle | StreamState::Stopping { .. } => None,
         }
     }
 
     /// Gives up the run that may have begun by the device's time `now`, ticks: its packets come
     /// behind the new set-up of the stream.
     pub(crate) fn lose_run(&mut self, now: u64) {
-        let Some(recovery) = self.recovery else { return };
-        let has_begun = self.has_begun(&recovery, now);
+        if !self.run.restarted().is_some_and(|recovery| self.has_begun(recovery, now)) {
+            return;
+        }
         // The next packets are of that run, followed by its end.
-        self.ends_due += u32::from(has_begun && !self.run_ended);
-        self.run_ended &= !has_begun;
-        self.lost_run |= has_begun;
+        match self.newest {
+            NewestPacket::EndOfLastRun => self.newest = NewestPacket::EndOfRun,
+            NewestPacket::Inside | NewestPacket::EndOfRun => self.ends_due += 1,
+        }
+        self.lost_run = true;
     }
 
     /// Begins anew with the numbers, because the stream was set up again; `samples` came meanwhile.
@@ -248,7 +254,7 @@ impl RxCore {
     /// Prepares a restart at `start`, before its command at the device's time `told`; samples
     /// missing until then have the cause `cause`.
     pub(crate) fn recovery(&self, attempts: u32, told: u64, start: u64, cause: Cause) -> Recovery {
-        let (end, before) = (self.new_overrun(), self.recovery);
+        let (end, before) = (self.new_overrun(), self.run.restarted());
         let overrun = end.or(before.and_then(|before| before.overrun));
         // Of several starts, the first one came behind the device's buffered samples.
         let until = before.map_or(end, |before| before.until);
@@ -257,8 +263,8 @@ impl RxCore {
 
     /// Waits for the first samples of a restart, which was commanded.
     pub(crate) fn await_restart(&mut self, recovery: Recovery) {
-        self.recovery = Some(Recovery { due: self.tracker.next_ticks(), ..recovery });
-        self.awaited = Some(recovery.start);
+        let recovery = Recovery { due: self.tracker.next_ticks(), ..recovery };
+        self.run.await_start(AwaitedStart::Restart(recovery));
         self.tracker.set_interrupted(Some(recovery.start));
         self.run_ticks = recovery.start;
     }

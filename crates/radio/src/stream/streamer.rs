@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 
-use super::core::{RxCore, StreamState};
+use super::core::RxCore;
 use super::credit::Credit;
 use super::handshake::{self, StreamPath};
 use super::meta::{RxArgs, RxCounters, RxError};
 use super::rate::StreamRate;
+use super::state::StreamState;
 use crate::channel::RxChannel;
 use crate::convert::{Converter, Wire};
 use crate::{Ledger, RadioError};
@@ -130,7 +131,7 @@ impl RxStreamer {
     /// Returns whether anything may still come: samples of a burst that has not ended, or the
     /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
-        self.core.run != StreamState::Idle || self.core.pending.is_some() || self.failure.is_some()
+        !self.core.run.is_idle() || self.core.pending.is_some() || self.failure.is_some()
     }
 
     /// Stops, takes packets in flight off the port, and returns the final ledger. The ledger ends
@@ -152,14 +153,14 @@ impl RxStreamer {
         // The present counts stay: the rest is taken off the port, and was not expected.
         let mut kept = self.core.ledger.clone();
         kept.close();
-        let mut alive = self.core.run == StreamState::Idle || self.stop().is_ok();
+        let mut alive = self.core.run.is_idle() || self.stop().is_ok();
         loop {
             if let Some(held) = self.core.held {
                 let samples = (held.end - held.at) / SC16_LEN;
                 alive &= self.pass(held, samples).is_ok();
             }
             (self.core.pending, self.failure) = (None, None);
-            if self.core.run == StreamState::Idle || !alive || self.now() >= until {
+            if self.core.run.is_idle() || !alive || self.now() >= until {
                 break;
             }
             alive = self.advance(until).is_ok();

@@ -3,7 +3,7 @@
 use super::{NextGapCause, RxGroup};
 use crate::Cause;
 use crate::convert::StreamSample;
-use crate::stream::core::{Pending, StreamState, UnreadSamples};
+use crate::stream::core::{Pending, UnreadSamples};
 use crate::stream::meta::{RxError, RxEvent};
 use crate::stream::streamer::{RxStreamer, SAMPLE_BYTES};
 
@@ -98,7 +98,7 @@ impl RxGroup {
     /// Drops the rest of all members, because one has ended.
     fn give_up_all(&mut self) -> Result<(), RxError> {
         for member in &mut self.members {
-            if member.core.run == StreamState::Continuous {
+            if member.core.run.is_continuous() {
                 member.stop()?;
             }
             if let Some(held) = member.core.held {
@@ -136,7 +136,7 @@ impl RxStreamer {
             if let Some(held) = self.core.held {
                 return Ok(Next::Samples(held));
             }
-            if self.core.run == StreamState::Idle {
+            if self.core.run.is_idle() {
                 return Ok(Next::Ended);
             }
             if !self.inspect_batch()? {

@@ -2,26 +2,24 @@
 
 use super::RxGroup;
 use crate::Cause;
-use crate::stream::core::StreamState;
 use crate::stream::meta::RxError;
 use crate::stream::recover::check_attempts;
+use crate::stream::state::StreamState;
 
 impl RxGroup {
     /// Restarts all members if one of them requests it.
     pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
-        match self.members.iter().filter_map(|member| member.core.restart_wanted).max() {
+        match self.members.iter().filter_map(|member| member.core.run.wanted()).max() {
             Some(attempts) => self.restart(attempts),
             None => Ok(()),
         }
     }
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
-        if self.members.iter().any(|member| member.core.run != StreamState::Continuous) {
+        if self.members.iter().any(|member| !member.core.run.is_continuous()) {
             // The burst ends anyway, and no member may wait for a start.
             for member in &mut self.members {
-                if member.core.restart_wanted.take().is_some()
-                    && member.core.run == StreamState::Continuous
-                {
+                if member.core.run.take_wanted().is_some() {
                     member.stop()?;
                 }
             }
@@ -44,11 +42,11 @@ impl RxGroup {
         let start = first.core.aligned(now.wrapping_add(lead), phase);
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
-            let own = member.core.restart_wanted.take().is_some()
+            let own = member.core.run.take_wanted().is_some()
                 || member.channel.events().overruns() != member.core.overruns_seen;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             // A member without data since an earlier start keeps its cause.
-            let cause = member.core.recovery.map_or(cause, |recovery| recovery.cause);
+            let cause = member.core.run.restarted().map_or(cause, |recovery| recovery.cause);
             member.start_again(now, start, attempts + 1, cause)?;
         }
         Ok(())
