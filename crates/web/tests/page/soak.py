@@ -51,6 +51,8 @@ class Watch:
         heap = self.page.page.evaluate("performance.memory.usedJSHeapSize") / 1e6
         metrics = {one["name"]: one["value"] for one in self.tool.send("Performance.getMetrics")["metrics"]}
         now = time.monotonic()
+        if self.server.process.poll() is not None:
+            sys.exit(f"rx ended: {self.server.log.read_text()[-2000:]}")
         status = self.server.get("status")
         cpu = status["server"]["cpu_s"]
         share = 0 if self.before is None else (cpu - self.before[1]) / (now - self.before[0])
