@@ -1,10 +1,13 @@
 //! One receive channel of a radio block.
 
+use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_wire::chdr::SC16_LEN;
+use millstream_wire::ctrl::CLIENT_ZERO_PORT;
+use millstream_wire::regs::client_zero::PROTO_VER;
 use millstream_wire::regs::radio::{
     COMPAT, RX_CMD, RX_CMD_SLOTS, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT,
     RX_HAS_TIME, RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_STATUS, RX_TIME_HI, RX_TIME_LO,
@@ -13,7 +16,7 @@ use millstream_wire::regs::radio::{
 };
 
 use crate::RadioError;
-use crate::control::{ChannelEvents, Control};
+use crate::control::{AwaitedAccess, ChannelEvents, Control, RegisterAccess};
 use crate::lease::Lease;
 
 /// The most samples of one finite command: 48 bits of radio words.
@@ -217,6 +220,42 @@ impl RxChannel {
         self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
     }
 
+    /// Begins what the restart of a stream needs; a start is sent once, like in
+    /// [`RxChannel::start`].
+    pub(crate) fn begin(&self, request: RxRequest) -> Result<AwaitedAccess, RadioError> {
+        let own = |offset| channel_register(self.channel, offset);
+        let access = match request {
+            RxRequest::SignOfLife => RegisterAccess::read(CLIENT_ZERO_PORT, PROTO_VER),
+            RxRequest::TimeHigh => RegisterAccess::read(self.port, TIME_HI),
+            RxRequest::TimeLow => RegisterAccess::read(self.port, TIME_LO),
+            RxRequest::Stop => {
+                let word = RxCommand { mode: RxMode::Stop, timed: false }.to_word();
+                RegisterAccess::write(self.port, own(RX_CMD), word)
+            }
+            RxRequest::StartHigh(high) => RegisterAccess::write(self.port, own(RX_TIME_HI), high),
+            RxRequest::StartLow(low) => RegisterAccess::write(self.port, own(RX_TIME_LO), low),
+            RxRequest::Start => {
+                self.started.store(true, Ordering::Relaxed);
+                let word = RxCommand { mode: RxMode::Continuous, timed: true }.to_word();
+                RegisterAccess::write_once(self.port, own(RX_CMD), word)
+            }
+        };
+        self.control.begin(access)
+    }
+
+    /// Returns the outcome of a request if it is known by now.
+    pub(crate) fn poll(
+        &self,
+        request: RxRequest,
+        awaited: &mut AwaitedAccess,
+    ) -> Option<Result<u32, RadioError>> {
+        let outcome = self.control.poll(awaited)?;
+        if request == RxRequest::Stop && outcome.is_ok() {
+            self.started.store(false, Ordering::Relaxed);
+        }
+        Some(outcome)
+    }
+
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
         self.control.write(self.port, channel_register(self.channel, offset), value)
     }
@@ -224,17 +263,69 @@ impl RxChannel {
 
 /// Reads the time of the radio block at a control port, ticks.
 pub(crate) fn radio_time_ticks(control: &Control, port: u16) -> Result<u64, RadioError> {
-    // The halves are two reads. They are repeated when the upper half changed in between, which
-    // happens once in 2³² ticks.
-    for _ in 0..TIME_TRIES {
-        let high = control.read(port, TIME_HI)?;
-        let low = control.read(port, TIME_LO)?;
-        if control.read(port, TIME_HI)? == high {
-            return Ok(u64::from(high) << 32 | u64::from(low));
+    let mut read = TimeRead::default();
+    loop {
+        let address = if read.request() == RxRequest::TimeLow { TIME_LO } else { TIME_HI };
+        if let Some(time) = read.take(control.read(port, address)?, *control.device().ip())? {
+            return Ok(time);
         }
     }
-    let reason = "the upper half of its time changes with every read".to_owned();
-    Err(RadioError::Unusable { address: *control.device().ip(), reason })
+}
+
+/// What the restart of a receive stream needs of its device, one access each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RxRequest {
+    /// Any answer.
+    SignOfLife,
+    /// A half of the radio's time.
+    TimeHigh,
+    TimeLow,
+    Stop,
+    /// A half of the time of the next start.
+    StartHigh(u32),
+    StartLow(u32),
+    /// Starts a run without an end at that time.
+    Start,
+}
+
+/// A radio's time, read in halves. They are read again when the upper one changed in between, which
+/// happens once in 2³² ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct TimeRead {
+    tries: u32,
+    high: Option<u32>,
+    low: Option<u32>,
+}
+
+impl TimeRead {
+    /// Returns what is to be read next.
+    pub fn request(&self) -> RxRequest {
+        if self.high.is_some() && self.low.is_none() {
+            RxRequest::TimeLow
+        } else {
+            RxRequest::TimeHigh
+        }
+    }
+
+    /// Takes what the device at `address` answered; returns its time when that is known, ticks.
+    ///
+    /// # Errors
+    /// [`RadioError::Unusable`] when no consistent time can be read.
+    pub fn take(&mut self, word: u32, address: Ipv4Addr) -> Result<Option<u64>, RadioError> {
+        match (self.high, self.low) {
+            (None, _) => self.high = Some(word),
+            (Some(_), None) => self.low = Some(word),
+            (Some(high), Some(low)) if high == word => {
+                return Ok(Some(u64::from(high) << 32 | u64::from(low)));
+            }
+            _ if self.tries + 1 == TIME_TRIES => {
+                let reason = "the upper half of its time changes with every read".to_owned();
+                return Err(RadioError::Unusable { address, reason });
+            }
+            _ => *self = Self { tries: self.tries + 1, ..Self::default() },
+        }
+        Ok(None)
+    }
 }
 
 impl std::fmt::Debug for RxChannel {

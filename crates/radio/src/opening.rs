@@ -99,17 +99,33 @@ pub(crate) fn answers<T>(
 pub(crate) fn run<O: Opening>(
     port: &mut Port,
     path: &StreamPath,
-    mut opening: O,
+    opening: O,
 ) -> Result<O::Opened, RadioError> {
+    let mut looked = path.clock.now();
+    let mut opening = opening;
+    loop {
+        if let Some(opened) = advance(port, path, &mut opening, &mut looked, None)? {
+            return Ok(opened);
+        }
+    }
+}
+
+/// Does the same until `until` at the most, or shortly; then it returns `None`, and can go on
+/// later. `looked` is the time of the last look at the port: nothing is late before that.
+pub(crate) fn advance<O: Opening>(
+    port: &mut Port,
+    path: &StreamPath,
+    opening: &mut O,
+    looked: &mut Instant,
+    until: Option<Instant>,
+) -> Result<Option<O::Opened>, RadioError> {
     let mut out = [0; REQUEST_BYTES_MAX];
     let receive = |port: &mut Port, wait| {
         port.rx.recv_batch(wait).map_err(io_error("receive from", path.device))
     };
-    // The time of the last look at the port: nothing is late before that.
-    let mut now = path.clock.now();
     loop {
-        match opening.step(now, &mut out)? {
-            OpeningStep::Open(opened) => return Ok(opened),
+        match opening.step(*looked, &mut out)? {
+            OpeningStep::Open(opened) => return Ok(Some(opened)),
             OpeningStep::Send(length) => {
                 let sent = port.tx.send(&out[..length], path.device);
                 sent.map_err(io_error("send to", path.device))?;
@@ -120,17 +136,21 @@ pub(crate) fn run<O: Opening>(
                         break;
                     }
                 }
-                now = path.clock.now();
+                *looked = path.clock.now();
             }
-            OpeningStep::Wait(until) => {
-                let count = receive(port, path.clock.left(until))?;
+            OpeningStep::Wait(deadline) => {
+                let most = until.map_or(deadline, |until| until.min(deadline));
+                let count = receive(port, path.clock.left(most))?;
                 for index in 0..count {
                     let datagram = port.rx.datagram(index);
                     opening.take_datagram(datagram.payload, datagram.source, path);
                 }
-                now = path.clock.now();
-                if count == 0 {
-                    now = now.max(until);
+                *looked = path.clock.now();
+                if count == 0 && most == deadline {
+                    *looked = (*looked).max(deadline);
+                }
+                if until.is_some_and(|until| until <= *looked) {
+                    return Ok(None);
                 }
             }
         }

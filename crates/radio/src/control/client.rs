@@ -1,28 +1,21 @@
-//! Register reads and writes with acknowledgement and bounded repetition.
+//! The client of a device's registers.
 
+use millstream_link::port::{Port, PortTx};
+use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::{Epid, Width};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-use millstream_link::port::{Port, PortTx};
-use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, SEQ_MODULUS};
-use millstream_wire::{Epid, Width};
 
 use super::Registers;
+use super::access::{OutstandingAccesses, RegisterAccess};
 use super::events::ChannelEvents;
 use super::pump::ControlReceiver;
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
 use crate::rpc::ClaimLoss;
 use crate::{Clock, RadioError};
-
-/// The time limit for the acknowledgement of one attempt.
-const ACK_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// The attempts of an access that may be repeated.
-const TRIES: u32 = 5;
 
 /// The longest control packet, bytes, at the largest width.
 const PACKET_BYTES: usize = 256;
@@ -46,25 +39,19 @@ pub struct ControlCounters {
     pub retries: AtomicU64,
 }
 
-/// The control endpoint of this host. One access is outstanding at a time.
+/// The control endpoint of this host. Of the accesses that wait for their answer, one is
+/// outstanding at a time; the restart of each receive stream may have another one.
 ///
 /// A [`ControlReceiver`] takes acknowledgements and asynchronous messages, either on a thread that
 /// ends when the last owner drops the client, or where the caller runs it.
 pub struct Control {
     shared: Arc<ControlState>,
-    /// Locked for the length of an access.
-    turn: Mutex<OutstandingAccess>,
+    /// Locked for the length of an access that waits for its answer.
+    turn: Mutex<()>,
+    /// No access begins after this.
+    deadline: Mutex<Option<OpenDeadline>>,
     pump: Option<JoinHandle<()>>,
     clock: Clock,
-}
-
-/// The state of the accesses, of which one is outstanding at a time.
-#[derive(Default)]
-struct OutstandingAccess {
-    /// The sequence number of the next access.
-    ctrl_seq: u8,
-    /// No access begins after this.
-    deadline: Option<OpenDeadline>,
 }
 
 pub(super) struct ControlState {
@@ -75,7 +62,7 @@ pub(super) struct ControlState {
     /// The device's control endpoint.
     pub peer: Epid,
     pub sender: Mutex<ControlSender>,
-    pub waiting: Mutex<PendingAccess>,
+    pub outstanding: Mutex<OutstandingAccesses>,
     pub answered: Condvar,
     pub channels: Mutex<Vec<(u16, u8, Arc<ChannelEvents>)>>,
     pub counters: ControlCounters,
@@ -86,28 +73,6 @@ pub(super) struct ControlState {
 pub(super) struct ControlSender {
     tx: Box<dyn PortTx>,
     seq: u16,
-}
-
-/// A read or write of a register.
-#[derive(Debug, Clone, Copy)]
-struct RegisterAccess {
-    port: u16,
-    op: Op,
-    address: u32,
-    value: u32,
-    /// The time of its effect.
-    ticks: Option<u64>,
-}
-
-/// The access that is outstanding.
-#[derive(Default)]
-pub(super) struct PendingAccess {
-    /// Bit s: an attempt was sent with control sequence number s.
-    pub tries: u64,
-    /// The control port of its register.
-    pub port: u16,
-    pub address: u32,
-    pub answer: Option<CtrlRepr>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -168,7 +133,7 @@ impl Control {
             epid,
             peer,
             sender: Mutex::new(ControlSender { tx, seq: 0 }),
-            waiting: Mutex::default(),
+            outstanding: Mutex::default(),
             answered: Condvar::new(),
             channels: Mutex::default(),
             counters: ControlCounters::default(),
@@ -176,7 +141,8 @@ impl Control {
             claim_loss: OnceLock::new(),
         });
         let receiver = ControlReceiver::new(Arc::clone(&shared));
-        (Self { shared, turn: Mutex::default(), pump: None, clock: Clock::MACHINE }, receiver)
+        let (turn, deadline, clock) = (Mutex::default(), Mutex::default(), Clock::MACHINE);
+        (Self { shared, turn, deadline, pump: None, clock }, receiver)
     }
 
     /// Measures time-outs by `clock`. In a simulation an access sleeps until its answer has come.
@@ -214,7 +180,20 @@ impl Control {
 
     /// Sets the time after which new accesses fail; `None` removes it.
     pub fn set_deadline(&self, deadline: Option<OpenDeadline>) {
-        lock(&self.turn).deadline = deadline;
+        *lock(&self.deadline) = deadline;
+    }
+
+    /// Checks that another attempt of an access may begin.
+    pub(super) fn check_deadline(&self) -> Result<(), RadioError> {
+        lock(&self.deadline).map_or(Ok(()), |deadline| deadline.check(self.address()))
+    }
+
+    pub(super) fn shared(&self) -> &Arc<ControlState> {
+        &self.shared
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Returns the messages about a channel of the block at `port`, from now on.
@@ -229,8 +208,7 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn read(&self, port: u16, address: u32) -> Result<u32, RadioError> {
-        let access = RegisterAccess { port, op: Op::Read, address, value: 0, ticks: None };
-        self.access(access, TRIES, ACK_TIMEOUT)
+        self.access(RegisterAccess::read(port, address))
     }
 
     /// Writes a register; the write may be repeated without harm.
@@ -238,8 +216,7 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
-        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: None };
-        self.access(access, TRIES, ACK_TIMEOUT).map(drop)
+        self.access(RegisterAccess::write(port, address, value)).map(drop)
     }
 
     /// Writes a register once, because a second write would have a second effect. After
@@ -248,8 +225,7 @@ impl Control {
     /// # Errors
     /// [`RadioError::Silent`], [`RadioError::Refused`].
     pub fn write_once(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
-        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: None };
-        self.access(access, 1, ACK_TIMEOUT).map(drop)
+        self.access(RegisterAccess::write_once(port, address, value)).map(drop)
     }
 
     /// Writes a register with effect at the device's time `ticks`, for blocks that acknowledge such
@@ -265,66 +241,18 @@ impl Control {
         value: u32,
         ticks: u64,
     ) -> Result<(), RadioError> {
-        let access = RegisterAccess { port, op: Op::Write, address, value, ticks: Some(ticks) };
-        self.access(access, 1, ACK_TIMEOUT).map(drop)
+        self.access(RegisterAccess::write_once(port, address, value).at(ticks)).map(drop)
     }
 
-    fn access(
-        &self,
-        access: RegisterAccess,
-        attempts: u32,
-        wait: Duration,
-    ) -> Result<u32, RadioError> {
-        let RegisterAccess { port, op, address, value, ticks } = access;
-        let mut turn = lock(&self.turn);
-        *lock(&self.shared.waiting) = PendingAccess { port, address, ..PendingAccess::default() };
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                self.shared.counters.retries.fetch_add(1, Ordering::Relaxed);
-            }
-            turn.deadline.map_or(Ok(()), |deadline| deadline.check(self.address()))?;
-            lock(&self.shared.waiting).tries |= 1 << turn.ctrl_seq;
-            self.shared.send(CtrlRepr {
-                dst_epid: self.shared.peer,
-                src_epid: self.shared.epid,
-                dst_port: port,
-                src_port: port,
-                ctrl_seq: turn.ctrl_seq,
-                address,
-                op,
-                data: DataWords::one(value),
-                timestamp: ticks,
-                ..CtrlRepr::default()
-            })?;
-            turn.ctrl_seq = (turn.ctrl_seq + 1) % SEQ_MODULUS;
-            if let Some(answer) = self.wait(self.clock.now() + wait) {
-                return outcome(&answer, op, port, address);
-            }
-        }
-        let what = if op == Op::Read { "a register read" } else { "a register write" };
-        let wait_ms = wait.as_millis() as u64;
-        Err(RadioError::Silent { address: self.shared.device, what, attempts, wait_ms })
-    }
-
-    fn wait(&self, until: Instant) -> Option<CtrlRepr> {
-        let mut waiting = lock(&self.shared.waiting);
+    /// Waits for the outcome of an access.
+    fn access(&self, access: RegisterAccess) -> Result<u32, RadioError> {
+        let _turn = lock(&self.turn);
+        let mut awaited = self.begin(access)?;
         loop {
-            if let Some(answer) = waiting.answer.take() {
-                waiting.tries = 0;
-                return Some(answer);
+            if let Some(outcome) = self.poll(&mut awaited) {
+                return outcome;
             }
-            let left = self.clock.left(until);
-            if left.is_zero() {
-                return None;
-            }
-            if self.clock.is_simulated() {
-                drop(waiting);
-                self.clock.sleep(left);
-                waiting = lock(&self.shared.waiting);
-                continue;
-            }
-            let woken = self.shared.answered.wait_timeout(waiting, left);
-            waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.wait(&awaited, None);
         }
     }
 }
@@ -341,16 +269,6 @@ impl Registers for Control {
     fn write(&self, port: u16, address: u32, value: u32) -> Result<(), RadioError> {
         Self::write(self, port, address, value)
     }
-}
-
-fn outcome(answer: &CtrlRepr, op: Op, port: u16, address: u32) -> Result<u32, RadioError> {
-    let status = match answer.status {
-        ControlStatus::Ok | ControlStatus::Warning => return Ok(answer.data.first()),
-        ControlStatus::CommandError => "command error",
-        ControlStatus::TimeError => "time error",
-    };
-    let what = if op == Op::Read { "a read" } else { "a write" };
-    Err(RadioError::Refused { what, port, address, status })
 }
 
 impl Drop for Control {

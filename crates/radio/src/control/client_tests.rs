@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{FakeSocket, fake_pair};
 use millstream_wire::chdr;
+use millstream_wire::ctrl::{ControlStatus, DataWords, Op};
 use millstream_wire::regs::radio::async_msg::Event;
 
 const HOST: Epid = Epid(1);

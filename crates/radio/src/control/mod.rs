@@ -1,10 +1,12 @@
 //! Registers of the device's blocks, and its asynchronous messages.
 
+mod access;
 mod client;
 mod events;
 mod pump;
 mod sequence;
 
+pub(crate) use access::{AwaitedAccess, RegisterAccess};
 pub use client::{Control, ControlCounters};
 pub use events::ChannelEvents;
 pub use pump::ControlReceiver;

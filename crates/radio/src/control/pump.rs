@@ -61,11 +61,7 @@ fn count_malformed(shared: &ControlState) {
 
 /// Hands an acknowledgement to the access that waits for it.
 fn acknowledge(shared: &ControlState, repr: CtrlRepr) {
-    let mut waiting = lock(&shared.waiting);
-    let expected = waiting.tries >> repr.ctrl_seq & 1 == 1
-        && (waiting.port, waiting.address) == (repr.dst_port, repr.address);
-    if expected && waiting.answer.is_none() {
-        waiting.answer = Some(repr);
+    if lock(&shared.outstanding).acknowledge(&repr) {
         shared.answered.notify_all();
     } else {
         shared.counters.stray_acks.fetch_add(1, Ordering::Relaxed);

@@ -7,13 +7,11 @@ use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use super::chain::PendingCommand;
 use super::meta::RxError;
 use super::rate::next_on_grid;
+use super::stages::START_TRIES;
 use super::state::StreamState;
 use super::streamer::RxStreamer;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
-
-/// Attempts of a start command. It is not simply repeated, because it may have taken effect.
-const START_TRIES: u32 = 5;
 
 /// How long the port must be quiet before a start command is tried again, and the limit of that
 /// wait: other programs may send to the port without end.
@@ -58,7 +56,9 @@ impl RxStreamer {
     /// # Errors
     /// [`RxError::Radio`] when the device does not answer.
     pub fn stop(&mut self) -> Result<(), RxError> {
+        let set_up = self.give_up_recovery();
         self.channel.stop()?;
+        set_up?;
         if self.core.run.is_idle() {
             return Ok(());
         }
@@ -158,20 +158,17 @@ impl RxStreamer {
         }
     }
 
-    /// Sends the radio start commands, exactly one of which takes effect.
-    pub(super) fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+    /// Sends an idle radio start commands, exactly one of which takes effect.
+    fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
         for attempt in 1.. {
             self.look();
-            self.core.late_commands_seen = self.core.reports.late_commands;
-            self.core.overruns_seen = self.core.reports.overruns;
+            self.core.see_reports();
             match self.channel.start(samples.map(|samples| self.path.rate.ticks(samples)), at) {
                 Ok(()) => break,
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
-                    if self.core.run.is_idle() {
-                        self.pass_over_strays(QUIET)?;
-                    }
+                    self.pass_over_strays(QUIET)?;
                 }
                 Err(error) => return Err(error.into()),
             }

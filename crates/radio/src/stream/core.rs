@@ -4,7 +4,7 @@
 //! ```text
 //! datagrams ────────▶ ┌────────┐ ─▶ samples to convert (`held`)
 //! radio's reports ──▶ │ RxCore │ ─▶ events and gaps (`pending`), the ledger
-//! time, answers ────▶ └────────┘ ─▶ a report to send (`report_due`), the next step (`step`)
+//! time, answers ────▶ └────────┘ ─▶ a report to send (`report_due`), a request (`need`)
 //! ```
 //! The streamer owns the port and carries out what the core asks for.
 
@@ -23,6 +23,7 @@ use super::handshake::StreamPath;
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
 use super::reorder::{ReorderBuffer, ReorderWindow};
+use super::stages::RecoveryStage;
 use super::state::{NewestPacket, StreamState};
 use super::tracker::Tracker;
 use crate::Ledger;
@@ -97,6 +98,8 @@ pub(super) struct RxCore {
     pub(super) report_due: bool,
     /// What is to be done next.
     pub(super) step: Option<Step>,
+    /// What the recovery that is under way waits for.
+    pub(super) stage: Option<RecoveryStage>,
 }
 
 /// What the radio and the port have reported besides packets, so far.
@@ -126,7 +129,7 @@ pub(super) enum Intake {
     Again,
 }
 
-/// What the core asks for.
+/// What follows from a packet or from time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Start again at a later time, after so many attempts.
@@ -230,6 +233,7 @@ impl RxCore {
             reports: SideReports::default(),
             report_due: false,
             step: None,
+            stage: None,
         }
     }
 

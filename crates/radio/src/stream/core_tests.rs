@@ -9,8 +9,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::stream::StreamRate;
+use crate::stream::stages::RecoveryNeed;
 use crate::topology::Endpoint;
-use crate::{Cause, Clock};
+use crate::{Cause, Clock, RadioError};
+
+#[path = "stages_tests.rs"]
+mod stages;
 
 const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 49153);
 const EPID: Epid = Epid(7);
@@ -153,53 +157,6 @@ fn packets_wait_for_an_earlier_one_until_it_comes_or_time_has_passed() {
 }
 
 #[test]
-fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
-    let mut bench = Bench::running();
-    bench.packet(0, SPP, false);
-    bench.results();
-    bench.packet(1, 40, true);
-    assert_eq!(bench.core.step.take(), Some(Step::Restart { attempts: 0 }));
-    bench.results();
-    let (told, start) = (9000, bench.core.aligned(9500, 9000));
-    let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
-    bench.core.await_restart(recovery);
-    bench.take(&packet(2, start, SPP, false));
-    let samples = start - (BEGIN + SPP + 40);
-    let overrun = (RxEvent::Overrun { samples }, Some(start));
-    assert_eq!(bench.results(), [overrun, samples_at(start)]);
-    assert_eq!(bench.core.ledger.lost(Cause::DeviceOverrun), samples);
-    assert!(bench.core.run.restarted().is_none() && bench.core.step.is_none());
-}
-
-#[test]
-fn a_silent_device_is_asked_and_then_the_stream_is_set_up_again() {
-    let mut bench = Bench::running();
-    bench.packet(0, SPP, false);
-    bench.results();
-    bench.pass_time(60);
-    assert_eq!(bench.core.idle(bench.now), None);
-    assert!(std::mem::take(&mut bench.core.report_due), "the last report may be lost");
-    bench.pass_time(250);
-    let silent = Duration::from_millis(310);
-    assert_eq!(bench.core.idle(bench.now), Some(Step::Ask { silent }));
-    assert!(bench.core.is_early(BEGIN + SPP + 50), "the next packet is not complete");
-    assert!(!bench.core.is_early(BEGIN + 300_000));
-    assert_eq!(bench.core.outlived_silence(), Some(Step::SetUp));
-    // 3 packets came during the handshake.
-    bench.core.lose_run(BEGIN + 300_000);
-    bench.core.set_up_again(3 * SPP);
-    let start = BEGIN + 310_000;
-    let recovery = bench.core.recovery(1, BEGIN + 300_000, start, Cause::DeviceOverrun);
-    bench.core.await_restart(recovery);
-    bench.take(&packet(0, start, SPP, false));
-    let missing = start - (BEGIN + SPP);
-    let overrun = (RxEvent::Overrun { samples: missing }, Some(start));
-    assert_eq!(bench.results(), [overrun, samples_at(start)]);
-    assert_eq!(bench.core.ledger.lost(Cause::Late), 3 * SPP);
-    assert_eq!(bench.core.ledger.lost_total(), missing);
-}
-
-#[test]
 fn a_start_that_came_too_late_ends_the_capture() {
     let mut bench = Bench::idle();
     bench.core.begin(Some(1000), Some(BEGIN));
@@ -242,12 +199,54 @@ fn what_is_not_of_this_stream_costs_one_counter() {
 /// Something that happens to a core.
 #[derive(Debug, Clone)]
 enum Happening {
-    Packet { seq: u16, ticks: u64, samples: u64, eob: bool, cut: usize },
+    Packet {
+        seq: u16,
+        ticks: u64,
+        samples: u64,
+        eob: bool,
+        cut: usize,
+    },
     Bytes(Vec<u8>),
-    Time { ms: u64 },
+    Time {
+        ms: u64,
+    },
     Reports(SideReports),
-    Restart { told: u64, lead: u64, anew: bool },
+    Restart {
+        told: u64,
+        lead: u64,
+        anew: bool,
+    },
+    /// The outcome of a request of the recovery.
+    Answer {
+        word: u32,
+        fate: u8,
+    },
     Stop,
+}
+
+impl Bench {
+    /// Gives the core what its recovery needs. Returns false when none is under way.
+    fn answer(&mut self, word: u32, fate: u8) -> bool {
+        let (address, what) = (DEVICE, "a register read");
+        let outcome = match fate {
+            0 => Err(RadioError::Silent { address, what, attempts: 5, wait_ms: 200 }),
+            1 => Err(RadioError::Refused { what, port: 1, address: 2, status: "time error" }),
+            _ => Ok(word),
+        };
+        let outcome = match self.core.need() {
+            None => return false,
+            Some(RecoveryNeed::Register(_)) => self.core.take_outcome(outcome, self.now),
+            Some(RecoveryNeed::Arrivals) => {
+                self.core.stage = None;
+                self.core.take_arrivals(fate == 3);
+                Ok(())
+            }
+            Some(RecoveryNeed::SetUp) => self.core.take_set_up(word.into()),
+        };
+        // An error ends the recovery.
+        assert!(outcome.is_ok() || !self.core.is_recovering());
+        true
+    }
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -272,12 +271,15 @@ fn happening() -> impl Strategy<Value = Happening> {
         });
     let restart = (near, 0u64..5000, any::<bool>());
     let restart = restart.prop_map(|(told, lead, anew)| Happening::Restart { told, lead, anew });
+    let word = prop_oneof![2 => Just(0u32), 4 => 0u32..20_000, 1 => any::<u32>()];
+    let answer = (word, 0u8..30).prop_map(|(word, fate)| Happening::Answer { word, fate });
     prop_oneof![
         12 => packet,
         1 => prop::collection::vec(any::<u8>(), 0..64).prop_map(Happening::Bytes),
         3 => (0u64..400).prop_map(|ms| Happening::Time { ms }),
         1 => reports,
         1 => restart,
+        12 => answer,
         1 => Just(Happening::Stop),
     ]
 }
@@ -297,19 +299,25 @@ proptest! {
             match happening {
                 Happening::Packet { seq, ticks, samples, eob, cut } => {
                     let bytes = packet(seq, ticks, samples, eob);
+                    if bench.core.is_recovering() {
+                        continue;
+                    }
                     // Others come first once, or the end of a capture.
                     while bench.take(&bytes[..bytes.len() - cut]) == Intake::Again {
                         bench.results();
                     }
                 }
+                Happening::Bytes(_) | Happening::Time { .. } | Happening::Restart { .. }
+                    if bench.core.is_recovering() => {}
                 Happening::Bytes(bytes) => drop(bench.take(&bytes)),
+                Happening::Answer { word, fate } => drop(bench.answer(word, fate)),
                 Happening::Time { ms } => {
                     bench.pass_time(ms);
                     bench.core.wait(bench.now, bench.now);
                     bench.core.look(bench.now);
                     bench.core.give_up_waiting();
-                    if bench.core.idle(bench.now).is_some() && !bench.core.is_early(ms) {
-                        bench.core.outlived_silence();
+                    if let Some(step) = bench.core.idle(bench.now) {
+                        drop(bench.core.begin_step(step, bench.now));
                     }
                 }
                 Happening::Reports(reports) => bench.core.reports = reports,
@@ -326,11 +334,15 @@ proptest! {
                     bench.core.await_restart(recovery);
                 }
                 Happening::Stop => {
+                    bench.core.give_up_recovery();
                     bench.core.forget_what_has_not_begun(BEGIN);
                     bench.core.run = bench.core.run.stopped(bench.now);
                 }
             }
-            (bench.core.step, bench.core.report_due) = (None, false);
+            if let Some(step) = bench.core.step.take() {
+                drop(bench.core.begin_step(step, bench.now));
+            }
+            bench.core.report_due = false;
             bench.results();
         }
         prop_assert_eq!((bench.core.ledger.balance(), bench.core.ledger.held), (Ok(()), 0));

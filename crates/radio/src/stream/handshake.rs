@@ -39,5 +39,7 @@ pub(crate) fn open(
     path: &StreamPath,
     credit: &mut Credit,
 ) -> Result<u64, RadioError> {
-    opening::run(port, path, RxOpening::new(path, credit))
+    let (samples, opened) = opening::run(port, path, RxOpening::new(*path, credit.clone()))?;
+    *credit = opened;
+    Ok(samples)
 }

@@ -5,7 +5,7 @@
 //! datagrams ────────────────▶ intake ─▶ tracker (order, time) ─▶ gap ─▶ losses ─▶ ledger
 //! caller's slice ◀─ conversion ◀─ held packet ◀─┘     │
 //! stream status ◀───────── report due ◀── credit ◀────┘
-//! restart, new set-up ◀── step ◀── silence ◀── time
+//! registers, new set-up ◀── stages ◀── step ◀── silence ◀── time
 //! ```
 
 mod arrival;
@@ -28,6 +28,7 @@ mod recover;
 mod recv;
 mod reorder;
 mod silence;
+mod stages;
 mod state;
 mod streamer;
 mod tracker;

@@ -39,9 +39,9 @@ const TRIES: u32 = 8;
 
 /// The opening of a stream to this host. Afterwards both sides count from zero.
 #[derive(Debug)]
-pub(crate) struct RxOpening<'a> {
-    path: &'a StreamPath,
-    credit: &'a mut Credit,
+pub(crate) struct RxOpening {
+    path: StreamPath,
+    credit: Credit,
     asker: Asker,
     stage: Stage,
     /// The newest stream command.
@@ -84,9 +84,9 @@ enum Stage {
     Open,
 }
 
-impl<'a> RxOpening<'a> {
+impl RxOpening {
     /// Begins to open a stream with the window of `credit`.
-    pub fn new(path: &'a StreamPath, credit: &'a mut Credit) -> Self {
+    pub fn new(path: StreamPath, credit: Credit) -> Self {
         let mut asker = Asker::new(path.epid, path.width);
         let routes = Routes::begin(&mut asker, path.epid, path.entry_port, path.endpoint);
         Self {
@@ -103,7 +103,7 @@ impl<'a> RxOpening<'a> {
     /// Begins the attempt with this number, from 0.
     fn attempt(&mut self, attempt: u32) -> Result<(), RadioError> {
         if attempt == TRIES {
-            return Err(silent(self.path, "the opening of a stream", TRIES, INIT_TIMEOUT));
+            return Err(silent(&self.path, "the opening of a stream", TRIES, INIT_TIMEOUT));
         }
         self.credit.reset();
         self.asker.ask(self.configuration());
@@ -185,9 +185,9 @@ impl<'a> RxOpening<'a> {
     }
 }
 
-impl Opening for RxOpening<'_> {
-    /// The samples that came meanwhile, and were passed over.
-    type Opened = u64;
+impl Opening for RxOpening {
+    /// The samples that came meanwhile, and were passed over; the credit from now on.
+    type Opened = (u64, Credit);
 
     fn take(&mut self, packet: &Packet<'_>) {
         if let Ok(reply) = MgmtRepr::parse(packet) {
@@ -201,9 +201,13 @@ impl Opening for RxOpening<'_> {
         self.command = command.or(self.command);
     }
 
-    fn step(&mut self, now: Instant, out: &mut [u8]) -> Result<OpeningStep<u64>, RadioError> {
+    fn step(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<OpeningStep<Self::Opened>, RadioError> {
         loop {
-            let answers = match answers(&mut self.asker, self.path, now, out)? {
+            let answers = match answers(&mut self.asker, &self.path, now, out)? {
                 ControlFlow::Break(step) => return Ok(step),
                 ControlFlow::Continue(answers) => answers,
             };
@@ -241,7 +245,9 @@ impl Opening for RxOpening<'_> {
                 &mut Stage::Pausing { attempt, poll, .. } => {
                     self.stage = Stage::Answering { attempt, poll: poll + 1 };
                 }
-                Stage::Open => return Ok(OpeningStep::Open(self.samples)),
+                Stage::Open => {
+                    return Ok(OpeningStep::Open((self.samples, self.credit.clone())));
+                }
             }
         }
     }

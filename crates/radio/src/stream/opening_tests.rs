@@ -19,14 +19,13 @@ fn open(
     device: &mut FakeEndpoint,
     loses: impl FnMut(usize) -> bool,
 ) -> (Result<u64, RadioError>, Duration, usize) {
-    let (path, mut credit) = (path(), credit());
-    let outcome = drive(RxOpening::new(&path, &mut credit), device, loses);
-    if outcome.0.is_ok() {
+    let (outcome, took, packets) = drive(RxOpening::new(path(), credit()), device, loses);
+    if let Ok((_, credit)) = &outcome {
         assert_eq!(device.credit.map(|report| report.count_bytes), Some(0));
         let granted = device.credit.map(|report| report.capacity_bytes);
         assert_eq!(granted, Some(credit.capacity_bytes()));
     }
-    outcome
+    (outcome.map(|(samples, _)| samples), took, packets)
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn states_of_the_endpoint_end_the_opening_or_another_attempt() {
 
 #[test]
 fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
-    let (path, mut credit, mut now) = (path(), credit(), Instant::now());
+    let (path, mut now) = (path(), Instant::now());
     let data = |seq| {
         let repr = DataRepr {
             dst_epid: HOST,
@@ -89,7 +88,7 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
         repr.emit(WIDTH, &mut bytes).unwrap();
         bytes
     };
-    let mut opening = RxOpening::new(&path, &mut credit);
+    let mut opening = RxOpening::new(path, credit());
     opening.stage = Stage::AskingState { attempt: 0, poll: 0 };
     opening.asker.ask(opening.state());
     assert!(matches!(opening.step(now, &mut [0; 4096]), Ok(OpeningStep::Send(_))));
@@ -100,7 +99,7 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
     let answer = Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value: STATUS_FC_ENABLED };
     opening.take_state([0, 0], &[answer], now).unwrap();
     assert_eq!((opening.samples, matches!(opening.stage, Stage::Open)), (200, true));
-    let report = credit.report(path.endpoint.epid, HOST);
+    let report = opening.credit.report(path.endpoint.epid, HOST);
     assert_eq!((report.count_packets, report.count_bytes), (2, 2 * 416));
 }
 
@@ -118,8 +117,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_passed_over(payload in prop::collection::vec(any::<u8>(), 0..80)) {
-        let (path, mut credit) = (path(), credit());
-        let mut opening = RxOpening::new(&path, &mut credit);
+        let path = path();
+        let mut opening = RxOpening::new(path, credit());
         let mut out = [0; 4096];
         prop_assert!(matches!(opening.step(Instant::now(), &mut out), Ok(OpeningStep::Send(_))));
         opening.take_datagram(&payload, DEVICE, &path);

@@ -1,57 +1,73 @@
-//! Recovery from silence: asks the device for the reason, and continues where that is possible.
+//! Carries out the stages of a recovery: registers, the new set-up, and the look at the port.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use millstream_wire::ctrl::CLIENT_ZERO_PORT;
-use millstream_wire::regs::client_zero::PROTO_VER;
-
-use super::core::Step;
-use super::handshake;
 use super::meta::RxError;
-use super::state::StreamState;
+use super::stages::{RecoveryNeed, RecoveryStage};
 use super::streamer::RxStreamer;
-use crate::{Cause, RadioError};
-
-/// The start commands after one overrun.
-const RESTART_TRIES: u32 = 9;
+use crate::Cause;
+use crate::channel::RxRequest;
+use crate::opening;
 
 impl RxStreamer {
-    /// Does what the core asks for.
-    pub(super) fn carry_out(&mut self, step: Step) -> Result<(), RxError> {
-        match step {
-            Step::Restart { attempts } => self.restart(attempts),
-            Step::Ask { silent } => self.ask(silent),
-            Step::SetUp => self.restart_after_stall(),
+    /// Works on the recovery that is under way, until it is over or `until` has passed; `None` has
+    /// no end. An error ends it.
+    pub(super) fn recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
+        let outcome = self.try_recover(until);
+        if outcome.is_err() {
+            (self.core.stage, self.access) = (None, None);
         }
+        outcome
     }
 
-    /// Asks the device for a sign of life after a too long silence.
-    fn ask(&mut self, silent: Duration) -> Result<(), RxError> {
-        let asked = self.now();
-        match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
-            Ok(_) => {}
-            Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
-                return Err(RxError::DeviceSilent {
-                    address: self.path.device,
-                    claim_lost: self.channel.control().claim_lost(),
-                    silent_ms: (silent + self.now().duration_since(asked)).as_millis() as u64,
-                });
+    fn try_recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
+        while let Some(need) = self.core.need() {
+            let is_done = match need {
+                RecoveryNeed::Register(request) => self.ask(request, until)?,
+                RecoveryNeed::SetUp => self.set_up(until)?,
+                RecoveryNeed::Arrivals => {
+                    self.core.stage = None;
+                    let some = self.has_come()?;
+                    self.core.take_arrivals(some);
+                    true
+                }
+            };
+            if !is_done && until.is_some_and(|until| until <= self.now()) {
+                break;
             }
-            Err(error) => return Err(error.into()),
         }
-        self.core.last_heard = self.now();
-        // Packets that it sent before its answer have arrived by now.
-        if self.has_come()? {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Waits for the outcome of a request, or for a part of the time that it may take. Returns true
+    /// when the core has it.
+    fn ask(&mut self, request: RxRequest, until: Option<Instant>) -> Result<bool, RxError> {
+        let mut access = match self.access.take() {
+            Some(access) => access,
+            None => match self.channel.begin(request) {
+                Ok(access) => access,
+                Err(error) => return self.take_outcome(Err(error)).map(|()| true),
+            },
+        };
+        if let Some(outcome) = self.channel.poll(request, &mut access) {
+            drop(access);
+            return self.take_outcome(outcome).map(|()| true);
         }
-        let now = self.channel.time_ticks()?;
-        if self.core.is_early(now) {
-            return Ok(());
-        }
-        match self.core.outlived_silence() {
-            Some(step) => self.carry_out(step),
-            None => Ok(()),
-        }
+        self.channel.control().wait(&access, until);
+        let outcome = self.channel.poll(request, &mut access);
+        self.access = outcome.is_none().then_some(access);
+        outcome.map_or(Ok(false), |outcome| self.take_outcome(outcome).map(|()| true))
+    }
+
+    /// Gives the core the outcome of its request.
+    fn take_outcome(&mut self, outcome: Result<u32, crate::RadioError>) -> Result<(), RxError> {
+        self.look();
+        self.core.take_outcome(outcome, self.now()).map_err(|mut error| {
+            if let RxError::DeviceSilent { claim_lost, .. } = &mut error {
+                *claim_lost = self.channel.control().claim_lost();
+            }
+            error
+        })
     }
 
     /// Returns whether a packet of the device came meanwhile.
@@ -64,38 +80,36 @@ impl RxStreamer {
     }
 
     /// Sets the stream up again: the device is alive, but all of its credit is lost in the network,
-    /// and no rule of the protocol restores it.
-    fn restart_after_stall(&mut self) -> Result<(), RxError> {
-        self.core.counters.stalls += 1;
-        if self.core.run.restarted().is_some() {
-            let now = self.channel.time_ticks()?;
-            self.look();
-            self.core.lose_run(now);
-        }
-        self.channel.stop()?;
-        let samples = handshake::open(&mut self.port, &self.path, &mut self.core.credit)?;
+    /// and no rule of the protocol restores it. Returns true when it is.
+    fn set_up(&mut self, until: Option<Instant>) -> Result<bool, RxError> {
         self.batch = (0, 0);
-        self.core.set_up_again(samples);
-        self.restart(0)
+        let Some(RecoveryStage::SetUp(opening, looked)) = &mut self.core.stage else {
+            return Ok(true);
+        };
+        let opened = opening::advance(&mut self.port, &self.path, opening.as_mut(), looked, until)?;
+        let Some((samples, credit)) = opened else { return Ok(false) };
+        self.core.credit = credit;
+        self.core.take_set_up(samples)?;
+        Ok(true)
     }
 
-    /// Restarts after `attempts` attempts; a member of a group waits for the others.
-    fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
-        if self.core.in_group {
-            self.core.run.want(attempts);
-            return Ok(());
+    /// Ends the recovery that is under way, because the stream is stopped. A new set-up is
+    /// completed first: without it the device could send nothing later.
+    pub(super) fn give_up_recovery(&mut self) -> Result<(), RxError> {
+        while self.core.need() == Some(RecoveryNeed::SetUp) {
+            let outcome = self.set_up(None);
+            if outcome.is_err() {
+                self.core.stage = None;
+            }
+            outcome?;
         }
-        check_attempts(attempts).inspect_err(|_| self.core.run = StreamState::Idle)?;
-        let before = self.channel.time_ticks()?;
-        self.channel.stop()?;
-        let now = self.channel.time_ticks()?;
-        let start = now.wrapping_add(self.core.restart_lead(now.wrapping_sub(before), attempts));
-        let start = self.core.aligned(start, now);
-        self.start_again(now, start, attempts + 1, Cause::DeviceOverrun)
+        self.access = None;
+        self.core.give_up_recovery();
+        Ok(())
     }
 
-    /// Continues at `start`, commanded at `told`; samples missing until then have the cause
-    /// `cause`.
+    /// Starts a member of a group again at `start`, commanded at `told`; samples missing until then
+    /// have the cause `cause`.
     pub(super) fn start_again(
         &mut self,
         told: u64,
@@ -104,14 +118,7 @@ impl RxStreamer {
         cause: Cause,
     ) -> Result<(), RxError> {
         self.look();
-        let recovery = self.core.recovery(attempts, told, start, cause);
-        self.command(None, Some(start))?;
-        self.core.await_restart(recovery);
-        Ok(())
+        self.core.begin_start(told, start, attempts, cause);
+        self.recover(None)
     }
-}
-
-/// Checks that another attempt to restart is left.
-pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
-    if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
 }

@@ -20,7 +20,8 @@ impl RxStreamer {
     ///
     /// Fills `out`, unless a gap, the end of a burst or the end of `timeout` comes before. Samples
     /// of one call are contiguous in time. An event is returned separately, before the samples
-    /// behind it, and an error after what came before it.
+    /// behind it, and an error after what came before it. A restart behind an overrun needs several
+    /// answers of the device; where `timeout` ends before, the next call goes on with it.
     ///
     /// # Errors
     /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],
@@ -75,6 +76,10 @@ impl RxStreamer {
         // Computed only when there is no data: reading the clock takes time.
         let mut until = None;
         loop {
+            if self.core.is_recovering() {
+                let until = *until.get_or_insert_with(|| deadline_after(self.now(), timeout));
+                self.recover(Some(until))?;
+            }
             if self.core.pending.is_some() {
                 if let Some(pending) =
                     (meta.samples == 0).then(|| self.core.take_pending()).flatten()
@@ -149,6 +154,10 @@ impl RxStreamer {
             self.core.report_unless_over();
             self.obey()?;
         }
+        if self.core.is_recovering() {
+            self.recover(Some(until))?;
+            return Ok(self.core.has_result());
+        }
         let wait = self.core.wait(self.now(), until);
         let received = self.port.rx.recv_batch(wait);
         let count = received.map_err(|error| self.receive_error(error))?;
@@ -161,16 +170,22 @@ impl RxStreamer {
         if self.core.listen(found) {
             let step = self.core.idle(self.now());
             self.obey()?;
-            step.map_or(Ok(()), |step| self.carry_out(step))?;
+            if let Some(step) = step {
+                self.core.begin_step(step, self.now())?;
+                self.recover(Some(until))?;
+            }
         }
         Ok(found || self.core.has_result())
     }
 
     /// Processes the lent datagrams until there is a result for the caller; returns false at their
-    /// end.
+    /// end, and while a recovery is under way.
     pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
         self.look();
         loop {
+            if self.core.is_recovering() {
+                return Ok(false);
+            }
             if !self.core.take_waiting() {
                 if self.batch.0 == self.batch.1 {
                     return Ok(false);
@@ -220,7 +235,7 @@ impl RxStreamer {
             self.report()?;
         }
         match self.core.step.take() {
-            Some(step) => self.carry_out(step),
+            Some(step) => self.core.begin_step(step, self.now()),
             None => Ok(()),
         }
     }

@@ -14,6 +14,7 @@ use super::meta::{RxArgs, RxCounters, RxError};
 use super::rate::StreamRate;
 use super::state::StreamState;
 use crate::channel::RxChannel;
+use crate::control::AwaitedAccess;
 use crate::convert::{Converter, Wire};
 use crate::{Ledger, RadioError};
 
@@ -40,6 +41,8 @@ pub struct RxStreamer {
     pub(super) core: RxCore,
     /// The datagrams lent by the port: the index of the next, and their number.
     pub(super) batch: (usize, usize),
+    /// The register access that the recovery waits for.
+    pub(super) access: Option<AwaitedAccess>,
     /// An error to return after the samples that came before it.
     pub(super) failure: Option<RxError>,
 }
@@ -70,9 +73,10 @@ impl RxStreamer {
         let (spp, now) = (samples_per_packet, path.clock.now());
         let mut core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
         core.cycle = channel.samples_per_word();
-        let (batch, failure) = ((0, 0), None);
+        let (batch, access, failure) = ((0, 0), None, None);
         let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
-        let mut stream = Self { port, path, channel, converter, scale, core, batch, failure };
+        let mut stream =
+            Self { port, path, channel, converter, scale, core, batch, access, failure };
         stream.look();
         stream.core.late_commands_seen = stream.core.reports.late_commands;
         stream.core.overruns_seen = stream.core.reports.overruns;
@@ -170,6 +174,7 @@ impl RxStreamer {
             let _ = self.channel.stop_if_started();
         }
         self.core.run = StreamState::Idle;
+        (self.core.stage, self.access) = (None, None);
         let after = self.core.ledger.expected.wrapping_sub(kept.expected);
         self.core.expectation.add(after.wrapping_neg());
         kept.after_end = kept.after_end.wrapping_add(after);

@@ -52,6 +52,8 @@ fn a_stop_behind_a_stall_waits_for_the_end_of_the_new_run() {
     while stream.counters().stalls == 0 {
         stream.recv(&mut buffer, Duration::from_millis(1)).unwrap();
     }
+    // The recovery is completed, and the first packets wait.
+    stream.recv(&mut [], PATIENCE).unwrap();
     // The delayed packets of the device come first, with a separate end.
     let now = device.time_ticks().unwrap();
     let now = pass(&device, now + 400_000);

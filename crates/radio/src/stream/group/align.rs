@@ -34,6 +34,10 @@ impl RxGroup {
     /// data.
     pub(super) fn front(&mut self) -> Result<Front, RxError> {
         loop {
+            if let Some(index) = self.members.iter().position(|member| member.core.is_recovering())
+            {
+                return Ok(Front::Nothing(index));
+            }
             let (mut latest, mut samples) = (None::<Moment>, usize::MAX);
             let (mut aligned, mut ended) = (true, 0);
             for index in 0..self.members.len() {

@@ -3,12 +3,16 @@
 use super::RxGroup;
 use crate::Cause;
 use crate::stream::meta::RxError;
-use crate::stream::recover::check_attempts;
+use crate::stream::stages::check_attempts;
 use crate::stream::state::StreamState;
 
 impl RxGroup {
-    /// Restarts all members if one of them requests it.
+    /// Restarts all members if one of them requests it; the recovery of another member is completed
+    /// before that.
     pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
+        if self.members.iter().any(|member| member.core.is_recovering()) {
+            return Ok(());
+        }
         match self.members.iter().filter_map(|member| member.core.run.wanted()).max() {
             Some(attempts) => self.restart(attempts),
             None => Ok(()),

@@ -80,6 +80,13 @@ impl Meddler {
         })
     }
 
+    /// Puts the faults of received packets before a receive half.
+    pub fn wrap_rx(self, inner: Box<dyn PortRx>) -> Box<dyn PortRx> {
+        let capabilities = inner.capabilities();
+        let (script, lent, later) = (self.received, Vec::new(), VecDeque::new());
+        Box::new(MeddledRx { inner, script, capabilities, lent, later })
+    }
+
     pub fn open_port(self) -> OpenPort {
         Arc::new(move |bind: SocketAddrV4, options: &PortOptions| {
             let port = open(self.link, bind, options)?;

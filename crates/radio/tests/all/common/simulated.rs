@@ -42,6 +42,9 @@ const LOOK_NS: u64 = 20_000_000;
 /// behind the network.
 const SLEEP_NS: u64 = 200_000;
 
+/// The host's port for control.
+pub const CONTROL_PORT: u16 = 1;
+
 /// The host's endpoint for control, and the first of its streams.
 const HOST: Epid = Epid(1);
 const STREAMS: u16 = 64;
@@ -147,8 +150,8 @@ fn due<T>(way: &mut VecDeque<(u64, Vec<u8>, T)>, now: u64) -> Option<(u64, Vec<u
 /// Passes the datagrams on the control port to their receiver.
 fn hear_control() {
     let Some((mut rx, mut receiver)) = CONTROL.take() else { return };
-    let here =
-        NETWORK.with_borrow(|network| network.arrived.get(&1).is_some_and(|q| !q.is_empty()));
+    let here = NETWORK
+        .with_borrow(|network| network.arrived.get(&CONTROL_PORT).is_some_and(|q| !q.is_empty()));
     // Faults may hold others.
     if here || now_ns() % (4 * SLEEP_NS) < SLEEP_NS {
         while let count @ 1.. = rx.recv_batch(Duration::ZERO).expect("it cannot fail") {

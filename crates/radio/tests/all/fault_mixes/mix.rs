@@ -2,6 +2,7 @@
 
 use millstream_link::fault::{FaultEffect, FaultRule, Select};
 
+use super::registers::{FalseAnswer, ack};
 use crate::common::SPP;
 use crate::common::draw::Draw;
 use crate::common::shrink::Shrink;
@@ -25,6 +26,8 @@ pub struct PacketFault {
     /// Of the packets from the radio, or of those to it.
     pub received: bool,
     of: u8,
+    /// Only of acknowledgements.
+    acks: bool,
     effect: FaultEffect,
     select: Select,
 }
@@ -32,9 +35,14 @@ pub struct PacketFault {
 impl PacketFault {
     /// Returns its rule.
     pub fn rule(&self) -> FaultRule {
-        let of = self.of;
-        FaultRule::new(move |bytes| kind(bytes) == of, self.effect.clone())
-            .select(self.select.clone())
+        let (of, acks) = (self.of, self.acks);
+        let matches = move |bytes: &[u8]| kind(bytes) == of && (!acks || ack(bytes).is_some());
+        FaultRule::new(matches, self.effect.clone()).select(self.select.clone())
+    }
+
+    /// Returns a fault of the answers to register accesses.
+    pub fn of_answers(effect: FaultEffect, select: Select) -> Self {
+        Self { received: true, of: CONTROL, acks: true, effect, select }
     }
 }
 
@@ -44,6 +52,8 @@ pub struct Mix {
     pub packets: Vec<PacketFault>,
     /// Faults of the device, and the number of samples before each.
     pub device: Vec<(u64, String)>,
+    /// False answers to register accesses, of a simulated device.
+    pub answers: Vec<FalseAnswer>,
     /// The length of the capture; `None` without an end.
     pub finite: Option<u64>,
     /// Packets before the faults, and behind each step of them, in a capture without an end.
@@ -54,17 +64,10 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Returns whether a credit report may come behind a new set-up of its stream.
-    pub fn delays_reports(&self) -> bool {
-        let delays = |effect: &FaultEffect| {
-            matches!(effect, FaultEffect::Delay { .. } | FaultEffect::Reorder { .. })
-        };
-        self.packets.iter().any(|fault| fault.of == STATUS && delays(&fault.effect))
-    }
-
     pub fn draw(draw: &mut Draw<'_>) -> Self {
-        let (packets, device, commands) = (Vec::new(), Vec::new(), COMMANDS_LOST_MAX);
-        let mut mix = Self { packets, device, finite: None, before: 10, behind: 80, commands };
+        let (packets, device, answers) = (Vec::new(), Vec::new(), Vec::new());
+        let (finite, before, behind, commands) = (None, 10, 80, COMMANDS_LOST_MAX);
+        let mut mix = Self { packets, device, answers, finite, before, behind, commands };
         if draw.range(0, 4) == 0 {
             mix.finite = Some(draw.range(1, 200) * SPP - draw.range(0, SPP));
         }
@@ -92,7 +95,7 @@ impl Mix {
     }
 
     fn rule(&mut self, received: bool, of: u8, effect: FaultEffect, select: Select) {
-        self.packets.push(PacketFault { received, of, effect, select });
+        self.packets.push(PacketFault { received, of, acks: false, effect, select });
     }
 
     fn data(&mut self, draw: &mut Draw<'_>) {
@@ -105,6 +108,15 @@ impl Mix {
         };
         let select = draw.select(0.3);
         self.rule(true, TIMED_DATA, effect, select);
+    }
+
+    /// Returns whether reports of the host may come behind later ones.
+    pub fn delays_reports(&self) -> bool {
+        self.packets.iter().any(|fault| {
+            let delays =
+                matches!(fault.effect, FaultEffect::Reorder { .. } | FaultEffect::Delay { .. });
+            !fault.received && fault.of == STATUS && delays
+        })
     }
 
     /// Loses all packets of the stream for a while, perhaps for more than the credit.
@@ -183,6 +195,7 @@ impl Shrink for Mix {
         };
         (0..self.packets.len()).for_each(|index| put(&|mix| _ = mix.packets.remove(index)));
         (0..self.device.len()).for_each(|index| put(&|mix| _ = mix.device.remove(index)));
+        (0..self.answers.len()).for_each(|index| put(&|mix| _ = mix.answers.remove(index)));
         if let Some(samples) = self.finite.filter(|samples| *samples > 1) {
             put(&|mix| mix.finite = Some(samples / 2));
             put(&|mix| mix.finite = Some(samples - 1));

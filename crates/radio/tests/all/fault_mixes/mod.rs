@@ -5,6 +5,7 @@ use std::time::Duration;
 
 mod failed_once;
 mod mix;
+mod registers;
 mod rig;
 mod taken;
 
@@ -39,7 +40,7 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
     for witness in [&path.sent, &path.arrived] {
         witness.take();
     }
-    let mut taken = Taken::default();
+    let mut taken = Taken::of(mix);
     let (finite, before_faults, behind) = (mix.finite, mix.before * SPP, mix.behind * SPP);
     let add = |received: bool| -> Vec<RuleId> {
         let switch = if received { &path.received } else { &path.given };
@@ -54,6 +55,7 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
     } else {
         stream.start_continuous(None).unwrap();
         taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < before_faults);
+        path.answers.set(&mix.answers);
         rules = (add(true), add(false));
         let mut device = mix.device.clone();
         device.sort();
@@ -66,6 +68,7 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
         let goal = stream.ledger().delivered + behind;
         taken.receive(rig, &mut stream, |stream| stream.ledger().delivered < goal);
     }
+    path.answers.set(&[]);
     for (switch, rules) in [(&path.received, rules.0), (&path.given, rules.1)] {
         for rule in rules {
             switch.remove(rule);
@@ -89,8 +92,7 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
         rig.pause();
     }
     let after = rig.counters();
-    let old_reports = mix.delays_reports();
-    Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after, old_reports }
+    Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }
 }
 
 /// Runs a mix in which packets may also be corrupt: a stream may fail, and its ledger balances.
@@ -166,8 +168,6 @@ struct Outcome {
     drops: u64,
     before: CounterSnapshot,
     after: CounterSnapshot,
-    /// A report may come behind a new set-up of the stream, where its counts are too high.
-    old_reports: bool,
 }
 
 /// The actual outcome of the samples.
@@ -240,7 +240,7 @@ impl Outcome {
         truth
     }
 
-    fn check(&self) {
+    fn check(&self, mix: &Mix) {
         let Self { ledger, counters, before, after, .. } = self;
         let lost = |cause| ledger.lost(cause);
         assert_eq!(self.drops, 0, "the credit keeps the queue from overflowing");
@@ -266,14 +266,14 @@ impl Outcome {
             assert!(damaged <= truth.damaged);
             let really = samples - sent + truth.lost + truth.damaged;
             assert_eq!(network + damaged + unknown, really);
-        } else if counters.stalls == 0 && counters.unmeasured_gaps > 0 {
+        } else if counters.stalls + self.taken.errors == 0 && counters.unmeasured_gaps > 0 {
             // A clock was set while a restart was awaited, and packets were lost: nothing shows
             // where the run before ended, and how long its last packet was.
             let really = truth.late + truth.damaged + truth.lost + truth.overrun + truth.jumped;
             let slack = counters.unmeasured_gaps * SPP;
             assert!(truth.jumped + truth.set_back > 0, "the clock was not set");
             assert!(ledger.lost_total().abs_diff(really) <= slack, "of {really}");
-        } else if counters.stalls == 0 {
+        } else if counters.stalls + self.taken.errors == 0 {
             // More than one, with losses around a jump.
             assert!(suspects <= counters.clock_jumps * 8 * SPP, "malformed");
             // The length of a lost end of an overrun run follows only from the time of the overrun,
@@ -317,10 +317,12 @@ impl Outcome {
 
         // No cause contradicts the radio's own counters.
         assert!(overrun == 0 || overruns + counters.stalls > 0, "{overruns} overruns");
-        let may = overruns + counters.stalls + counters.unmeasured_gaps;
+        let again = counters.stalls + self.taken.errors;
+        let may = overruns + again + counters.unmeasured_gaps;
         assert!(counters.overruns <= may, "{overruns} overruns");
+        // A report from before a new set-up may come behind it.
         let invalid = after.rx_status_invalid - before.rx_status_invalid;
-        let may = self.old_reports && counters.stalls > 0;
+        let may = counters.stalls > 0 && mix.delays_reports();
         assert!(invalid == 0 || may, "{invalid} invalid reports");
     }
 }
@@ -347,7 +349,7 @@ fn mix_of(seed: u64) -> Mix {
 fn check(rig: &impl Rig, mix: &Mix) {
     let outcome = run(rig, mix);
     tell(format_args!("  {:?}\n{}", outcome.counters, outcome.ledger));
-    outcome.check();
+    outcome.check(mix);
 }
 
 #[test]

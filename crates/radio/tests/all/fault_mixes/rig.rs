@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
 use millstream_link::fault::FaultSwitch;
+use millstream_link::port::Port;
 use millstream_radio::{Device, RxStreamer};
 
 use super::RATE_HZ;
+use super::registers::FalseAnswers;
 use crate::common::simulated::{self, Host};
-use crate::common::{PATIENCE, Witness, args, radio, watch, watched};
+use crate::common::{Meddler, PATIENCE, Witness, args, radio, watch, watched};
 
 /// The faults of a rig's packets, and what passed before and behind them.
 pub struct Path {
@@ -16,12 +18,14 @@ pub struct Path {
     pub arrived: Witness,
     pub received: FaultSwitch,
     pub given: FaultSwitch,
+    pub answers: FalseAnswers,
 }
 
 impl Path {
     fn new(now_ns: impl Fn() -> u64 + Copy + Send + Sync + 'static) -> Self {
         let (received, given) = (FaultSwitch::new(now_ns), FaultSwitch::new(now_ns));
-        Self { sent: Witness::default(), arrived: Witness::default(), received, given }
+        let (sent, arrived, answers) = Default::default();
+        Self { sent, arrived, received, given, answers }
     }
 }
 
@@ -30,6 +34,8 @@ pub trait Rig {
     fn path(&self) -> &Path;
     fn open(&self) -> RxStreamer;
     fn now(&self) -> Instant;
+    /// Returns how much longer than its time-out a call may take, where that can be said.
+    fn excess_max(&self) -> Option<Duration>;
     /// Lets a little time pass.
     fn pause(&self);
     fn counters(&self) -> CounterSnapshot;
@@ -97,6 +103,10 @@ impl Rig for Live {
         Instant::now()
     }
 
+    fn excess_max(&self) -> Option<Duration> {
+        None
+    }
+
     fn pause(&self) {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -132,10 +142,18 @@ impl Simulated {
             rx_antennas: vec!["ramp".to_owned(); 2],
             ..RadioConfig::default()
         };
-        let Path { sent, arrived, received, given } = &path;
+        let Path { sent, arrived, received, given, answers } = &path;
         let (sent, arrived) = (sent.clone(), arrived.clone());
         let (received, given) = (received.clone(), given.clone());
-        let wrap = move |port| watch(port, &sent, &arrived, &received, &given);
+        let answers = answers.clone();
+        let wrap = move |port: Port| {
+            let is_control = port.local.port() == simulated::CONTROL_PORT;
+            let mut port = watch(port, &sent, &arrived, &received, &given);
+            if is_control {
+                port.rx = Meddler::new(answers.script()).wrap_rx(port.rx);
+            }
+            port
+        };
         Self { host: Host::open(&config, TIME, wrap), path }
     }
 }
@@ -152,6 +170,10 @@ impl Rig for Simulated {
 
     fn now(&self) -> Instant {
         simulated::CLOCK.now()
+    }
+
+    fn excess_max(&self) -> Option<Duration> {
+        Some(Duration::from_micros(100))
     }
 
     fn pause(&self) {

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use millstream_radio::{RxEvent, RxStreamer};
+use millstream_radio::{RxError, RxEvent, RxStreamer};
 
+use super::mix::Mix;
 use super::rig::Rig;
 use crate::common::PATIENCE;
 use crate::common::shrink::tell;
@@ -13,10 +14,29 @@ use crate::common::shrink::tell;
 pub struct Taken {
     pub runs: Vec<(u64, u64)>,
     pub missing: u64,
+    /// The errors of recoveries, which only false answers explain.
+    pub errors: u64,
+    may_err: bool,
     due: Option<u64>,
 }
 
+/// The time-out of each call.
+const TIMEOUT: Duration = Duration::from_millis(20);
+
 impl Taken {
+    pub fn of(mix: &Mix) -> Self {
+        Self { may_err: !mix.answers.is_empty(), ..Self::default() }
+    }
+
+    /// Counts an error; returns whether the stream goes on.
+    fn take_error(&mut self, error: &RxError) -> bool {
+        tell(format_args!("  {error}"));
+        assert!(self.may_err, "{error}");
+        self.errors += 1;
+        // It gave up by itself.
+        !matches!(error, RxError::NotRestarted { .. })
+    }
+
     /// Receives while `more`; every sample is checked against the time that the stream reports for
     /// it.
     pub fn receive(
@@ -29,8 +49,15 @@ impl Taken {
         let until = rig.now() + 3 * PATIENCE;
         while more(stream) {
             assert!(rig.now() < until, "it hangs: {:?} {}", stream.counters(), stream.ledger());
-            let meta = stream.recv_sc16(&mut block, Duration::from_millis(20)).unwrap();
+            let latest = rig.excess_max().map(|excess| rig.now() + TIMEOUT + excess);
+            let received = stream.recv_sc16(&mut block, TIMEOUT);
+            assert!(latest.is_none_or(|latest| rig.now() <= latest), "it takes too long");
             stream.ledger().balance().unwrap();
+            let meta = match received {
+                Ok(meta) => meta,
+                Err(error) if self.take_error(&error) => continue,
+                Err(_) => return,
+            };
             self.missing += meta.event.missing();
             if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
                 tell(format_args!("  {:?} then {:?}", meta.event, meta.time_ticks));

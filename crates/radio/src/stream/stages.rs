@@ -1,0 +1,321 @@
+//! The stages of a recovery: what the device is asked for, and what follows from its answers.
+//!
+//! Without a port or a clock: a request goes out, and its outcome comes in.
+//! ```text
+//! silence ─▶ sign of life ─▶ arrivals ─▶ due time ─▶ (begin time) ─▶ stop ─▶ new set-up ─┐
+//!                               └─ some: over ◀─ early                                   │
+//! overrun ─▶ time ─▶ stop ─▶ time ─▶ start time ─▶ start ─▶ a restart is awaited         │
+//!             ▲                          ▲ stop ◀────┘ no answer                         │
+//!             └──────────────────────────┴───────────────────────────────────────────────┘
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::core::{RxCore, Step};
+use super::meta::RxError;
+use super::opening::RxOpening;
+use super::silence::Recovery;
+use super::state::StreamState;
+use crate::channel::{RxRequest, TimeRead};
+use crate::{Cause, RadioError};
+
+/// The start commands after one overrun.
+const RESTART_TRIES: u32 = 9;
+
+/// Attempts of a start command. It is not simply repeated, because it may have taken effect.
+pub(super) const START_TRIES: u32 = 5;
+
+/// What a recovery waits for. No packet is taken meanwhile.
+#[derive(Debug)]
+pub(super) enum RecoveryStage {
+    /// A sign of life, asked for after a silence.
+    SignOfLife { silent: Duration, asked: Instant },
+    /// It came: packets that the device sent before it are looked for.
+    Arrivals,
+    /// The time that shows whether a packet was due.
+    DueTime(TimeRead),
+    /// The time that shows whether the awaited run has begun, before a new set-up.
+    BeginTime(TimeRead),
+    /// The radio's stop before the new set-up.
+    StopBefore,
+    /// The new set-up, with the time of the last look at the port.
+    SetUp(Box<RxOpening>, Instant),
+    /// The time before the stop of a restart, which follows so many attempts.
+    TimeBefore { attempts: u32, time: TimeRead },
+    /// That stop.
+    Stop { attempts: u32, before: u64 },
+    /// The time behind it.
+    TimeBehind { attempts: u32, before: u64, time: TimeRead },
+    /// The start.
+    Start(StartCommand),
+    /// The stop behind a start that failed, so that nothing runs unknown to this host.
+    StopFailed { recovery: Recovery, failure: RadioError },
+}
+
+/// A start command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StartCommand {
+    recovery: Recovery,
+    /// Its attempts, with this one.
+    attempts: u32,
+    part: StartPart,
+}
+
+/// The part of a start command that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartPart {
+    High,
+    Low,
+    Start,
+    /// It is unknown whether the radio runs.
+    StopAgain,
+}
+
+/// What a recovery needs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecoveryNeed {
+    /// The outcome of this request.
+    Register(RxRequest),
+    /// Whether packets have come.
+    Arrivals,
+    /// The new set-up of the stream.
+    SetUp,
+}
+
+impl RxCore {
+    /// Begins what `step` asks for.
+    ///
+    /// # Errors
+    /// [`RxError::NotRestarted`].
+    pub fn begin_step(&mut self, step: Step, now: Instant) -> Result<(), RxError> {
+        match step {
+            Step::Restart { attempts } => self.begin_restart(attempts)?,
+            Step::Ask { silent } => {
+                self.stage = Some(RecoveryStage::SignOfLife { silent, asked: now });
+            }
+            Step::SetUp => {
+                self.counters.stalls += 1;
+                let awaits = self.run.restarted().is_some();
+                let time = RecoveryStage::BeginTime(TimeRead::default());
+                self.stage = Some(if awaits { time } else { RecoveryStage::StopBefore });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a restart after `attempts` attempts; a member of a group waits for the others.
+    fn begin_restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        if self.in_group {
+            self.run.want(attempts);
+            return Ok(());
+        }
+        check_attempts(attempts).inspect_err(|_| self.run = StreamState::Idle)?;
+        self.stage = Some(RecoveryStage::TimeBefore { attempts, time: TimeRead::default() });
+        Ok(())
+    }
+
+    /// Begins the start of a restart, told at the device's time `told`; samples missing until
+    /// `start` have the cause `cause`.
+    pub fn begin_start(&mut self, told: u64, start: u64, attempts: u32, cause: Cause) {
+        let recovery = self.recovery(attempts, told, start, cause);
+        self.attempt_start(recovery, 1);
+    }
+
+    fn attempt_start(&mut self, recovery: Recovery, attempts: u32) {
+        self.see_reports();
+        let part = StartPart::High;
+        self.stage = Some(RecoveryStage::Start(StartCommand { recovery, attempts, part }));
+    }
+
+    /// Takes the reports so far as those before the next start.
+    pub fn see_reports(&mut self) {
+        self.late_commands_seen = self.reports.late_commands;
+        self.overruns_seen = self.reports.overruns;
+    }
+
+    /// Returns whether a recovery is under way.
+    pub fn is_recovering(&self) -> bool {
+        self.stage.is_some()
+    }
+
+    /// Returns what the recovery needs, if one is under way.
+    pub fn need(&self) -> Option<RecoveryNeed> {
+        let request = match self.stage.as_ref()? {
+            RecoveryStage::Arrivals => return Some(RecoveryNeed::Arrivals),
+            RecoveryStage::SetUp(..) => return Some(RecoveryNeed::SetUp),
+            RecoveryStage::SignOfLife { .. } => RxRequest::SignOfLife,
+            RecoveryStage::DueTime(time)
+            | RecoveryStage::BeginTime(time)
+            | RecoveryStage::TimeBefore { time, .. }
+            | RecoveryStage::TimeBehind { time, .. } => time.request(),
+            RecoveryStage::StopBefore
+            | RecoveryStage::Stop { .. }
+            | RecoveryStage::StopFailed { .. } => RxRequest::Stop,
+            RecoveryStage::Start(StartCommand { recovery, part, .. }) => match part {
+                StartPart::High => RxRequest::StartHigh((recovery.start >> 32) as u32),
+                StartPart::Low => RxRequest::StartLow(recovery.start as u32),
+                StartPart::Start => RxRequest::Start,
+                StartPart::StopAgain => RxRequest::Stop,
+            },
+        };
+        Some(RecoveryNeed::Register(request))
+    }
+
+    /// Takes the outcome of the request that the recovery needs, at `now`. An error ends the
+    /// recovery.
+    ///
+    /// # Errors
+    /// [`RxError::DeviceSilent`], [`RxError::NotRestarted`], [`RxError::Radio`].
+    pub fn take_outcome(
+        &mut self,
+        outcome: Result<u32, RadioError>,
+        now: Instant,
+    ) -> Result<(), RxError> {
+        let address = *self.path.device.ip();
+        match self.stage.take() {
+            None => {}
+            Some(RecoveryStage::SignOfLife { silent, asked }) => {
+                outcome.map_err(|error| self.silence_of(error, silent + (now - asked)))?;
+                self.last_heard = now;
+                self.stage = Some(RecoveryStage::Arrivals);
+            }
+            Some(RecoveryStage::DueTime(mut time)) => match time.take(outcome?, address)? {
+                None => self.stage = Some(RecoveryStage::DueTime(time)),
+                Some(ticks) if self.is_early(ticks) => {}
+                Some(_) => {
+                    let step = self.outlived_silence();
+                    step.map_or(Ok(()), |step| self.begin_step(step, now))?;
+                }
+            },
+            Some(RecoveryStage::BeginTime(mut time)) => match time.take(outcome?, address)? {
+                None => self.stage = Some(RecoveryStage::BeginTime(time)),
+                Some(ticks) => {
+                    self.lose_run(ticks);
+                    self.stage = Some(RecoveryStage::StopBefore);
+                }
+            },
+            Some(RecoveryStage::StopBefore) => {
+                outcome?;
+                let opening = RxOpening::new(self.path, self.credit.clone());
+                self.stage = Some(RecoveryStage::SetUp(Box::new(opening), now));
+            }
+            Some(RecoveryStage::TimeBefore { attempts, mut time }) => {
+                self.stage = Some(match time.take(outcome?, address)? {
+                    None => RecoveryStage::TimeBefore { attempts, time },
+                    Some(before) => RecoveryStage::Stop { attempts, before },
+                });
+            }
+            Some(RecoveryStage::Stop { attempts, before }) => {
+                outcome?;
+                let time = TimeRead::default();
+                self.stage = Some(RecoveryStage::TimeBehind { attempts, before, time });
+            }
+            Some(RecoveryStage::TimeBehind { attempts, before, mut time }) => {
+                match time.take(outcome?, address)? {
+                    None => self.stage = Some(RecoveryStage::TimeBehind { attempts, before, time }),
+                    Some(ticks) => {
+                        let lead = self.restart_lead(ticks.wrapping_sub(before), attempts);
+                        let start = self.aligned(ticks.wrapping_add(lead), ticks);
+                        self.begin_start(ticks, start, attempts + 1, Cause::DeviceOverrun);
+                    }
+                }
+            }
+            Some(RecoveryStage::Start(start)) => self.take_started(start, outcome, now)?,
+            Some(RecoveryStage::StopFailed { recovery, failure }) => {
+                // Without an answer the run may have begun before this stop.
+                if outcome.is_err() || matches!(failure, RadioError::Silent { .. }) {
+                    self.await_restart(recovery);
+                }
+                return Err(failure.into());
+            }
+            // They need no request.
+            Some(stage @ (RecoveryStage::Arrivals | RecoveryStage::SetUp(..))) => {
+                self.stage = Some(stage);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the outcome of a part of a start command.
+    fn take_started(
+        &mut self,
+        start: StartCommand,
+        outcome: Result<u32, RadioError>,
+        now: Instant,
+    ) -> Result<(), RxError> {
+        let StartCommand { recovery, attempts, part } = start;
+        let next = match (part, outcome) {
+            (StartPart::StopAgain, Ok(_)) => {
+                self.attempt_start(recovery, attempts + 1);
+                return Ok(());
+            }
+            (StartPart::StopAgain, Err(error)) => {
+                self.await_restart(recovery);
+                return Err(error.into());
+            }
+            // It is unknown whether the radio runs: stop it, then try again.
+            (_, Err(RadioError::Silent { .. })) if attempts < START_TRIES => StartPart::StopAgain,
+            (StartPart::Start, Err(failure)) => {
+                self.stage = Some(RecoveryStage::StopFailed { recovery, failure });
+                return Ok(());
+            }
+            (_, Err(error)) => return Err(error.into()),
+            (StartPart::High, Ok(_)) => StartPart::Low,
+            (StartPart::Low, Ok(_)) => StartPart::Start,
+            (StartPart::Start, Ok(_)) => {
+                self.last_heard = now;
+                self.await_restart(recovery);
+                return Ok(());
+            }
+        };
+        self.stage = Some(RecoveryStage::Start(StartCommand { part: next, ..start }));
+        Ok(())
+    }
+
+    /// Returns the error of a device that gave no sign of life for so long.
+    fn silence_of(&self, error: RadioError, silent: Duration) -> RxError {
+        match error {
+            RadioError::Silent { .. } | RadioError::Io { .. } => {
+                let (address, silent_ms) = (self.path.device, silent.as_millis() as u64);
+                RxError::DeviceSilent { address, silent_ms, claim_lost: None }
+            }
+            error => error.into(),
+        }
+    }
+
+    /// Takes whether packets came that the device had sent before its sign of life.
+    pub fn take_arrivals(&mut self, some: bool) {
+        if !some {
+            self.stage = Some(RecoveryStage::DueTime(TimeRead::default()));
+        }
+    }
+
+    /// Takes the end of the new set-up; `samples` came meanwhile.
+    ///
+    /// # Errors
+    /// [`RxError::NotRestarted`].
+    pub fn take_set_up(&mut self, samples: u64) -> Result<(), RxError> {
+        self.stage = None;
+        self.set_up_again(samples);
+        self.begin_restart(0)
+    }
+
+    /// Gives up the recovery, because the stream is stopped. A run that may have been started is
+    /// awaited.
+    pub fn give_up_recovery(&mut self) {
+        match self.stage.take() {
+            Some(RecoveryStage::Start(StartCommand {
+                recovery,
+                part: StartPart::Start | StartPart::StopAgain,
+                ..
+            }))
+            | Some(RecoveryStage::StopFailed { recovery, .. }) => self.await_restart(recovery),
+            _ => {}
+        }
+    }
+}
+
+/// Checks that another attempt to restart is left.
+pub(super) fn check_attempts(attempts: u32) -> Result<(), RxError> {
+    if attempts < RESTART_TRIES { Ok(()) } else { Err(RxError::NotRestarted { attempts }) }
+}

@@ -1,0 +1,119 @@
+//! Tests of the recovery, by the core's requests and their outcomes.
+
+use super::*;
+use crate::channel::RxRequest;
+use crate::stream::meta::RxError;
+
+#[test]
+fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
+    let mut bench = Bench::running();
+    bench.packet(0, SPP, false);
+    bench.results();
+    bench.packet(1, 40, true);
+    assert_eq!(bench.core.step.take(), Some(Step::Restart { attempts: 0 }));
+    bench.results();
+    let (told, start) = (9000, bench.core.aligned(9500, 9000));
+    let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
+    bench.core.await_restart(recovery);
+    bench.take(&packet(2, start, SPP, false));
+    let samples = start - (BEGIN + SPP + 40);
+    let overrun = (RxEvent::Overrun { samples }, Some(start));
+    assert_eq!(bench.results(), [overrun, samples_at(start)]);
+    assert_eq!(bench.core.ledger.lost(Cause::DeviceOverrun), samples);
+    assert!(bench.core.run.restarted().is_none() && bench.core.step.is_none());
+}
+
+#[test]
+fn a_silent_device_is_asked_and_then_the_stream_is_set_up_again() {
+    let mut bench = Bench::running();
+    bench.packet(0, SPP, false);
+    bench.results();
+    bench.pass_time(60);
+    assert_eq!(bench.core.idle(bench.now), None);
+    assert!(std::mem::take(&mut bench.core.report_due), "the last report may be lost");
+    bench.pass_time(250);
+    let silent = Duration::from_millis(310);
+    assert_eq!(bench.core.idle(bench.now), Some(Step::Ask { silent }));
+    assert!(bench.core.is_early(BEGIN + SPP + 50), "the next packet is not complete");
+    assert!(!bench.core.is_early(BEGIN + 300_000));
+    assert_eq!(bench.core.outlived_silence(), Some(Step::SetUp));
+    // 3 packets came during the handshake.
+    bench.core.lose_run(BEGIN + 300_000);
+    bench.core.set_up_again(3 * SPP);
+    let start = BEGIN + 310_000;
+    let recovery = bench.core.recovery(1, BEGIN + 300_000, start, Cause::DeviceOverrun);
+    bench.core.await_restart(recovery);
+    bench.take(&packet(0, start, SPP, false));
+    let missing = start - (BEGIN + SPP);
+    let overrun = (RxEvent::Overrun { samples: missing }, Some(start));
+    assert_eq!(bench.results(), [overrun, samples_at(start)]);
+    assert_eq!(bench.core.ledger.lost(Cause::Late), 3 * SPP);
+    assert_eq!(bench.core.ledger.lost_total(), missing);
+}
+
+#[test]
+fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_missing() {
+    let mut bench = Bench::running();
+    bench.packet(0, 40, true);
+    bench.results();
+    let step = bench.core.step.take().expect("a restart");
+    bench.core.begin_step(step, bench.now).unwrap();
+    let mut asked = Vec::new();
+    let silent = || RadioError::Silent { address: DEVICE, what: "", attempts: 1, wait_ms: 200 };
+    // The second start is acknowledged.
+    let mut lost = 1;
+    while let Some(RecoveryNeed::Register(request)) = bench.core.need() {
+        let outcome = match request {
+            RxRequest::Start if lost > 0 => {
+                lost -= 1;
+                Err(silent())
+            }
+            RxRequest::TimeLow => Ok(9000),
+            _ => Ok(0),
+        };
+        bench.core.take_outcome(outcome, bench.now).unwrap();
+        asked.push(request);
+    }
+    use RxRequest::{Start, StartHigh, StartLow, Stop, TimeHigh, TimeLow};
+    let time = [TimeHigh, TimeLow, TimeHigh];
+    // 5 ms ahead.
+    let start = [StartHigh(0), StartLow(14_000), Start];
+    assert_eq!(asked, [&time[..], &[Stop], &time, &start, &[Stop], &start].concat());
+    assert_eq!(bench.core.run.awaited(), Some(14_000));
+
+    // Without any answer to the first request, it is over.
+    bench.core.begin_step(Step::Restart { attempts: 1 }, bench.now).unwrap();
+    let error = bench.core.take_outcome(Err(silent()), bench.now).unwrap_err();
+    assert!(matches!(error, RxError::Radio(RadioError::Silent { .. })), "{error}");
+    assert!(!bench.core.is_recovering());
+    // Of a start that was refused, the rest is stopped.
+    bench.core.begin_start(9000, 14_000, 1, Cause::DeviceOverrun);
+    let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
+    for outcome in [Ok(0), Ok(0), Err(refused())] {
+        bench.core.take_outcome(outcome, bench.now).unwrap();
+    }
+    assert_eq!(bench.core.need(), Some(RecoveryNeed::Register(Stop)));
+    assert!(bench.core.take_outcome(Ok(0), bench.now).is_err());
+    assert!(!bench.core.is_recovering());
+    // Nine starts were too late.
+    let error = bench.core.begin_step(Step::Restart { attempts: 9 }, bench.now).unwrap_err();
+    assert!(matches!(error, RxError::NotRestarted { attempts: 9 }), "{error}");
+    assert_eq!(bench.core.run, StreamState::Idle);
+}
+
+#[test]
+fn a_stop_within_a_restart_awaits_a_run_that_may_have_begun() {
+    for (answers, awaited) in [(9, None), (10, Some(14_000))] {
+        let mut bench = Bench::running();
+        bench.packet(0, 40, true);
+        bench.results();
+        let step = bench.core.step.take().expect("a restart");
+        bench.core.begin_step(step, bench.now).unwrap();
+        for number in 0..answers - 1 {
+            let word = if number % 4 == 1 { 9000 } else { 0 };
+            bench.core.take_outcome(Ok(word), bench.now).unwrap();
+        }
+        bench.core.give_up_recovery();
+        assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
+    }
+}

@@ -1,0 +1,158 @@
+//! Faults of the answers to register accesses while a stream runs: only its recovery makes some.
+
+use std::sync::{Arc, Mutex};
+
+use millstream_link::fault::{FaultEffect, Select};
+use millstream_wire::Width;
+use millstream_wire::chdr::Packet;
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
+
+use super::mix::{Mix, PacketFault};
+use super::rig::Simulated;
+use super::{check, seeds};
+use crate::common::draw::Draw;
+use crate::common::shrink::check_all;
+use crate::common::{Action, SPP};
+
+/// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
+const MIXES: u64 = 1_000;
+
+/// A false answer.
+#[derive(Debug, Clone)]
+pub struct FalseAnswer {
+    what: Falsehood,
+    /// Once in so many answers, from the first or a later one on.
+    every: u64,
+    skip: u64,
+    /// The most of them.
+    count: u64,
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Falsehood {
+    /// The device refuses, and has done it all the same.
+    Status(ControlStatus),
+    /// Any word in place of that in the register.
+    Word,
+    /// The word with some bits flipped in the lower ones.
+    Near(u32),
+}
+
+/// The false answers of a simulated device, which a test sets.
+#[derive(Clone, Default)]
+pub struct FalseAnswers(Arc<Mutex<Vec<(FalseAnswer, u64)>>>);
+
+impl FalseAnswers {
+    /// Gives these from now on, and no others.
+    pub fn set(&self, answers: &[FalseAnswer]) {
+        *self.0.lock().unwrap() = answers.iter().map(|answer| (answer.clone(), 0)).collect();
+    }
+
+    /// Returns what becomes of a packet of the device.
+    pub fn script(&self) -> impl FnMut(&[u8]) -> Action + Send + 'static {
+        let answers = Arc::clone(&self.0);
+        move |bytes| {
+            let mut answers = answers.lock().unwrap();
+            let Some(mut answer) = (!answers.is_empty()).then(|| ack(bytes)).flatten() else {
+                return Action::Pass;
+            };
+            let mut is_false = false;
+            for (falsehood, seen) in answers.iter_mut() {
+                is_false |= falsehood.tell(seen, &mut answer);
+            }
+            if is_false { Action::Replace(emit(&answer)) } else { Action::Pass }
+        }
+    }
+}
+
+impl FalseAnswer {
+    /// Changes the answer with this number, if it is a false one.
+    fn tell(&self, seen: &mut u64, answer: &mut CtrlRepr) -> bool {
+        let number = *seen;
+        *seen += 1;
+        let hits = number.checked_sub(self.skip).filter(|number| number.is_multiple_of(self.every));
+        let Some(number) = hits.filter(|number| number / self.every < self.count) else {
+            return false;
+        };
+        let word = Draw::new(self.seed.wrapping_add(number)).range(0, 1 << 32) as u32;
+        match self.what {
+            Falsehood::Status(status) => answer.status = status,
+            Falsehood::Word if answer.op == Op::Read => answer.data = DataWords::one(word),
+            Falsehood::Near(bits) if answer.op == Op::Read => {
+                answer.data = DataWords::one(answer.data.first() ^ (word & ((1 << bits) - 1)));
+            }
+            Falsehood::Word | Falsehood::Near(_) => return false,
+        }
+        true
+    }
+}
+
+/// Returns the acknowledgement in a packet.
+pub fn ack(bytes: &[u8]) -> Option<CtrlRepr> {
+    let packet = Packet::parse(bytes, Width::W64).ok()?;
+    CtrlRepr::parse(&packet).ok().filter(|answer| answer.is_ack)
+}
+
+fn emit(answer: &CtrlRepr) -> Vec<u8> {
+    let mut bytes = vec![0; 256];
+    let length = answer.emit(Width::W64, &mut bytes).expect("there is room");
+    bytes.truncate(length);
+    bytes
+}
+
+/// The most answers that come too late or never: with one more, an access fails.
+const LOST_MAX: u64 = 4;
+
+/// Returns a mix of a stream that has to recover, and of faults of the answers meanwhile.
+fn mix_of(seed: u64, honest: bool) -> Mix {
+    let mut draw = Draw::new(seed);
+    let mut mix = Mix::draw(&mut draw);
+    // Its radio overruns, at least once. A jump of its clock around that has mixes of its own.
+    mix.finite = None;
+    mix.device.retain(|(_, fault)| !fault.starts_with("clock_jump"));
+    let stall = format!("stall ms={}", draw.range(70, 200));
+    mix.device.push((draw.range(1, 40) * SPP, stall));
+    let mut lost = LOST_MAX;
+    for _ in 0..draw.range(1, 4) {
+        let effect = match draw.range(0, 4) {
+            0 => FaultEffect::Lose,
+            1 => FaultEffect::Delay { ns: draw.range(100_000, 900_000_000) },
+            2 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
+            _ => FaultEffect::Reorder { datagrams: draw.range(1, 6) as u32 },
+        };
+        let most = if honest { lost } else { 8 };
+        let (skip, count) = (draw.range(0, 30), draw.range(1, 9).min(most));
+        if !matches!(effect, FaultEffect::Duplicate { .. }) {
+            lost -= count.min(lost);
+        }
+        let select = Select { skip, count: Some(count), ..draw.select(1.0) };
+        if count > 0 {
+            mix.packets.push(PacketFault::of_answers(effect, select));
+        }
+    }
+    for _ in 0..if honest { 0 } else { draw.range(1, 4) } {
+        let what = match draw.range(0, 4) {
+            0 => Falsehood::Status(ControlStatus::CommandError),
+            1 => Falsehood::Status(ControlStatus::TimeError),
+            2 => Falsehood::Near(draw.range(8, 32) as u32),
+            _ => Falsehood::Word,
+        };
+        let (every, skip) = (draw.range(1, 8), draw.range(0, 30));
+        let (count, seed) = (draw.range(1, 12), draw.seed());
+        mix.answers.push(FalseAnswer { what, every, skip, count, seed });
+    }
+    mix
+}
+
+/// Lost, delayed, repeated and overtaken answers.
+#[test]
+fn simulated_mixes_with_faults_of_register_answers_leave_every_packet_under_its_cause() {
+    check_all(seeds(MIXES), |seed| mix_of(seed, true), |mix| check(&Simulated::new(), mix));
+}
+
+/// Also refusals and any words.
+#[test]
+fn simulated_mixes_with_false_register_answers_balance_and_end() {
+    check_all(seeds(MIXES), |seed| mix_of(seed, false), |mix| check(&Simulated::new(), mix));
+}
