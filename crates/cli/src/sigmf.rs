@@ -13,10 +13,16 @@ pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> anyhow::
     sigmf::write_meta(path, recording).with_context(cannot)
 }
 
-/// Converts a radio's segments to those of a recording, which counts its time in samples.
-pub fn stretches(segments: &[RecordingSegment], rate: StreamRate) -> Vec<CaptureSegment> {
+/// Converts a radio's segments to those of the recording of an output, which counts its time in
+/// samples.
+pub fn stretches(
+    segments: &[RecordingSegment],
+    output: usize,
+    rate: StreamRate,
+) -> Vec<CaptureSegment> {
     let index = |segment: &RecordingSegment| segment.time_ticks.map(|ticks| rate.samples(ticks));
     let mut stretches: Vec<CaptureSegment> = Vec::with_capacity(segments.len());
+    let mut frequency_hz = None;
     for segment in segments {
         let global_index = index(segment);
         let stop = || {
@@ -31,7 +37,10 @@ pub fn stretches(segments: &[RecordingSegment], rate: StreamRate) -> Vec<Capture
             None if segment.is_restart() => stop(),
             None => None,
         };
-        stretches.push(CaptureSegment { first_sample: segment.first_sample, global_index, gap });
+        let tuned = segment.tuning().filter(|tuned| tuned.output == output);
+        frequency_hz = tuned.map(|tuned| tuned.freq_hz).or(frequency_hz);
+        let first_sample = segment.first_sample;
+        stretches.push(CaptureSegment { first_sample, global_index, gap, frequency_hz });
     }
     stretches
 }
@@ -66,6 +75,7 @@ fn describe(segment: &RecordingSegment, gap: GapCause) -> Option<(String, String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_radio::block::TunedOutput;
 
     #[test]
     fn gaps_are_named() {
@@ -75,17 +85,27 @@ mod tests {
         let full = Some(GapCause::Full { samples: 7 });
         let segments = [at(None), at(Some(lost)), at(full), at(Some(jump))];
         let rate = StreamRate { ticks_hz: 4e6, ticks_per_sample: 4.try_into().unwrap() };
-        let found = stretches(&segments, StreamRate::of_radio(1e6));
+        let found = stretches(&segments, 0, StreamRate::of_radio(1e6));
         assert_eq!((found[0].global_index, &found[0].gap), (Some(9), &None));
-        assert_eq!(stretches(&segments, rate)[0].global_index, Some(2));
+        assert_eq!(stretches(&segments, 0, rate)[0].global_index, Some(2));
         let named = |n: usize| found[n].gap.clone().unwrap();
         assert_eq!(named(1), ("packets lost".into(), "40 samples in 2 packets".into()));
         assert_eq!(named(2), ("disk too slow".into(), "7 samples".into()));
         let jumped = "50 samples: the radio's time jumped by 50 ticks";
         assert_eq!(named(3), ("clock jump".into(), jumped.into()));
         // From tick 9 on 100 samples, and then a pause of 1000.
-        let segments = [at(None), RecordingSegment::restart(160, Some(1109))];
-        let found = stretches(&segments, StreamRate::of_radio(1e6));
+        let tuned = TunedOutput { output: 1, freq_hz: 88e6 };
+        let segments = [
+            at(None),
+            RecordingSegment::restart(160, Some(1109)),
+            RecordingSegment::tuned(170, Some(1119), tuned),
+            RecordingSegment::new(180, Some(1130), full),
+        ];
+        let found = stretches(&segments, 1, StreamRate::of_radio(1e6));
+        let frequencies: Vec<_> = found.iter().map(|stretch| stretch.frequency_hz).collect();
+        assert_eq!(frequencies, [None, None, Some(88e6), Some(88e6)]);
+        let found = stretches(&segments, 0, StreamRate::of_radio(1e6));
+        assert!(found.iter().all(|stretch| stretch.frequency_hz.is_none()), "another output");
         let stopped = ("stopped by the user".to_owned(), "1000 samples".to_owned());
         assert_eq!((found[1].global_index, &found[1].gap), (Some(1109), &Some(stopped)));
     }

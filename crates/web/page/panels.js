@@ -48,10 +48,14 @@ export class Tiles {
       const ratio = Number.isFinite(signal.mer_db) ? `${signal.mer_db.toFixed(1)} dB` : "–";
       this.set("mer", "MER", ratio, words(signal.state), signal.state === "locked" ? "good" : "warn");
     }
-    for (const latency of status.latencies ?? []) {
-      if (latency.unit !== "s") continue;
-      this.set(`latency ${latency.name}`, latency.name === "behind" ? "behind the radio" : words(latency.name),
-        seconds(latency.count ? Math.min(quantile(latency.bounds, latency.counts, 0.99), latency.max) : null, 2), `p99, most ${seconds(latency.max, 2)}`);
+    // Of several streams, the greatest values.
+    const latencies = (status.latencies ?? []).filter(({ unit }) => unit === "s");
+    for (const name of new Set(latencies.map((latency) => latency.name))) {
+      const same = latencies.filter((latency) => latency.name === name && latency.count > 0);
+      const late = same.map(({ bounds, counts, max }) => Math.min(quantile(bounds, counts, 0.99), max));
+      const most = Math.max(0, ...same.map(({ max }) => max));
+      this.set(`latency ${name}`, name === "behind" ? "behind the radio" : words(name),
+        seconds(late.length ? Math.max(...late) : null, 2), `p99, most ${seconds(most, 2)}`);
     }
     const cores = this.cores(status);
     const own = this.dashboard === null ? "" : `dashboard ${share(this.dashboard)}`;

@@ -108,7 +108,8 @@ fn note(stretches: &mut Vec<CaptureSegment>, rate_hz: &mut Option<f64>, tag: Tag
         (keys::LOSS_CAUSE, cause) => {
             let global_index = last.and_then(|last| last.global_index);
             let gap = Some((cause.to_string(), "samples".to_owned()));
-            stretches.push(CaptureSegment { first_sample, global_index, gap });
+            let segment = CaptureSegment { first_sample, global_index, gap, frequency_hz: None };
+            stretches.push(segment);
         }
         (keys::LOSS_ITEMS, TagValue::Count(items)) => {
             if let Some((_, missing)) = last.and_then(|last| last.gap.as_mut()) {
@@ -120,7 +121,11 @@ fn note(stretches: &mut Vec<CaptureSegment>, rate_hz: &mut Option<f64>, tag: Tag
             let global_index = rate_hz.and_then(|rate_hz| time.to_ticks(rate_hz));
             match last {
                 Some(last) => last.global_index = global_index,
-                None => stretches.push(CaptureSegment { first_sample, global_index, gap: None }),
+                None => stretches.push(CaptureSegment {
+                    first_sample,
+                    global_index,
+                    ..CaptureSegment::default()
+                }),
             }
         }
         _ => {}

@@ -14,7 +14,7 @@ pub struct RecordingDescription<'a> {
     pub datatype: &'static str,
     /// Samples per second, if known.
     pub rate_hz: Option<f64>,
-    /// The frequency in the middle of its band, Hz, if known.
+    /// The frequency in the middle of its band, Hz, if known; stretches may have others.
     pub frequency_hz: Option<f64>,
     /// The device, as free text.
     pub hardware: Option<&'a str>,
@@ -40,6 +40,8 @@ pub struct CaptureSegment {
     pub global_index: Option<u64>,
     /// The cause of the missing samples before it, and their number, as text.
     pub gap: Option<(String, String)>,
+    /// The frequency in the middle of its band, Hz, if it is not that of the recording.
+    pub frequency_hz: Option<f64>,
 }
 
 /// Writes the metadata file, which gets its name when it is complete.
@@ -86,13 +88,16 @@ fn captures(recording: &RecordingDescription<'_>) -> Vec<Value> {
         if let Some(index) = stretch.global_index {
             capture["core:global_index"] = json!(index);
         }
+        if let Some(frequency_hz) = stretch.frequency_hz.or(recording.frequency_hz) {
+            capture["core:frequency"] = json!(frequency_hz);
+        }
         captures.push(capture);
     }
     if captures.is_empty() {
         captures.push(json!({ "core:sample_start": 0 }));
-    }
-    if let Some(frequency_hz) = recording.frequency_hz {
-        captures.iter_mut().for_each(|capture| capture["core:frequency"] = json!(frequency_hz));
+        if let Some(frequency_hz) = recording.frequency_hz {
+            captures[0]["core:frequency"] = json!(frequency_hz);
+        }
     }
     let began = humantime::format_rfc3339_micros(recording.began).to_string();
     captures[0]["core:datetime"] = json!(began);
@@ -148,8 +153,12 @@ mod tests {
     #[test]
     fn every_gap_begins_a_capture_and_is_named() {
         let gap = |label: &str, missing: &str| Some((label.to_owned(), missing.to_owned()));
-        let at =
-            |first_sample, global_index, gap| CaptureSegment { first_sample, global_index, gap };
+        let at = |first_sample, global_index, gap| CaptureSegment {
+            first_sample,
+            global_index,
+            gap,
+            frequency_hz: (first_sample == 90).then_some(88e6),
+        };
         let lost = "40 samples in 2 packets";
         let stretches = [
             at(0, Some(1000), None),
@@ -157,6 +166,8 @@ mod tests {
             at(60, Some(1107), gap("disk too slow", "7 samples")),
             at(90, None, gap("disk too slow", "7 samples")),
         ];
+        let retuned = meta(&recording(&stretches, 120));
+        assert_eq!(retuned["captures"][2]["core:frequency"], 88e6);
         let meta = meta(&recording(&stretches, 90));
         assert_eq!(meta["captures"][0]["core:datetime"], "1970-01-01T00:00:00.000000Z");
         assert_eq!(meta["captures"][1]["core:sample_start"], 60);

@@ -337,7 +337,11 @@ impl<T: StreamSample> Block for GroupSource<T> {
         match self.switch.read(name, value) {
             Some(StreamWish::Run(runs)) => self.switch(runs),
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
-            None => self.tunable.set(self.devices.as_mut(), name, value),
+            None => {
+                let tuned = self.tunable.set(self.devices.as_mut(), name, value)?;
+                tuned.into_iter().for_each(|(at, tuned)| self.progress.tune(at, tuned));
+                Ok(())
+            }
         }
     }
 }

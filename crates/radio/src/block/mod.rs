@@ -20,7 +20,7 @@ pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
 pub use one::RadioSource;
 pub use register::register;
 pub use reopen::{NotBack, OpenAgain, OpenGroupAgain};
-pub use segments::{GapCause, LateStart, RecordingSegment};
+pub use segments::{GapCause, LateStart, RecordingSegment, TunedOutput};
 pub use transmit::{RadioSink, TransmitStart};
 
 /// The interval of polls for a device that is being opened again.

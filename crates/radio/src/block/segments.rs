@@ -1,5 +1,6 @@
 //! The progress of a source, and the places of its gaps.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use millstream_flow::{Item, Out, TagTime, TagValue, keys};
@@ -11,6 +12,9 @@ type Losses = [u64; Cause::ALL.len()];
 
 /// The most gaps that wait for the reader; the ledger counts further ones too.
 const GAPS_WAITING_MAX: usize = 4096;
+
+/// The most tunings that wait for their samples.
+const TUNINGS_WAITING: usize = 16;
 
 /// The gaps at one place for which memory is allocated at the start.
 const SEGMENTS_UNTAGGED: usize = 64;
@@ -32,9 +36,9 @@ pub enum GapCause {
     },
 }
 
-/// The place at which a recording begins, or continues after missing samples. Several at one sample
-/// record several events before it; the last one has its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The place at which a recording begins, or continues after missing samples, or at another
+/// frequency. Several at one sample record several events before it; the last one has its time.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecordingSegment {
     /// Samples delivered before it.
     pub first_sample: u64,
@@ -44,6 +48,16 @@ pub struct RecordingSegment {
     pub gap: Option<GapCause>,
     lost: Losses,
     is_restart: bool,
+    tuned: Option<TunedOutput>,
+}
+
+/// The frequency to which a message tuned an output of a source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TunedOutput {
+    /// The number of the output, from 0.
+    pub output: usize,
+    /// The frequency in the middle of its band, Hz.
+    pub freq_hz: f64,
 }
 
 impl GapCause {
@@ -69,13 +83,23 @@ impl RecordingSegment {
     /// Returns a segment from a stream's events.
     pub fn new(first_sample: u64, time_ticks: Option<u64>, gap: Option<GapCause>) -> Self {
         let lost = [0; Cause::ALL.len()];
-        Self { first_sample, time_ticks, gap, lost, is_restart: false }
+        Self { first_sample, time_ticks, gap, lost, is_restart: false, tuned: None }
     }
 
     /// Returns the segment at which reception goes on after the user had stopped it. Nothing is
     /// lost there: the samples of the time between were not wanted.
     pub fn restart(first_sample: u64, time_ticks: Option<u64>) -> Self {
         Self { is_restart: true, ..Self::new(first_sample, time_ticks, None) }
+    }
+
+    /// Returns the segment at which the samples come from another frequency.
+    pub fn tuned(first_sample: u64, time_ticks: Option<u64>, tuned: TunedOutput) -> Self {
+        Self { tuned: Some(tuned), ..Self::new(first_sample, time_ticks, None) }
+    }
+
+    /// Returns the frequency from there on, if a message has changed it.
+    pub fn tuning(&self) -> Option<TunedOutput> {
+        self.tuned
     }
 
     /// Returns whether reception goes on there after the user had stopped it.
@@ -127,6 +151,8 @@ pub(super) struct SampleCount {
     delivered: u64,
     /// Whether the next samples are the first ones after a stop.
     is_restart: bool,
+    /// Frequencies that samples have from a time on, ticks, the next one first.
+    tunings: VecDeque<(u64, TunedOutput)>,
     /// Reported segments that the source has not yet taken for its tags.
     untagged: Vec<RecordingSegment>,
     /// Samples of time still wanted; `None` without an end.
@@ -145,6 +171,7 @@ impl SampleCount {
             booked: none,
             delivered: 0,
             is_restart: false,
+            tunings: VecDeque::with_capacity(TUNINGS_WAITING),
             untagged,
             left: samples,
         };
@@ -175,8 +202,13 @@ impl SampleCount {
             // A gap before it is reported by itself.
             self.end();
         }
-        if self.delivered == 0 || self.gap.is_some() || self.is_restart {
-            self.tell(time_ticks);
+        let mut is_told = false;
+        while let Some(tuned) = self.take_tuning(time_ticks) {
+            self.tell(time_ticks, Some(tuned));
+            is_told = true;
+        }
+        if !is_told && (self.delivered == 0 || self.gap.is_some() || self.is_restart) {
+            self.tell(time_ticks, None);
         }
         self.delivered += samples;
         self.pass(samples);
@@ -230,10 +262,27 @@ impl SampleCount {
         }
     }
 
+    /// Begins a segment with the first samples from the time `at` on, ticks: they are from another
+    /// frequency. The device's time was read behind the tuning, so those are a packet's samples too
+    /// late at most.
+    pub fn tune(&mut self, at: u64, tuned: TunedOutput) {
+        if self.tunings.len() == TUNINGS_WAITING {
+            self.tunings.pop_front();
+        }
+        self.tunings.push_back((at, tuned));
+    }
+
+    /// Takes the next tuning before samples of this time.
+    fn take_tuning(&mut self, time_ticks: Option<u64>) -> Option<TunedOutput> {
+        let (at, _) = self.tunings.front()?;
+        let is_due = time_ticks.is_none_or(|ticks| ticks.wrapping_sub(*at) < 1 << 63);
+        if is_due { self.tunings.pop_front().map(|(_, tuned)| tuned) } else { None }
+    }
+
     /// Reports the last gap, after the end of the samples.
     pub fn end(&mut self) {
         if self.gap.is_some() {
-            self.tell(None);
+            self.tell(None, None);
         }
     }
 
@@ -248,11 +297,11 @@ impl SampleCount {
     }
 
     /// Sends the gap; the receiver may have been dropped, and a full list loses only this entry.
-    fn tell(&mut self, time_ticks: Option<u64>) {
+    fn tell(&mut self, time_ticks: Option<u64>, tuned: Option<TunedOutput>) {
         let lost = std::mem::take(&mut self.lost);
         let (first_sample, gap) = (self.delivered, self.gap.take());
         let is_restart = self.is_restart && gap.is_none();
-        let segment = RecordingSegment { first_sample, time_ticks, gap, lost, is_restart };
+        let segment = RecordingSegment { first_sample, time_ticks, gap, lost, is_restart, tuned };
         self.is_restart &= !is_restart;
         let _ = self.segments.try_send(segment);
         self.untagged.push(segment);
@@ -274,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten samples, a gap with two causes, ten more.
+    /// Ten samples, a gap with two causes, ten more; ten after a stop, and twenty around a tuning.
     struct Gappy(SampleCount, Out<u8>);
 
     impl Gappy {
@@ -301,6 +350,10 @@ mod tests {
             self.give(52);
             self.0.restart(false);
             self.give(900);
+            // From tick 915 on; the samples before it are not from there.
+            self.0.tune(915, TunedOutput { output: 0, freq_hz: 1e9 });
+            self.give(910);
+            self.give(920);
             Ok(Work::Finished)
         }
     }
@@ -325,6 +378,7 @@ mod tests {
                 "10 rx_time 2.600000000 s",
                 "20 rx_rate_hz 20",
                 "20 rx_time 45.000000000 s",
+                "40 rx_time 46.000000000 s",
             ]
         );
     }

@@ -2,6 +2,7 @@
 
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
 
+use super::segments::TunedOutput;
 use crate::graph::StreamDirection;
 use crate::{Device, DeviceSet, RxArgs, StreamRate, TuneRequest};
 
@@ -140,19 +141,22 @@ impl TunableOutputs {
         OF_OUTPUTS.iter().take(self.0.len()).flatten().copied().collect()
     }
 
-    /// Sets what the message says. The samples wait in the sockets' queues meanwhile.
+    /// Sets what the message says, and returns the time from which on an output has another
+    /// frequency, if it has. The samples wait in the sockets' queues meanwhile.
     pub fn set(
         &self,
         devices: Option<&mut DeviceSet>,
         name: &str,
         value: &ParameterValue,
-    ) -> Result<(), BlockError> {
+    ) -> Result<Option<(u64, TunedOutput)>, BlockError> {
         let setting = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let place = name[setting.len()..].parse().ok().and_then(|at: usize| self.0.get(at));
-        let (device, channel) = *place.ok_or("this is no setting of the radio")?;
+        let place = name[setting.len()..].parse().ok();
+        let place = place.and_then(|output: usize| Some((output, *self.0.get(output)?)));
+        let (output, (device, channel)) = place.ok_or("this is no setting of the radio")?;
         let devices = devices.ok_or(NOT_OPEN)?;
         let device = devices.devices_mut().get_mut(device);
-        TunableChannel(Some(channel)).set(device, setting, value)
+        let tuned = TunableChannel(Some(channel)).set(device, setting, value)?;
+        Ok(tuned.map(|(at, tuned)| (at, TunedOutput { output, ..tuned })))
     }
 }
 
@@ -165,25 +169,28 @@ impl TunableChannel {
         self.0.map_or_else(Vec::new, |_| MESSAGES.to_vec())
     }
 
-    /// Sets what the message says. The samples wait in the socket's queue meanwhile.
+    /// Sets what the message says, and returns the time from which on the samples have another
+    /// frequency, if they have. The samples wait in the socket's queue meanwhile.
     pub fn set(
         self,
         device: Option<&mut Device>,
         name: &str,
         value: &ParameterValue,
-    ) -> Result<(), BlockError> {
+    ) -> Result<Option<(u64, TunedOutput)>, BlockError> {
         let (Some(channel), ParameterValue::Number(value)) = (self.0, value) else {
             return Err("this is no setting of the radio".into());
         };
         let device = device.ok_or(NOT_OPEN)?;
         match name {
             "freq_hz" => {
-                device.tune(StreamDirection::Rx, channel, TuneRequest::new(*value))?;
+                let tuned = device.tune(StreamDirection::Rx, channel, TuneRequest::new(*value))?;
+                let output = TunedOutput { output: 0, freq_hz: tuned.freq_hz };
+                Ok(Some((device.time_ticks()?, output)))
             }
             _ => {
                 device.set_gain(StreamDirection::Rx, channel, *value)?;
+                Ok(None)
             }
         }
-        Ok(())
     }
 }

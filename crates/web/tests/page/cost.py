@@ -174,7 +174,8 @@ def highest(radio, seconds, **looks):
     for rate_hz in PAIR_HZ:
         gone, all_samples = pair(radio, rate_hz, seconds, **looks)
         first = gone / max(1, all_samples) if first is None else first
-        if not gone:
+        # The radio has to be as fast as it says.
+        if not gone and all_samples > 0.8 * 2 * rate_hz * seconds:
             return rate_hz, first
     return 0, first
 

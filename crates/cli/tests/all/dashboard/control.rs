@@ -41,6 +41,31 @@ fn a_radio_is_tuned_from_the_page_and_the_tone_moves() {
     radio.stop();
 }
 
+fn ledger(page: &Page) -> Value {
+    page.document("/api/status")["ledgers"][0].clone()
+}
+
+/// Waits for some samples.
+fn samples_come(page: &Page) {
+    eventually("samples", || ledger(page)["delivered"].as_u64() > Some(10_000));
+}
+
+/// Stops a reception, waits until nothing more comes, and starts it again.
+fn stop_and_start(page: &Page) {
+    assert_eq!(page.set("radio", "stop", json!(true))["ok"], true);
+    let mut before = ledger(page);
+    eventually("nothing more comes until the start", || {
+        // A status is a second old at most.
+        std::thread::sleep(Duration::from_millis(1200));
+        let last = std::mem::replace(&mut before, ledger(page));
+        last == before
+    });
+    assert_eq!(page.set("radio", "start", json!(true))["ok"], true);
+    eventually("more samples", || {
+        ledger(page)["delivered"].as_u64() > before["delivered"].as_u64()
+    });
+}
+
 #[test]
 fn each_channel_is_tuned_by_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,6 +78,7 @@ fn each_channel_is_tuned_by_itself() {
     let mut socket = page.socket();
     text(&mut socket, "hello");
     say(&mut socket, &json!({"type": "subscribe", "stream": 1, "bins": 1024, "lines_per_s": 10}));
+    samples_come(&page);
     say(&mut socket, &control("radio", "freq_hz1", json!(98.8e6)));
     assert_eq!(text(&mut socket, "reply")["ok"], true);
     let streams = retuned(&mut socket, 1);
@@ -64,8 +90,19 @@ fn each_channel_is_tuned_by_itself() {
         let reply = text(&mut socket, "reply");
         assert!(reply["ok"] == false && reply["text"].as_str().unwrap().contains(why), "{reply}");
     }
+    // The times of a busy emulated radio's samples are behind its clock, but not behind a start.
+    stop_and_start(&page);
     running.signal(libc::SIGINT);
     running.wait().succeeds();
+    // The recordings say where their samples come from.
+    for (channel, last_hz) in [(0, 98.5e6), (1, 98.8e6)] {
+        let meta = std::fs::read(folder.path().join(format!("a-ch{channel}.sigmf-meta"))).unwrap();
+        let meta: Value = serde_json::from_slice(&meta).unwrap();
+        let captures = meta["captures"].as_array().unwrap().iter();
+        let hz: Vec<_> = captures.map(|one| one["core:frequency"].as_f64().unwrap()).collect();
+        let near = |hz: f64, wanted_hz: f64| (hz - wanted_hz).abs() < 100.0;
+        assert!(near(hz[0], 98.5e6) && near(*hz.last().unwrap(), last_hz), "{meta}");
+    }
     radio.stop();
 }
 
@@ -75,19 +112,8 @@ fn a_reception_is_stopped_and_goes_on_in_a_capture_of_its_own() {
     let radio = Radio::start(folder.path(), &["--rx-antenna", "noise"]);
     let running = rx(folder.path(), &radio, &["--web", "0", "--web-control"]);
     let page = Page::of(&running);
-    let ledger = |page: &Page| page.document("/api/status")["ledgers"][0].clone();
-    eventually("samples", || ledger(&page)["delivered"].as_u64() > Some(10_000));
-    assert_eq!(page.set("radio", "stop", json!(true))["ok"], true);
-    let mut before = ledger(&page);
-    eventually("nothing more comes until the start", || {
-        std::thread::sleep(Duration::from_millis(600));
-        let last = std::mem::replace(&mut before, ledger(&page));
-        last == before
-    });
-    assert_eq!(page.set("radio", "start", json!(true))["ok"], true);
-    eventually("more samples", || {
-        ledger(&page)["delivered"].as_u64() > before["delivered"].as_u64()
-    });
+    samples_come(&page);
+    stop_and_start(&page);
     running.signal(libc::SIGINT);
     let results = &running.wait().succeeds().json()["results"];
     assert_eq!((&results["segments"], &results["ledger"]["balances"]), (&json!(2), &json!(true)));
@@ -277,7 +303,6 @@ fn a_transmission_shows_what_it_sends_and_is_held() {
     assert!((level - wanted).abs() < 0.1, "{level} dBFS, not {wanted} dBFS");
     say(&mut socket, &control("radio", "stop", json!(true)));
     assert_eq!(text(&mut socket, "reply")["ok"], true);
-    let ledger = |page: &Page| page.document("/api/status")["ledgers"][0].clone();
     let mut before = ledger(&page);
     eventually("nothing more is sent until the start", || {
         std::thread::sleep(Duration::from_millis(600));
