@@ -203,7 +203,7 @@ impl RadioUnderTest {
 
 /// Returns a loopback address: every address of 127/8 is this machine, and one per process and
 /// radio separates them.
-fn free_address() -> Ipv4Addr {
+pub fn free_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(83);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))

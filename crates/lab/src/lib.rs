@@ -18,6 +18,7 @@
 //! | [`packets`] | packets a second over any link, their cost, round trips |
 //! | [`response`] | how much later a change reaches the antenna with a larger buffer |
 //! | [`rate`] | the rate that a host sustains with a radio |
+//! | [`soak`] | hours of rounds: books that agree, memory that does not grow |
 //! | [`stations`] | where the time of a turnaround passes |
 //! | [`timer`] | the latency of a thread after its timer |
 //! | [`trial`] | a test of the buffer law on a scaled clock |
@@ -48,6 +49,7 @@ pub mod packets;
 pub mod rate;
 pub mod response;
 pub mod search;
+pub mod soak;
 pub mod stations;
 pub mod timer;
 pub mod trial;

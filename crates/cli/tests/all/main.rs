@@ -6,6 +6,7 @@ mod atsc_live;
 mod bench_buffer;
 mod bench_packets;
 mod bench_rate;
+mod bench_soak;
 mod common;
 mod dashboard;
 mod demo;

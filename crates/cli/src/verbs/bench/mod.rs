@@ -9,6 +9,7 @@ mod packets;
 mod peer;
 mod rate;
 mod ring;
+mod soak;
 mod way;
 mod worker;
 
@@ -18,7 +19,7 @@ group! {
     /// Measures rates and costs on this machine.
     BenchVerb:
     Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Packets(packets),
-    Rate(rate), Ring(ring),
+    Rate(rate), Ring(ring), Soak(soak),
     #[command(hide = true)]
     Worker(worker),
 }

@@ -84,8 +84,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, Value::Object(std::mem::take(answer))))
 }
 
-/// Sends one request and returns its answer.
-fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
+/// Sends one request to the control port of a radio, and returns its answer.
+pub fn ask(radio: SocketAddrV4, request: &Value) -> anyhow::Result<Value> {
     let connected = TcpStream::connect_timeout(&SocketAddr::V4(radio), TIMEOUT);
     let mut stream = connected.map_err(|error| {
         anyhow!("nothing listens at {radio} ({error}): start the radio with `--control {radio}`")

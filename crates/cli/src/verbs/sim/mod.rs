@@ -4,6 +4,7 @@ mod fault;
 mod generate;
 mod radio;
 
+pub use fault::ask;
 pub use radio::device;
 
 group! {

@@ -1,0 +1,226 @@
+//! `millstream bench soak`: hours of streams, faults and reboots, in rounds that a seed repeats.
+
+mod stage;
+mod text;
+
+use crate::interrupt;
+use crate::live::Live;
+use crate::numbers::{seconds, whole};
+use crate::output::{Join, Report, count, describe, note, now};
+use anyhow::{Context, ensure};
+use millstream_lab::faults::{CASES, FaultCase};
+use millstream_lab::soak::{self, RoundOutcome, RoundPlan, SoakRecord};
+use serde_json::json;
+use stage::SoakStage;
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime};
+
+/// Rounds one after the other whose radio cannot be opened: then it is gone.
+const GONE_ROUNDS: u32 = 3;
+
+/// Runs streams of emulated radios for hours, with faults, reboots and retunes.
+///
+/// Each round opens the radio, runs up to three streams on it and closes it. Its number and the
+/// seed say what it does: directions, channels, rate, link, fault. After each stream the ledgers
+/// are compared with the counts of the radio and of the fault: every lost sample has to be
+/// injected. Memory, open descriptors and threads of this process and of the radios must not grow.
+/// With root the links are UDP on loopback, and UDP, packet sockets and AF_XDP on a temporary veth
+/// pair; without root they are UDP on loopback alone. A round takes a few seconds.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream bench soak --duration 8h --state soak.json
+  millstream bench soak --duration 20min --loopback
+  millstream bench soak --count 5 --only reboot --seed 7 --json")]
+pub struct Args {
+    /// Time of all rounds together, those of earlier parts in --state included.
+    #[arg(long, alias = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
+    duration: f64,
+
+    /// File with the state of the soak: rounds, results, memory. If it exists, the command
+    /// continues with the next round.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
+    /// Seed of the rounds. The default is the seed of --state, or another one each time.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// End after this number of rounds, those of earlier parts included.
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..))]
+    count: Option<u64>,
+
+    /// Only inject faults whose name contains this text. `bench faults --list` lists them.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+
+    /// Use kernel sockets on the loopback of this machine. This needs no root.
+    #[arg(long)]
+    loopback: bool,
+}
+
+/// Succeeds when every lost sample was injected and nothing grew.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let cases: Vec<&'static FaultCase> =
+        CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
+    ensure!(
+        !cases.is_empty(),
+        "there is no fault whose name contains \"{}\"; the faults are: {}",
+        args.only,
+        CASES.iter().map(|case| case.name).join(", ")
+    );
+    let mut record = args.record()?;
+    interrupt::install();
+    let mut soak = Soak { args: &args, cases, live: Live::seldom(), told: 0 };
+    if !soak.is_done(&record) {
+        soak.go_on(&mut record)?;
+    }
+    soak.live.end();
+    Ok(report(&args, &record))
+}
+
+impl Args {
+    /// The state so far, or a new one.
+    fn record(&self) -> anyhow::Result<SoakRecord> {
+        let stored = self.state.as_deref().map(SoakRecord::load).transpose()?.flatten();
+        let Some(record) = stored else {
+            let seed = self.seed.unwrap_or_else(any_seed);
+            let record = SoakRecord::new(seed);
+            // Before hours of work, not after.
+            self.save(&record)?;
+            return Ok(record);
+        };
+        let seed = self.seed.unwrap_or(record.seed);
+        ensure!(
+            seed == record.seed,
+            "--seed is {seed}, and the soak in --state has {}: leave out --seed, or give another \
+             file",
+            record.seed
+        );
+        Ok(record)
+    }
+
+    fn save(&self, record: &SoakRecord) -> anyhow::Result<()> {
+        Ok(self.state.as_deref().map_or(Ok(()), |path| record.save(path))?)
+    }
+}
+
+/// A seed of this moment, short enough to be typed.
+fn any_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(1, |now| now.as_nanos() as u64 % 1_000_000)
+}
+
+/// The version of this program, and the time at which its file was made.
+fn version() -> String {
+    let made = std::env::current_exe().and_then(std::fs::metadata).and_then(|file| file.modified());
+    let made = made.map_or_else(
+        |_| "unknown".to_owned(),
+        |made| humantime::format_rfc3339_seconds(made).to_string(),
+    );
+    format!("{}, built {made}", env!("CARGO_PKG_VERSION"))
+}
+
+struct Soak<'a> {
+    args: &'a Args,
+    cases: Vec<&'static FaultCase>,
+    live: Live,
+    /// Complaints that the user has seen.
+    told: u64,
+}
+
+impl Soak<'_> {
+    fn is_done(&self, record: &SoakRecord) -> bool {
+        record.seconds >= self.args.duration
+            || self.args.count.is_some_and(|count| record.rounds >= count)
+    }
+
+    /// Carries out rounds until the time is over or the user asks to end.
+    fn go_on(&mut self, record: &mut SoakRecord) -> anyhow::Result<()> {
+        let mut stage = SoakStage::set(self.args.loopback)?;
+        note(format_args!(
+            "soak    seed {}, from round {} on\nlinks   {}",
+            record.seed,
+            record.rounds,
+            stage.links().join(", ")
+        ));
+        stage.describe().for_each(note);
+        record.begin(now(), version(), stage.links().map(str::to_owned).collect());
+        self.told = record.complaint_count;
+        let mut gone = 0;
+        while !self.is_done(record) && !interrupt::asked() && gone < GONE_ROUNDS {
+            let links = stage.links().count();
+            let plan = RoundPlan::draw(record.seed, record.rounds, links, &self.cases);
+            let link = stage.links().nth(plan.link).unwrap_or_default().to_owned();
+            self.show(record, &link, &plan);
+            let begun = Instant::now();
+            let done = soak::run(&plan, &mut stage.radio(plan.link), interrupt::asked);
+            let is_silent = done.is_err();
+            let outcome = done.unwrap_or_else(|error| {
+                let error = stage.explain(plan.link, error.into());
+                RoundOutcome::of_error(describe(&error))
+            });
+            gone = if outcome.accounts.is_empty() { gone + 1 } else { 0 };
+            record.add(&plan, &link, &outcome, begun.elapsed().as_secs_f64(), &stage.holdings());
+            self.tell(record);
+            self.args.save(record)?;
+            if is_silent {
+                break;
+            }
+        }
+        self.args.save(record).context("the result of the last round is not in the state")
+    }
+
+    fn show(&mut self, record: &SoakRecord, link: &str, plan: &RoundPlan) {
+        let passed = text::time(record.seconds);
+        let of = text::time(self.args.duration);
+        self.live.show(Instant::now(), || {
+            let complaints = count(record.complaint_count, "complaint");
+            format!("round {}, {passed} of {of}, {complaints}: {link}: {plan}", plan.number)
+        });
+    }
+
+    /// Prints the complaints of the last round.
+    fn tell(&mut self, record: &SoakRecord) {
+        let new = record.complaint_count - self.told;
+        self.told = record.complaint_count;
+        let kept = record.complaints.len() as u64 == record.complaint_count;
+        for complaint in record.complaints.iter().rev().take(new as usize).rev().filter(|_| kept) {
+            self.live.end();
+            note(text::complaint(complaint));
+        }
+    }
+}
+
+fn report(args: &Args, record: &SoakRecord) -> Report {
+    let verdicts = record.verdicts();
+    let mut failures = Vec::new();
+    if record.complaint_count > 0 {
+        failures.push(format!(
+            "{} of {} show samples that were lost and not injected, or other faults of this \
+             program: see the table above",
+            count(record.complaint_count, "complaint"),
+            count(record.rounds, "round")
+        ));
+    }
+    for verdict in verdicts.iter().filter(|verdict| !verdict.grew.is_empty()) {
+        failures.push(format!("{}: {} grew", verdict.name, verdict.grew.join(", ")));
+    }
+    let is_over =
+        record.seconds >= args.duration || args.count.is_some_and(|count| record.rounds >= count);
+    if failures.is_empty() && !is_over {
+        let again = match &args.state {
+            Some(_) => "run the command again to go on",
+            None => "with --state FILE the command goes on where it was interrupted",
+        };
+        failures.push(format!(
+            "interrupted after {} of {}: {again}",
+            text::time(record.seconds),
+            text::time(args.duration)
+        ));
+    }
+    Report {
+        text: text::of(record, &verdicts),
+        results: json!({ "soak": record, "processes": verdicts }),
+        failure: (!failures.is_empty()).then(|| failures.join("; ")),
+    }
+}

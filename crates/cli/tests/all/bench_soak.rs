@@ -1,0 +1,76 @@
+//! `millstream bench soak`: a few rounds, and errors that it has to find.
+
+use crate::common::{Running, command, fault, millstream};
+use serde_json::Value;
+use std::path::Path;
+
+/// The command with these arguments, over loopback.
+fn soak<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    [&["bench", "soak", "--loopback", "--json"][..], rest].concat()
+}
+
+#[test]
+fn a_few_rounds_lose_what_they_inject_and_go_on_in_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = |count| {
+        let args = ["--only", "one packet lost", "--state", "soak.json", "--count", count];
+        let outcome = millstream(folder.path(), &[&soak(&args)[..], &["--seed", "5"]].concat());
+        outcome.succeeds().json()["results"].take()
+    };
+    let first = part("2");
+    assert_eq!(first["soak"]["rounds"], 2, "{first}");
+    let results = part("4");
+    let soak = &results["soak"];
+    assert_eq!((&soak["rounds"], &soak["seed"]), (&4.into(), &5.into()), "{soak}");
+    assert_eq!(soak["parts"][1]["first_round"], 2, "{soak}");
+    assert_eq!(soak["complaint_count"], 0, "{soak}");
+    let tally = &soak["faults"]["one packet lost"];
+    let lost = tally["lost"].as_object().unwrap().values().filter_map(Value::as_u64);
+    assert!(tally["hits"].as_u64() >= Some(1) && lost.sum::<u64>() >= 100, "{soak}");
+    let nothing = (&"none", &serde_json::json!({}));
+    assert_eq!((&"none", &soak["faults"]["none"]["lost"]), nothing, "{soak}");
+    let processes = results["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 4, "this process and the radio, twice: {results}");
+    assert!(processes.iter().all(|one| one["rss_kib"][1].as_u64() > Some(1000)), "{results}");
+    // What is done is not done again.
+    assert_eq!(part("3")["soak"]["rounds"], 4);
+}
+
+/// Somebody else makes the radio lose packets: samples are lost, and the soak has not injected it.
+#[test]
+fn a_loss_that_nobody_injected_is_found_and_an_interrupt_saves_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--only", "short stall", "--state", "soak.json", "--seed", "5"];
+    let running = Running::start(command(folder.path(), &soak(&args)));
+    let line = running.line("radio   the radio on loopback");
+    let control = line.rsplit(' ').next().unwrap();
+    for way in ["to_host", "to_device"] {
+        fault(control, &["add", "lose", way, "data", "every=50"]).succeeds();
+    }
+    running.line("millstream: round ");
+    running.signal(libc::SIGINT);
+    let outcome = running.wait();
+    let document = outcome.fails(1, "samples that were lost and not injected").json();
+    let soak = &document["results"]["soak"];
+    let complaint = &soak["complaints"][0];
+    let text = complaint["text"].as_str().unwrap();
+    assert!(text.contains("samples were lost that no fault hit"), "{soak}");
+    let state = std::fs::read_to_string(folder.path().join("soak.json")).unwrap();
+    assert_eq!(&serde_json::from_str::<Value>(&state).unwrap(), soak);
+}
+
+#[test]
+fn what_cannot_be_soaked_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |args: &[&str], part| {
+        millstream(folder.path(), &soak(args)).fails(1, part);
+    };
+    refused(&["--only", "gremlins"], "there is no fault whose name contains \"gremlins\"");
+    refused(&["--state", "/no/such/folder/x"], "cannot write the file /no/such/folder/x");
+    std::fs::write(folder.path().join("x.json"), "{}").unwrap();
+    refused(&["--state", "x.json"], "x.json is not a state of `bench soak` that this version");
+    let state = ["--state", "y.json", "--only", "one packet lost", "--count", "1", "--seed"];
+    millstream(folder.path(), &soak(&[&state[..], &["1"]].concat())).succeeds();
+    refused(&[&state[..], &["2"]].concat(), "--seed is 2, and the soak in --state has 1");
+    millstream(Path::new("/"), &soak(&["--count", "0"])).fails(2, "0 is not in 1..");
+}
