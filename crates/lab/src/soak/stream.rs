@@ -46,8 +46,8 @@ pub(super) enum StreamError {
 pub(super) struct Streams {
     rx: Option<Receiving>,
     tx: Option<Sending>,
-    last_progress: Instant,
-    progress: u64,
+    /// The newest samples from and to the radio, and when they came.
+    progress: [(u64, Instant); 2],
 }
 
 impl Streams {
@@ -57,7 +57,7 @@ impl Streams {
         let rx = rx.then(|| Receiving::open(device, plan)).transpose()?;
         let tx = plan.way.has(Direction::Tx);
         let tx = tx.then(|| Sending::open(device, plan)).transpose()?;
-        Ok(Self { rx, tx, last_progress: Instant::now(), progress: 0 })
+        Ok(Self { rx, tx, progress: [(0, Instant::now()); 2] })
     }
 
     /// Receives and sends once, and waits a little if there is nothing to do.
@@ -69,9 +69,15 @@ impl Streams {
         if let Some(tx) = &mut self.tx {
             tx.step(if both { Duration::ZERO } else { TURN })?;
         }
-        let progress = self.samples();
-        if progress != self.progress {
-            (self.progress, self.last_progress) = (progress, Instant::now());
+        let now = Instant::now();
+        for (last, samples) in self.progress.iter_mut().zip([
+            self.rx.as_ref().map(Receiving::delivered),
+            self.tx.as_ref().map(Sending::transmitted),
+        ]) {
+            // A direction without a stream never hangs.
+            if samples != Some(last.0) {
+                *last = (samples.unwrap_or(0), now);
+            }
         }
         Ok(())
     }
@@ -82,14 +88,9 @@ impl Streams {
         rx.min(self.tx.as_ref().map_or(u64::MAX, Sending::transmitted))
     }
 
-    fn samples(&self) -> u64 {
-        let rx = self.rx.as_ref().map_or(0, Receiving::delivered);
-        rx + self.tx.as_ref().map_or(0, Sending::accepted)
-    }
-
-    /// Whether nothing has moved for long.
+    /// Whether a direction has not moved for long.
     pub fn hangs(&self) -> bool {
-        self.last_progress.elapsed() > HANG
+        self.progress.iter().any(|(_, last)| last.elapsed() > HANG)
     }
 
     /// Ends them in order; false when that takes too long.
@@ -290,10 +291,6 @@ impl Sending {
             last: Instant::now(),
             away: Duration::ZERO,
         })
-    }
-
-    fn accepted(&self) -> u64 {
-        self.streams.first().ledger().accepted
     }
 
     fn transmitted(&self) -> u64 {
