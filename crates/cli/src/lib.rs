@@ -61,6 +61,16 @@ fn version() -> &'static str {
     &VERSION
 }
 
+/// Returns what decides the results of a run: the version, with the commit where it is known.
+fn release() -> &'static str {
+    static RELEASE: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let commit = option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty());
+        let commit = commit.map(|commit| format!(" (commit {commit})")).unwrap_or_default();
+        format!("{}{commit}", env!("CARGO_PKG_VERSION"))
+    });
+    &RELEASE
+}
+
 /// Every verb with its options and help.
 #[must_use]
 pub fn command() -> clap::Command {

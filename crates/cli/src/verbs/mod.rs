@@ -28,6 +28,7 @@ macro_rules! group {
     };
 }
 
+pub mod batch;
 pub mod bench;
 pub mod demo;
 pub mod find;
@@ -48,7 +49,7 @@ group! {
     // Daily ones first.
     Verb:
     Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), View(view),
-    Graph(graph),
+    Batch(batch), Graph(graph),
     Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
 }
 
@@ -57,6 +58,7 @@ impl Args {
     pub fn opens_links(&self) -> bool {
         match &self.what {
             Verb::Find(_) | Verb::Inspect(_) | Verb::Lab(_) => false,
+            Verb::Batch(args) => args.opens_links(),
             Verb::Graph(args) => args.opens_links(),
             Verb::Sim(args) => args.opens_links(),
             Verb::Host(args) => args.opens_links(),

@@ -224,6 +224,10 @@ impl Reader {
     }
 
     fn follow(&mut self, line: &Line) {
+        if let Some([from, to]) = line.copy() {
+            let [from, to] = [from, to].map(|name| self.folder.path().join(name));
+            std::fs::copy(&from, to.join(from.file_name().unwrap())).unwrap();
+        }
         let Some(words) = line.millstream().filter(|words| !is_for_others(words)) else { return };
         let here = self.here(words);
         let here: Vec<&str> = here.iter().map(String::as_str).collect();
@@ -243,7 +247,7 @@ impl Reader {
             let command = words.join(" ");
             assert_eq!(outcome.status, Some(0), "{}: {command}: {outcome:?}", self.page);
         }
-        let groups = ["sim", "graph"];
+        let groups = ["batch", "sim", "graph"];
         let length = 1 + usize::from(groups.contains(&here[0]));
         self.done.push(here[..length].join(" "));
     }
@@ -285,6 +289,8 @@ fn the_readme_and_the_guides_can_be_followed_without_hardware() {
         done.append(&mut reader.done);
     }
     let expected = [
+        "batch map",
+        "batch run",
         "find",
         "graph blocks",
         "graph plan",

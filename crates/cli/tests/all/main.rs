@@ -3,6 +3,7 @@
 //! One program holds all of these tests, because linking dominates the build time.
 
 mod atsc_live;
+mod batch;
 mod bench_buffer;
 mod bench_packets;
 mod bench_rate;

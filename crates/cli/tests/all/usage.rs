@@ -4,7 +4,7 @@ use crate::common::{address, millstream};
 use std::path::Path;
 
 /// Groups whose verbs have little in common.
-const GROUPS: [&str; 3] = ["graph", "sim", "host"];
+const GROUPS: [&str; 4] = ["batch", "graph", "sim", "host"];
 
 /// All verbs, as the program reports them: those of a group with its name.
 fn verbs() -> Vec<Vec<String>> {
@@ -208,6 +208,24 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         &["sim", "radio", "--json", "--addr", &addr, "--rx-antenna", "flute"],
         &["rx", "--json", "--args", &args, "--rate", "1e6", "--out", "x.sc16"],
         &["run", "--json", "none.toml"],
+        &["batch", "run", "--json", "none.toml"],
+        &["batch", "list", "--json", "none.toml"],
+        &["batch", "table", "--json", "none.toml", "--out", "-"],
+        &[
+            "batch",
+            "map",
+            "--json",
+            "none.toml",
+            "--value",
+            "v",
+            "--x",
+            "x",
+            "--y",
+            "y",
+            "--out",
+            "-",
+        ],
+        &["batch", "task", "--json", "none.toml", "0"],
         &["host", "shield", "--json", "1023", "--", "true"],
         &["graph", "tune", "--json", "none.toml"],
         &["tx", "--json", "--args", &args, "--rate", "1e6", "--in", "none.sc16"],

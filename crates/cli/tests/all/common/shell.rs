@@ -16,6 +16,14 @@ impl Line {
         let known = before.iter().all(|word| ["sudo", "$"].contains(&word.as_str()));
         (known && self.words.len() > at + 1).then_some(&self.words[at..])
     }
+
+    /// The file and the folder, if it copies a file into a folder.
+    pub fn copy(&self) -> Option<[&str; 2]> {
+        match &self.words[..] {
+            [copy, from, to] if copy == "cp" => Some([from, to]),
+            _ => None,
+        }
+    }
 }
 
 /// The commands in these lines of text, several of one line included. A backslash or an open quote

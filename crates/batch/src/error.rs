@@ -1,0 +1,87 @@
+//! Errors of batches.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The reason why a batch cannot run, or one of its tasks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file or folder of results cannot be written.
+    #[error("cannot write {}: {source}{}", path.display(), hint(source))]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file system has no locks.
+    #[error(
+        "cannot lock {}: {source}; tasks are claimed by locks: choose a folder `results` on a file \
+         system with locks",
+        path.display()
+    )]
+    Lock {
+        /// The lock's file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The manifest does not have the form of one.
+    #[error("the manifest {}: {reason}", path.display())]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong and what to write.
+        reason: String,
+    },
+    /// The graph of the manifest is wrong, or does not take the parameters.
+    #[error(transparent)]
+    Graph(#[from] millstream_flow::GraphFileError),
+    /// No task has the name.
+    #[error(
+        "the manifest {} has no task `{name}`: `millstream batch list` shows the tasks. A task \
+         gets another name when its recording, the graph, a parameter or millstream changes",
+        manifest.display()
+    )]
+    NoTask {
+        /// The manifest.
+        manifest: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// A recording is another one than at the start of its task.
+    #[error("the recording {} changed while the task read it: run the batch again", .0.display())]
+    Changed(PathBuf),
+    /// The results cannot be drawn.
+    #[error("{0}")]
+    Map(String),
+}
+
+impl BatchError {
+    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Read { path, source }
+    }
+
+    pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Write { path, source }
+    }
+}
+
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull => "; free some space, and run the batch again",
+        io::ErrorKind::PermissionDenied => "; choose another folder with the key `results`",
+        _ => "",
+    }
+}

@@ -1,0 +1,215 @@
+//! A picture of how a number depends on two parameters, and the best setting.
+
+use crate::{Batch, BatchError, Best};
+use millstream_draw::{Rect, Svg};
+use std::cmp::Ordering;
+
+/// The size of a cell and the margins, pixels.
+const CELL: (f64, f64) = (84.0, 34.0);
+const LEFT: f64 = 110.0;
+const TOP: f64 = 56.0;
+const BOTTOM: f64 = 66.0;
+
+/// What is drawn.
+#[derive(Clone, Debug)]
+pub struct MapRequest {
+    /// The number of the results.
+    pub value: String,
+    /// The parameter across.
+    pub x: String,
+    /// The parameter up.
+    pub y: String,
+    /// Which values are better.
+    pub best: Best,
+}
+
+/// The means of a number over the recordings, by two swept parameters.
+#[derive(Clone, Debug)]
+pub struct HeatMap {
+    request: MapRequest,
+    columns: Vec<String>,
+    rows: Vec<String>,
+    /// Row by row; `None` without a result.
+    cells: Vec<Option<f64>>,
+    /// The best setting: its words, its mean, its recordings, its cell.
+    best: (String, f64, usize, usize),
+}
+
+impl HeatMap {
+    /// Takes the means over the recordings of each setting. Where settings share a cell, as further
+    /// parameters are swept, it shows the best of them.
+    ///
+    /// # Errors
+    /// [`BatchError::Map`]: a parameter is not swept, or no result has the number.
+    pub fn of(batch: &Batch, request: MapRequest) -> Result<Self, BatchError> {
+        for name in [&request.x, &request.y] {
+            if !batch.manifest.swept().any(|swept| swept == name) {
+                let swept = batch.manifest.swept().collect::<Vec<_>>().join(", ");
+                let swept = if swept.is_empty() { "none" } else { &swept };
+                return Err(BatchError::Map(format!(
+                    "the manifest does not sweep `{name}`; the parameters below [sweep] are: \
+                     {swept}"
+                )));
+            }
+        }
+        if request.x == request.y {
+            let x = &request.x;
+            return Err(BatchError::Map(format!("`{x}` is on both axes: name two parameters")));
+        }
+        let results = batch.results();
+        let mut known = std::collections::BTreeSet::new();
+        let mut means: Vec<(f64, usize)> = vec![(0.0, 0); batch.settings];
+        for task in &batch.tasks {
+            let Some(result) = results.result(&task.name)? else { continue };
+            if let Some(value) = result.numbers.get(&request.value) {
+                let (sum, count) = &mut means[task.setting];
+                (*sum, *count) = (*sum + value, *count + 1);
+            }
+            known.extend(result.numbers.into_keys());
+        }
+        let axis = |name: &str| sorted(batch.tasks.iter().map(|task| &task.parameters[name]));
+        let (columns, rows) = (axis(&request.x), axis(&request.y));
+        let mut cells = vec![None; columns.len() * rows.len()];
+        let mut best: Option<(String, f64, usize, usize)> = None;
+        let recordings = batch.tasks.len() / batch.settings.max(1);
+        for (setting, (sum, count)) in means.iter().enumerate().filter(|(_, mean)| mean.1 > 0) {
+            let task = &batch.tasks[setting * recordings];
+            let at = |values: &[String], name: &str| {
+                values.iter().position(|value| *value == task.parameters[name]).unwrap_or(0)
+            };
+            let cell = at(&rows, &request.y) * columns.len() + at(&columns, &request.x);
+            let mean = sum / *count as f64;
+            if cells[cell].is_none_or(|shown| request.best.prefers(mean, shown)) {
+                cells[cell] = Some(mean);
+            }
+            if best.as_ref().is_none_or(|best| request.best.prefers(mean, best.1)) {
+                best = Some((batch.words(task), mean, *count, cell));
+            }
+        }
+        let Some(best) = best else {
+            let known: Vec<_> = known.into_iter().collect();
+            return Err(BatchError::Map(match known.is_empty() {
+                true => "no task is done: run `millstream batch run` first".to_owned(),
+                false => {
+                    let (value, known) = (&request.value, known.join(", "));
+                    format!("no result has the number `{value}`; the results have: {known}")
+                }
+            }));
+        };
+        Ok(Self { request, columns, rows, cells, best })
+    }
+
+    /// Describes the best setting in words: its parameters, its mean, and its recordings.
+    #[must_use]
+    pub fn best(&self) -> String {
+        let (words, mean, count, _) = &self.best;
+        let recordings = if *count == 1 { "recording" } else { "recordings" };
+        format!("{words}: {} {} ({count} {recordings})", self.request.value, short(*mean))
+    }
+
+    /// Returns the best mean.
+    #[must_use]
+    pub fn best_value(&self) -> f64 {
+        self.best.1
+    }
+
+    /// Draws the map.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let Self { request, columns, rows, cells, best } = self;
+        let (width, height) = (columns.len() as f64 * CELL.0, rows.len() as f64 * CELL.1);
+        let size = (LEFT + width + 20.0, TOP + height + BOTTOM);
+        let mut svg = Svg::new(size.0.max(420.0) as u32, size.1 as u32);
+        let title = format!("{}: mean over the recordings", request.value);
+        let text = "font-size=\"11\" fill=\"#555555\" text-anchor";
+        svg.write((16.0, 24.0), "font-size=\"14\" font-weight=\"bold\" fill=\"#111111\"", &title);
+        svg.write((16.0, 42.0), format!("{text}=\"start\""), &format!("best: {}", self.best()));
+        let shown = || cells.iter().flatten().copied().filter(|value| value.is_finite());
+        let (low, high) = (shown().fold(f64::MAX, f64::min), shown().fold(f64::MIN, f64::max));
+        for (at, value) in cells.iter().enumerate() {
+            // The first row is the lowest.
+            let (row, column) = (rows.len() - 1 - at / columns.len(), at % columns.len());
+            let place = Rect {
+                x: LEFT + column as f64 * CELL.0,
+                y: TOP + row as f64 * CELL.1,
+                width: CELL.0,
+                height: CELL.1,
+            };
+            let share =
+                value.map(|value| if high > low { (value - low) / (high - low) } else { 1.0 });
+            let edge = if at == best.3 { "#c2571a\" stroke-width=\"3" } else { "#ffffff" };
+            let (fill, ink) = colours(share);
+            let (x, y) = (&columns[column], &rows[at / columns.len()]);
+            let words = value.map_or("-".to_owned(), short);
+            let about = format!("{}={x} {}={y}: {words}", request.x, request.y);
+            svg.rect(&place, 0.0, format_args!("fill=\"{fill}\" stroke=\"{edge}\""), &about);
+            let (x, y) = place.middle();
+            let style = format!("font-size=\"11\" text-anchor=\"middle\" fill=\"{ink}\"");
+            svg.write((x, y + 4.0), style, &words);
+        }
+        for (row, value) in rows.iter().rev().enumerate() {
+            let y = TOP + (row as f64 + 0.5) * CELL.1 + 4.0;
+            svg.write((LEFT - 8.0, y), format!("{text}=\"end\""), value);
+        }
+        for (column, value) in columns.iter().enumerate() {
+            let x = LEFT + (column as f64 + 0.5) * CELL.0;
+            svg.write((x, TOP + height + 18.0), format!("{text}=\"middle\""), value);
+        }
+        svg.write((LEFT - 8.0, TOP - 4.0), format!("{text}=\"end\""), &request.y);
+        svg.write((LEFT + width, TOP + height + 38.0), format!("{text}=\"end\""), &request.x);
+        svg.element(&format!("{title}; best: {}", self.best()))
+    }
+}
+
+/// Different values: numbers by their size, then texts.
+fn sorted<'a>(values: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut values: Vec<String> = values.cloned().collect();
+    let number = |text: &String| text.parse::<f64>().ok();
+    values.sort_by(|a, b| match (number(a), number(b)) {
+        (Some(x), Some(y)) => x.total_cmp(&y).then_with(|| a.cmp(b)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    });
+    values.dedup();
+    values
+}
+
+/// The colours of ground and text for a share of the range; grey without a value.
+fn colours(share: Option<f64>) -> (String, &'static str) {
+    let Some(share) = share.filter(|share| share.is_finite()) else {
+        return ("#eeeeee".to_owned(), "#555555");
+    };
+    let share = share.clamp(0.0, 1.0);
+    let tint = |low: f64, high: f64| (low + share * (high - low)).round() as u8;
+    let fill =
+        format!("#{:02x}{:02x}{:02x}", tint(232.0, 11.0), tint(243.0, 90.0), tint(248.0, 133.0));
+    (fill, if share > 0.55 { "#ffffff" } else { "#111111" })
+}
+
+/// At most four digits behind the point.
+fn short(value: f64) -> String {
+    let text = format!("{value:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text.is_empty() || text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_in_their_order_and_numbers_are_short() {
+        let values = ["10", "9", "a", "-1", "9"].map(str::to_owned);
+        assert_eq!(sorted(values.iter()), ["-1", "9", "10", "a"]);
+        let shown = [2.0, 0.25, -0.00001, 100.0, 1234.56789].map(short);
+        assert_eq!(shown, ["2", "0.25", "0", "100", "1234.5679"]);
+    }
+
+    #[test]
+    fn text_is_readable_on_its_ground() {
+        assert_eq!(colours(Some(0.0)), ("#e8f3f8".to_owned(), "#111111"));
+        assert_eq!(colours(Some(1.0)), ("#0b5a85".to_owned(), "#ffffff"));
+        assert_eq!(colours(None).0, "#eeeeee");
+    }
+}

@@ -1,0 +1,211 @@
+//! The folder of results.
+//!
+//! | path | contents |
+//! | --- | --- |
+//! | `done/NAME/` | a result: `result.json` (one line), and the files of the graph's outputs |
+//! | `failed/NAME.json` | the reason why a task failed; removed when it is done |
+//! | `work/NAME/`, `work/NAME.lock` | a task that is running, or whose process was killed |
+//! | `slurm/TIME/` | what was submitted to Slurm, and what the tasks printed |
+//!
+//! A result is complete before its folder moves to `done` in one step, so there is no moment at
+//! which half of one is there. Two processes that finish one task cannot both move theirs.
+
+use crate::claim::TRIES;
+use crate::{BatchError, Claim, TaskClaim};
+use millstream_flow::blocks::write_whole;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The document in a result's folder.
+pub(crate) const RESULT: &str = "result.json";
+
+/// A folder of results, which may not exist yet.
+#[derive(Clone, Debug)]
+pub struct ResultFolder {
+    root: PathBuf,
+}
+
+/// A result, as in its file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct TaskResult {
+    /// The task: name, recording, identity, parameters.
+    pub task: Value,
+    /// The graph file and the version of the program.
+    pub made_by: BTreeMap<String, String>,
+    /// The numbers of the result, by `BLOCK.METRIC`, for tables.
+    pub numbers: BTreeMap<String, f64>,
+    /// The files of the outputs, and their sizes in bytes.
+    pub files: BTreeMap<String, u64>,
+    /// Why the result is of little use, although the graph ran to its end; for example: no signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
+    /// The results of the run, as `millstream run --json` prints them.
+    pub results: Value,
+}
+
+/// The reason why a task failed.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TaskFailure {
+    /// The task.
+    pub task: String,
+    /// The reason, in one line.
+    pub reason: String,
+}
+
+impl ResultFolder {
+    /// Names a folder; nothing is made.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Returns its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder of a task's result, which may not exist.
+    #[must_use]
+    pub fn result_of(&self, name: &str) -> PathBuf {
+        self.root.join("done").join(name)
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    fn failed(&self, name: &str) -> PathBuf {
+        self.root.join("failed").join(format!("{name}.json"))
+    }
+
+    /// Returns the names of all tasks that are done.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn done(&self) -> Result<BTreeSet<String>, BatchError> {
+        let names = names_in(&self.root.join("done"))?;
+        Ok(names.into_iter().collect())
+    }
+
+    /// Returns the names of all tasks whose last run failed.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn all_failed(&self) -> Result<BTreeSet<String>, BatchError> {
+        let names = names_in(&self.root.join("failed"))?;
+        Ok(names.iter().filter_map(|name| name.strip_suffix(".json")).map(str::to_owned).collect())
+    }
+
+    /// Returns the names of all tasks that a process runs now, here or on another machine.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn running(&self) -> Result<BTreeSet<String>, BatchError> {
+        let work = self.work();
+        let is_locked = |name: &&str| {
+            // A shared lock for a moment: a process that claims the task meanwhile tries again.
+            File::open(work.join(format!("{name}.lock")))
+                .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        };
+        let names = names_in(&work)?;
+        let locks = names.iter().filter_map(|name| name.strip_suffix(".lock"));
+        Ok(locks.filter(is_locked).map(str::to_owned).collect())
+    }
+
+    /// Returns the result of a task; `None` without one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no result.
+    pub fn result(&self, name: &str) -> Result<Option<TaskResult>, BatchError> {
+        read_json(&self.result_of(name).join(RESULT))
+    }
+
+    /// Returns why a task failed; `None` if it did not.
+    ///
+    /// # Errors
+    /// As [`result`](Self::result).
+    pub fn failure(&self, name: &str) -> Result<Option<TaskFailure>, BatchError> {
+        read_json(&self.failed(name))
+    }
+
+    /// Claims a task for this process, until the claim is dropped or the process ends in any way.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or has no locks.
+    pub fn claim(&self, name: &str) -> Result<Claim, BatchError> {
+        match self.result_of(name).is_dir() {
+            true => Ok(Claim::Done),
+            false => TaskClaim::take(self, name, TRIES),
+        }
+    }
+
+    /// Keeps the reason of a failure, in one line.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn fail(&self, name: &str, reason: &str) -> Result<(), BatchError> {
+        let path = self.failed(name);
+        make_parent(&path)?;
+        let failure = TaskFailure { task: name.to_owned(), reason: reason.to_owned() };
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        let text = line_of(&failure);
+        write_whole(&part, &path, text.as_bytes()).map_err(BatchError::write(path))
+    }
+
+    pub(crate) fn forget_failure(&self, name: &str) {
+        // Without it there is nothing to forget; a failure beside a result is never shown.
+        let _ = fs::remove_file(self.failed(name));
+    }
+
+    /// Removes what killed processes left in `work`. Tasks that run keep theirs.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn tidy(&self) -> Result<(), BatchError> {
+        for name in names_in(&self.work())? {
+            // A task's folder has a lock's file beside it; dropping a claim removes both.
+            if let Some(name) = name.strip_suffix(".lock") {
+                let failure = self.failure(name)?;
+                drop(TaskClaim::take(self, name, 1)?);
+                if let Some(TaskFailure { task, reason }) = failure {
+                    self.fail(&task, &reason)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn line_of(document: &impl Serialize) -> String {
+    serde_json::to_string(document).unwrap_or_default() + "\n"
+}
+
+pub(crate) fn make_parent(path: &Path) -> Result<(), BatchError> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(parent).map_err(BatchError::write(parent))
+}
+
+/// The names in a folder; none in one that does not exist.
+fn names_in(folder: &Path) -> Result<Vec<String>, BatchError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(BatchError::read(folder))?,
+    };
+    let names: io::Result<Vec<_>> = entries.map(|entry| Ok(entry?.file_name())).collect();
+    let names = names.map_err(BatchError::read(folder))?;
+    Ok(names.into_iter().filter_map(|name| name.into_string().ok()).collect())
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, BatchError> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(BatchError::read(path))?,
+    };
+    let parsed = serde_json::from_slice(&text);
+    Ok(Some(parsed.map_err(io::Error::from).map_err(BatchError::read(path))?))
+}

@@ -1,0 +1,56 @@
+//! `millstream batch map`: a number over two swept parameters, as a picture.
+
+use super::ManifestArg;
+use crate::output::{Report, write_file};
+use millstream_batch::{Best, HeatMap, MapRequest};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Draws how a number of the results depends on two swept parameters, and marks the best setting.
+///
+/// Each cell shows the mean over the recordings; where further parameters are swept, that of the
+/// best setting of the cell.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  millstream batch map sweep.toml --value demod.mer_db --x rate --y cn --out map.svg
+  millstream batch map sweep.toml --value demod.uncorrected_packets --lowest --x a --y b --out -")]
+pub struct Args {
+    #[command(flatten)]
+    manifest: ManifestArg,
+
+    /// Number of the results: BLOCK.METRIC, a column of `millstream batch table`.
+    #[arg(long, value_name = "NAME")]
+    value: String,
+
+    /// Parameter across.
+    #[arg(long, value_name = "NAME")]
+    x: String,
+
+    /// Parameter up.
+    #[arg(long, value_name = "NAME")]
+    y: String,
+
+    /// The lowest value is the best, not the highest.
+    #[arg(long)]
+    lowest: bool,
+
+    /// File for the picture (SVG); - is standard output.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Draws it.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    let batch = args.manifest.read()?;
+    let best = if args.lowest { Best::Lowest } else { Best::Highest };
+    let request = MapRequest { value: args.value, x: args.x, y: args.y, best };
+    let map = HeatMap::of(&batch, request)?;
+    let (picture, best) = (map.svg(), map.best());
+    if args.out == Path::new("-") {
+        return Ok(Report::done(picture.clone(), json!({ "picture": picture, "best": best })));
+    }
+    write_file(&args.out, picture)?;
+    let text = format!("best     {best}\npicture  {}\n", args.out.display());
+    let value = map.best_value();
+    Ok(Report::done(text, json!({ "picture": args.out, "best": best, "best_value": value })))
+}
