@@ -8,6 +8,7 @@ mod mix;
 mod registers;
 mod rig;
 mod taken;
+mod two;
 
 use failed_once::FAILED_ONCE;
 use mix::{Mix, PacketFault};

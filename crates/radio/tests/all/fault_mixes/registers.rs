@@ -105,7 +105,7 @@ fn emit(answer: &CtrlRepr) -> Vec<u8> {
 const LOST_MAX: u64 = 4;
 
 /// Returns a mix of a stream that has to recover, and of faults of the answers meanwhile.
-fn mix_of(seed: u64, honest: bool) -> Mix {
+pub fn mix_of(seed: u64, honest: bool) -> Mix {
     let mut draw = Draw::new(seed);
     let mut mix = Mix::draw(&mut draw);
     // Its radio overruns, at least once. A jump of its clock around that has mixes of its own.

@@ -57,7 +57,7 @@ pub trait Rig {
 }
 
 /// 66 ms: some stalls overflow it, others do not.
-const BUFFER_SAMPLES: u64 = 1 << 17;
+pub const BUFFER_SAMPLES: u64 = 1 << 17;
 
 const QUEUE_BYTES: usize = 512 << 10;
 
@@ -156,6 +156,11 @@ impl Simulated {
         };
         Self { host: Host::open(&config, TIME, wrap), path }
     }
+
+    pub fn open_channel(&self, channel: usize) -> RxStreamer {
+        let (port, path, channel) = self.host.rx(channel, QUEUE_BYTES);
+        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
+    }
 }
 
 impl Rig for Simulated {
@@ -164,8 +169,7 @@ impl Rig for Simulated {
     }
 
     fn open(&self) -> RxStreamer {
-        let (port, path, channel) = self.host.rx(0, QUEUE_BYTES);
-        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
+        self.open_channel(0)
     }
 
     fn now(&self) -> Instant {
