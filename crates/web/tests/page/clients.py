@@ -13,7 +13,7 @@ class Client(threading.Thread):
 
     def __init__(self, port, lines_per_s=30, bins=1024):
         super().__init__(daemon=True)
-        self.lines = self.bytes = 0
+        self.lines = self.line_bytes = self.bytes = 0
         self.over = None
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
@@ -42,6 +42,7 @@ class Client(threading.Thread):
                 payload = self.reader.read(length)
                 kind = head[0] & 0x0F
                 self.lines += kind == 2
+                self.line_bytes += length * (kind == 2)
                 self.bytes += length
                 if kind == 9:
                     self.say(10, payload)
