@@ -166,6 +166,22 @@ fn a_truncated_recording_costs_its_task_and_one_line() {
 }
 
 #[test]
+fn a_result_without_its_file_says_so() {
+    let place = Place::new(1, 100, "");
+    let manifest = format!(
+        "graph = {:?}\nrecordings = [\"r*.cf32\"]\n[outputs]\nout = \"rows.f32\"\n",
+        graph("spectrum.toml")
+    );
+    std::fs::write(place.path.join("b.toml"), manifest).unwrap();
+    place.batch(&["run", "b.toml"]).succeeds();
+    let task = &place.tasks()[0];
+    assert_eq!(
+        (text(task, "state"), text(task, "reason")),
+        ("done".to_owned(), "the graph wrote nothing to its file rows.f32".to_owned(),)
+    );
+}
+
+#[test]
 fn what_is_wrong_with_a_manifest_is_told_before_anything_runs() {
     let place = Place::new(1, 100, "");
     for (manifest, part) in [

@@ -102,10 +102,21 @@ fn run_claimed(
             ("version".to_owned(), crate::release().to_owned()),
         ]),
         numbers: numbers(&run, &signals)?,
+        remark: remark(batch, &files, &signals),
         files,
-        remark: signals.iter().find_map(SignalReport::failure),
         results: json!({ "run": run, "ledgers": ledgers, "signals": signals }),
     }))
+}
+
+/// Why the result is of little use: the signal, or a file without an item, which is not there.
+fn remark(
+    batch: &Batch,
+    files: &BTreeMap<String, u64>,
+    signals: &[SignalReport],
+) -> Option<String> {
+    let empty = batch.manifest.outputs.values().find(|file| !files.contains_key(*file));
+    let empty = || empty.map(|file| format!("the graph wrote nothing to its file {file}"));
+    signals.iter().find_map(SignalReport::failure).or_else(empty)
 }
 
 /// The plan of the graph file without its CPUs, which several workers would share, and with no more
