@@ -14,26 +14,26 @@ fn a_few_rounds_lose_what_they_inject_and_go_on_in_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let part = |count| {
         let args = ["--only", "one packet lost", "--state", "soak.json", "--count", count];
-        let outcome = millstream(folder.path(), &[&soak(&args)[..], &["--seed", "5"]].concat());
+        let outcome = millstream(folder.path(), &[&soak(&args)[..], &["--seed", "3"]].concat());
         outcome.succeeds().json()["results"].take()
     };
-    let first = part("2");
-    assert_eq!(first["soak"]["rounds"], 2, "{first}");
-    let results = part("4");
+    let first = part("1");
+    assert_eq!(first["soak"]["rounds"], 1, "{first}");
+    let results = part("3");
     let soak = &results["soak"];
-    assert_eq!((&soak["rounds"], &soak["seed"]), (&4.into(), &5.into()), "{soak}");
-    assert_eq!(soak["parts"][1]["first_round"], 2, "{soak}");
+    assert_eq!((&soak["rounds"], &soak["seed"]), (&3.into(), &3.into()), "{soak}");
+    assert_eq!(soak["parts"][1]["first_round"], 1, "{soak}");
     assert_eq!(soak["complaint_count"], 0, "{soak}");
     let tally = &soak["faults"]["one packet lost"];
     let lost = tally["lost"].as_object().unwrap().values().filter_map(Value::as_u64);
     assert!(tally["hits"].as_u64() >= Some(1) && lost.sum::<u64>() >= 100, "{soak}");
-    let nothing = (&"none", &serde_json::json!({}));
-    assert_eq!((&"none", &soak["faults"]["none"]["lost"]), nothing, "{soak}");
+    let without = &soak["faults"]["none"]["lost"];
+    assert!(without.as_object().is_none_or(|lost| lost.is_empty()), "{soak}");
     let processes = results["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 4, "this process and the radio, twice: {results}");
     assert!(processes.iter().all(|one| one["rss_kib"][1].as_u64() > Some(1000)), "{results}");
     // What is done is not done again.
-    assert_eq!(part("3")["soak"]["rounds"], 4);
+    assert_eq!(part("2")["soak"]["rounds"], 3);
 }
 
 /// Somebody else makes the radio lose packets: samples are lost, and the soak has not injected it.

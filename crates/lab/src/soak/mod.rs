@@ -38,6 +38,8 @@ use stream::{StreamError, Streams};
 const BEFORE_S: f64 = 0.1;
 /// The rate of the faults' `samples_after`.
 const CASES_RATE_HZ: f64 = crate::faults::RATE_HZ;
+/// The stall that overflows the radio's buffer, and some time behind it.
+const OVERRUN_S: f64 = 0.6;
 /// Interval of the questions whether a fault is over.
 const ASK_PAUSE: Duration = Duration::from_millis(100);
 /// Time limit of a fault, with the samples after it.
@@ -228,9 +230,13 @@ impl Job<'_> {
                 }
             }
         }
-        let after_s =
-            self.fault.map_or(BEFORE_S, |fault| fault.case.samples_after as f64 / CASES_RATE_HZ);
-        let goal = streams.least() + (after_s * self.plan.rate_hz.min(CASES_RATE_HZ)) as u64;
+        let after_s = match self.fault {
+            None => BEFORE_S,
+            // Behind the stall, whose samples come first.
+            Some(fault) if round::overruns(fault.case) => OVERRUN_S,
+            Some(fault) => fault.case.samples_after as f64 / CASES_RATE_HZ,
+        };
+        let goal = streams.least() + (after_s * self.plan.rate_hz) as u64;
         let ended = self.until(streams, |streams| streams.least() >= goal);
         Ok(ended.and_then(|went_on| {
             let in_order = went_on && streams.end()?;

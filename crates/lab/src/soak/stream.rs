@@ -266,6 +266,8 @@ struct Sending {
     lead_ticks: u64,
     /// The burst came late, and stays so until it ends.
     is_late: bool,
+    /// Ends of bursts that the radio has transmitted since the last end, of all channels.
+    acknowledged: usize,
     /// The last call, and the longest time between two.
     last: Instant,
     away: Duration,
@@ -288,6 +290,7 @@ impl Sending {
             at: at.map(|now| now + lead_ticks(device)),
             lead_ticks: lead_ticks(device),
             is_late: false,
+            acknowledged: 0,
             last: Instant::now(),
             away: Duration::ZERO,
         })
@@ -329,10 +332,7 @@ impl Sending {
             self.at = meta.time_ticks;
         }
         self.left -= sent.samples;
-        while let Some((_, event)) = self.streams.poll_event()? {
-            self.is_late |= matches!(event, TxEvent::Late { .. });
-        }
-        Ok(())
+        self.listen()
     }
 
     /// Ends the burst behind a whole packet; false if it has to be called again.
@@ -341,14 +341,23 @@ impl Sending {
             self.send_rest(TURN)?;
             return Ok(false);
         }
+        // Those of earlier bursts are in by now.
+        self.acknowledged = 0;
         self.streams.end_burst(TURN)?;
         Ok(!self.streams.is_in_burst())
     }
 
-    /// Whether the radio has taken all samples; the ledgers of a silent one say so later.
+    /// Whether the radio has transmitted the end on every channel.
     fn is_through(&mut self) -> bool {
-        let is_open = matches!(self.streams.poll_event(), Ok(Some(_)));
-        !is_open && self.streams.members().iter().all(|one| one.ledger().in_flight == 0)
+        self.listen().is_err() || self.acknowledged >= self.streams.members().len()
+    }
+
+    fn listen(&mut self) -> Result<(), TxError> {
+        while let Some((_, event)) = self.streams.poll_event()? {
+            self.is_late |= matches!(event, TxEvent::Late { .. });
+            self.acknowledged += usize::from(matches!(event, TxEvent::BurstAck { .. }));
+        }
+        Ok(())
     }
 
     fn close(self) -> Books {
