@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 26] = [
+pub const FAILED_ONCE: [u64; 33] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -52,4 +52,15 @@ pub const FAILED_ONCE: [u64; 26] = [
     178_838_300_300_873,
     // Behind a clock that was set back, a packet had the time of one that was lost.
     178_838_300_368_563,
+    // Behind a clock that was set back, an old end counted as that of the stopped run.
+    178_838_300_229_525,
+    178_838_300_353_640,
+    178_838_290_274_270,
+    // The end of a stopped run counted as an overrun there.
+    178_838_300_343_045,
+    178_838_300_491_424,
+    // More than 16 packets of a new run came behind delayed ones with old numbers.
+    178_838_290_318_738,
+    // A clock was set back twice within one gap.
+    178_838_290_396_879,
 ];
