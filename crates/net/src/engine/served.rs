@@ -298,8 +298,8 @@ impl OpenLink {
         let transmit = TRANSMIT_SHARE.max(4 * parts).min(budget.transmit / 2);
         if receive < 2 * BATCH || transmit < 2 * parts {
             let what = format!(
-                "{} frames of {} are left for another port: close one, or give the first one a \
-                 larger queue=N",
+                "{} frames of {} are left for another port: close one, or open the link with a \
+                 smaller queue=N, so that each port takes fewer",
                 budget.receive,
                 self.name()
             );
