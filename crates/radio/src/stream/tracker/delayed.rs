@@ -10,9 +10,6 @@ pub(super) const SETTLING: u16 = 4096;
 /// The first of them that may all be such delayed ones.
 const DELAYED_MAX: u16 = 16;
 
-/// The numbers that the first packets of a new run have, behind delayed ones of the run before.
-const FIRST_MAX: u16 = 128;
-
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
 
@@ -23,7 +20,7 @@ impl Tracker {
         // Before the first packets of the new run all may be delayed ones.
         let ticks = arrival.ticks.unwrap_or_default();
         let starts = self.interrupted.is_some_and(|start| ticks.wrapping_sub(start) < 1 << 63);
-        let is_first = starts && arrival.seq < FIRST_MAX;
+        let is_first = starts && arrival.seq < DELAYED_MAX;
         let most = if is_first { SETTLING } else { DELAYED_MAX };
         let is_near = (1..=most).contains(&(SETTLING - self.settling));
         let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;

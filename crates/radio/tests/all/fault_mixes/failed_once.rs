@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 33] = [
+pub const FAILED_ONCE: [u64; 35] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -59,8 +59,10 @@ pub const FAILED_ONCE: [u64; 33] = [
     // The end of a stopped run counted as an overrun there.
     178_838_300_343_045,
     178_838_300_491_424,
-    // More than 16 packets of a new run came behind delayed ones with old numbers.
+    // The first packets of a new run came behind delayed ones with old numbers.
     178_838_290_318_738,
+    178_838_300_016_891,
+    178_838_290_006_031,
     // A clock was set back twice within one gap.
     178_838_290_396_879,
 ];
