@@ -25,6 +25,7 @@ use millstream_web::{
 };
 use moment::Moment;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -87,8 +88,10 @@ struct SentMessage {
     block: String,
     name: String,
     value: ParameterValue,
-    /// Its counts before.
-    before: MessageStats,
+    /// The number of messages that the block has taken when it has taken this one.
+    goal: u64,
+    /// Those that it had refused before.
+    refused: u64,
 }
 
 impl WebArgs {
@@ -289,21 +292,27 @@ impl Dashboard {
         let done = format!("sent {target}.{name} = {value}");
         let before = counts(running, target);
         running.send(target, name, value.clone()).map_err(|error| error.to_string())?;
-        let (block, name) = (target.clone(), name.clone());
-        self.sent.push(SentMessage { block, name, value, before });
+        let waiting = self.sent.iter().filter(|sent| sent.block == *target).map(|sent| sent.goal);
+        let goal = waiting.max().unwrap_or(0).max(before.taken) + 1;
+        let (block, name, refused) = (target.clone(), name.clone(), before.refused);
+        self.sent.push(SentMessage { block, name, value, goal, refused });
         Ok(done)
     }
 
     /// Shows where a block was tuned, or why it refused a message, once it has taken it.
     fn look_at_sent(&mut self, running: &RunningGraph) {
         let board = self.server.board();
-        self.sent.retain(|sent| {
+        // The refusals of each block that belong to earlier messages.
+        let mut told = BTreeMap::<String, u64>::new();
+        for mut sent in std::mem::take(&mut self.sent) {
             let now = counts(running, &sent.block);
-            if now.taken == sent.before.taken {
-                return true;
-            }
-            let is_refused = now.refused > sent.before.refused;
-            if is_refused {
+            let refused = told.entry(sent.block.clone()).or_default();
+            *refused = sent.refused.max(*refused);
+            if now.taken < sent.goal {
+                sent.refused = *refused;
+                self.sent.push(sent);
+            } else if now.refused > *refused {
+                *refused += 1;
                 board.note("control", &sent.block, now.refusal.unwrap_or_default());
             } else if let (Some(output), ParameterValue::Number(hz)) =
                 (sent.name.strip_prefix("freq_hz"), &sent.value)
@@ -319,8 +328,7 @@ impl Dashboard {
                     streams.for_each(|stream| stream.centre_hz = Some(*hz));
                 });
             }
-            false
-        });
+        }
     }
 
     /// Tells the changes of the receivers' states.

@@ -37,6 +37,10 @@ pub fn stretches(
             None if segment.is_restart() => stop(),
             None => None,
         };
+        if matches!(segment.gap, Some(GapCause::Reopened { .. })) {
+            // The radio has the settings of the start again.
+            frequency_hz = None;
+        }
         let tuned = segment.tuning().filter(|tuned| tuned.output == output);
         frequency_hz = tuned.map(|tuned| tuned.freq_hz).or(frequency_hz);
         let first_sample = segment.first_sample;

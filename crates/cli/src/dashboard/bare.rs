@@ -28,7 +28,7 @@ pub struct BareMoment {
     pub counters: Vec<(String, Value)>,
     /// Latencies that the command measures.
     pub latencies: Vec<LatencyStatus>,
-    /// The results of the document that `--json` prints, as of now.
+    /// The command's results, as of now.
     pub results: Value,
     /// Whether the run is over.
     pub ended: bool,

@@ -30,8 +30,9 @@ pub fn unknown_control<'a>(
     let ControlRequest { target, name, .. } = request;
     let fixed = match (target.as_str(), name.as_str()) {
         ("radio", "position_s") => ": its samples come from now on",
-        (_, "rate_hz") => {
-            ": files and the blocks of a graph have one rate; `rx --out /dev/null` takes others"
+        ("radio", "rate_hz") => {
+            ": files and the blocks of a graph have one rate; `rx --out /dev/null` takes others, \
+             without --reopen"
         }
         _ => "",
     };

@@ -158,9 +158,16 @@ impl<T: StreamSample> RadioSource<T> {
             stream.start_continuous(None)?;
             self.progress.restart(false);
         } else {
-            stream.end();
-            let ledger = stream.ledger().clone();
-            self.follow(Some(ledger));
+            // A gap that is counted and not reported yet would be part of the next one.
+            let last = stream.recv_as(&mut [] as &mut [T], Duration::ZERO);
+            if let Some(meta) = last.ok().filter(|meta| meta.event != crate::RxEvent::Timeout) {
+                self.account(meta, false, Instant::now())?;
+            }
+            if let Some(stream) = &mut self.stream {
+                stream.end();
+                let ledger = stream.ledger().clone();
+                self.follow(Some(ledger));
+            }
         }
         self.switch.is_stopped = !runs;
         Ok(())

@@ -245,8 +245,10 @@ impl SampleCount {
         Ok(true)
     }
 
-    /// Records the gap before a new stream, whose ledger begins at zero.
+    /// Records the gap before a new stream, whose ledger begins at zero. The radio has the settings
+    /// of the start again.
     pub fn reopen(&mut self, samples: u64) {
+        self.tunings.clear();
         self.pass(samples);
         self.missing(GapCause::Reopened { samples });
         (self.lost, self.booked) = ([0; Cause::ALL.len()], [0; Cause::ALL.len()]);

@@ -22,21 +22,26 @@ impl RxStreamer {
 
     fn try_recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
         while let Some(need) = self.core.need() {
-            let is_done = match need {
-                RecoveryNeed::Register(request) => self.ask(request, until)?,
-                RecoveryNeed::SetUp => self.set_up(until)?,
-                RecoveryNeed::Arrivals => {
-                    self.core.stage = None;
-                    let some = self.has_come()?;
-                    self.core.take_arrivals(some);
-                    true
-                }
-            };
+            let is_done = self.work_on(need, until)?;
             if !is_done && until.is_some_and(|until| until <= self.now()) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Does what the recovery needs. Returns false where it has to wait longer than `until`.
+    fn work_on(&mut self, need: RecoveryNeed, until: Option<Instant>) -> Result<bool, RxError> {
+        match need {
+            RecoveryNeed::Register(request) => self.ask(request, until),
+            RecoveryNeed::SetUp => self.set_up(until),
+            RecoveryNeed::Arrivals => {
+                self.core.stage = None;
+                let some = self.has_come()?;
+                self.core.take_arrivals(some);
+                Ok(true)
+            }
+        }
     }
 
     /// Waits for the outcome of a request, or for a part of the time that it may take. Returns true
@@ -94,18 +99,21 @@ impl RxStreamer {
     }
 
     /// Ends the recovery that is under way, because the stream is stopped. A new set-up is
-    /// completed first: without it the device could send nothing later.
+    /// completed first: without it the device could send nothing later. So is a start that was
+    /// sent: it could overtake the stop.
     pub(super) fn give_up_recovery(&mut self) -> Result<(), RxError> {
-        while self.core.need() == Some(RecoveryNeed::SetUp) {
-            let outcome = self.set_up(None);
+        let mut outcome = Ok(());
+        while let Some(need) = self.core.need()
+            && self.core.has_to_be_completed(self.access.is_some())
+        {
+            outcome = self.work_on(need, None).map(drop);
             if outcome.is_err() {
                 self.core.stage = None;
             }
-            outcome?;
         }
         self.access = None;
         self.core.give_up_recovery();
-        Ok(())
+        outcome
     }
 
     /// Starts a member of a group again at `start`, commanded at `told`; samples missing until then

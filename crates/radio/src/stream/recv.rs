@@ -150,13 +150,13 @@ impl RxStreamer {
         if self.inspect_batch()? {
             return Ok(true);
         }
-        if self.core.credit.is_owed() {
-            self.core.report_unless_over();
-            self.obey()?;
-        }
         if self.core.is_recovering() {
             self.recover(Some(until))?;
             return Ok(self.core.has_result());
+        }
+        if self.core.credit.is_owed() {
+            self.core.report_unless_over();
+            self.obey()?;
         }
         let wait = self.core.wait(self.now(), until);
         let received = self.port.rx.recv_batch(wait);

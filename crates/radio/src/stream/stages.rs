@@ -138,6 +138,18 @@ impl RxCore {
         self.stage.is_some()
     }
 
+    /// Returns whether the recovery goes on although the stream is stopped: a new set-up is
+    /// decided, or a start is on its way; `is_asked`: the request was sent.
+    pub fn has_to_be_completed(&self, is_asked: bool) -> bool {
+        match &self.stage {
+            Some(
+                RecoveryStage::BeginTime(_) | RecoveryStage::StopBefore | RecoveryStage::SetUp(..),
+            ) => true,
+            Some(RecoveryStage::Start(start)) => is_asked && start.part == StartPart::Start,
+            _ => false,
+        }
+    }
+
     /// Returns what the recovery needs, if one is under way.
     pub fn need(&self) -> Option<RecoveryNeed> {
         let request = match self.stage.as_ref()? {

@@ -8,6 +8,10 @@ use std::path::Path;
 use std::time::Duration;
 use tungstenite::{Message, WebSocket};
 
+/// A radio that waits seconds for a host without a CPU.
+const PATIENT: &str = "--rx-buffer-samples";
+const BUFFER: &str = "16777216";
+
 /// A wish of a client.
 pub fn control(target: &str, name: &str, value: Value) -> Value {
     json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
@@ -109,7 +113,7 @@ fn each_channel_is_tuned_by_itself() {
 #[test]
 fn a_reception_is_stopped_and_goes_on_in_a_capture_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let radio = Radio::start(folder.path(), &["--rx-antenna", "noise"]);
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "noise", PATIENT, BUFFER]);
     let running = rx(folder.path(), &radio, &["--web", "0", "--web-control"]);
     let page = Page::of(&running);
     samples_come(&page);
@@ -135,7 +139,8 @@ fn a_reception_is_stopped_and_goes_on_in_a_capture_of_its_own() {
 fn a_reception_that_keeps_nothing_takes_another_rate() {
     let folder = tempfile::tempdir().unwrap();
     write_scene(folder.path());
-    let radio = Radio::start(folder.path(), &["--device", "e320", "--scene", "scene.toml"]);
+    let scene = ["--device", "e320", "--scene", "scene.toml", PATIENT, BUFFER];
+    let radio = Radio::start(folder.path(), &scene);
     let args = ["rx", "--json", "--args", &radio.args(), "--rate", "1e6", "--freq", "98.5e6"];
     let more = ["--channel", "0,1", "--out", "/dev/null", "--web", "0", "--web-control"];
     let running = Running::start(command(folder.path(), &[&args[..], &more].concat()));
