@@ -108,7 +108,6 @@ def test_time_sources_and_sensors(stock):
 
 def test_wrong_arguments_of_a_radio():
     for args, text in [
-        ("", "."),
         ("radio=real", "emulated"),
         ("adr=1.2.3.4", "one of addr"),
         ("addr=1.2.3.4.5", "IPv4"),

@@ -99,6 +99,7 @@ impl RxGroup {
         }
         for member in &mut members {
             member.core.in_group = true;
+            member.core.tracker.confirm_jumps();
         }
         Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
     }

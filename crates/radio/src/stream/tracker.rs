@@ -25,6 +25,9 @@ pub(super) struct Tracker {
     anchored: bool,
     /// The run has an unknown end, and another one begins behind it at this time, ticks.
     interrupted: Option<u64>,
+    /// A jump of time within a run counts when a second packet confirms it, also without missing
+    /// packets: a wrong time would take one member of a group away from the others.
+    careful: bool,
     pub(super) fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
@@ -52,6 +55,7 @@ impl Tracker {
             next_ticks: None,
             anchored: false,
             interrupted: None,
+            careful: false,
             fates: Fates::default(),
             booked: 0,
             restarted: false,
@@ -67,6 +71,11 @@ impl Tracker {
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, None);
         self.damaged_before = 0;
+    }
+
+    /// Lets a second packet confirm each jump of time within a run.
+    pub fn confirm_jumps(&mut self) {
+        self.careful = true;
     }
 
     /// Drops the missing packets, which do not concern later bursts.
@@ -251,7 +260,7 @@ impl Tracker {
             }
             let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;
             return match missing {
-                0 if is_near => self.set_clock(ahead, 0),
+                0 if is_near && !self.careful => self.set_clock(ahead, 0),
                 0 => PacketClass::Nonsense,
                 _ if is_short || self.restarted => PacketClass::Nonsense,
                 1..=LOST_AT_JUMP_MAX if self.anchored => PacketClass::Nonsense,
@@ -260,6 +269,9 @@ impl Tracker {
         }
         if ahead == 0 {
             return PacketClass::Next;
+        }
+        if self.careful && missing == 0 && in_run && !self.restarted && !self.confirms(arrival) {
+            return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;
         if self.restarted {

@@ -87,6 +87,38 @@ fn a_clock_that_is_set_back_or_ahead_takes_all_channels_along() {
 }
 
 #[test]
+fn a_wrong_time_in_one_packet_takes_its_channel_nowhere() {
+    for wrong in [1u64 << 44, 1 << 12, 0u64.wrapping_sub(5_000)] {
+        let mut count = 0;
+        let meddler = Meddler::new(move |packet| {
+            if !is_data(packet) {
+                return Action::Pass;
+            }
+            count += 1;
+            if count != 101 {
+                return Action::Pass;
+            }
+            let mut packet = packet.to_vec();
+            let time = u64::from_le_bytes(packet[8..16].try_into().unwrap());
+            packet[8..16].copy_from_slice(&time.wrapping_add(wrong).to_le_bytes());
+            Action::Replace(packet)
+        });
+        let (_radio, device) = meddled(meddler, 2e6);
+        let mut group = both(&device);
+        group.start_continuous(None).unwrap();
+        let brought = receive_group(&mut group, 100_000);
+        assert!(brought.samples >= 100_000, "{} behind {wrong}", brought.samples);
+        group.stop().unwrap();
+        assert!(receive_group(&mut group, u64::MAX).ended);
+        for ledger in group.finish() {
+            assert_eq!(ledger.balance(), Ok(()));
+            // That packet, and what the other channel gives up for it.
+            assert!(ledger.lost_total() <= 2 * SPP, "{ledger}");
+        }
+    }
+}
+
+#[test]
 fn damaged_and_empty_packets_cost_what_they_hold() {
     let meddler = Meddler::new({
         let mut count = 0;
