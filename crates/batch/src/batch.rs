@@ -1,15 +1,18 @@
 //! A manifest with its tasks.
 
-use crate::identity::{digest, of_recording};
+use crate::identity::{digest, of_recording, stamp};
 use crate::manifest::Setting;
+use crate::recordings::{matches, merge};
 use crate::{BatchError, Manifest, ResultFolder};
 use millstream_flow::{GraphFile, Registry};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Digits of a task's name: 80 bits of its hash.
 const NAME_DIGITS: usize = 20;
+/// Most tasks of a batch: each worker names all of them.
+const TASKS_MAX: usize = 100_000;
 
 /// A manifest that was read, with the tasks that it names.
 #[derive(Clone, Debug)]
@@ -51,6 +54,7 @@ struct TaskKey<'a> {
     format: u32,
     recording: Option<&'a str>,
     recording_parameter: &'a str,
+    /// A hash of the text: each task hashes its key.
     graph: &'a str,
     parameters: &'a Setting,
     outputs: &'a BTreeMap<String, String>,
@@ -62,7 +66,8 @@ impl Batch {
     /// the tasks.
     ///
     /// # Errors
-    /// [`BatchError`]: a file cannot be read or is wrong, a pattern matches no recording.
+    /// [`BatchError`]: a file cannot be read or is wrong, a pattern matches no recording, there are
+    /// too many tasks.
     pub fn of(path: &Path, version: &str) -> Result<Self, BatchError> {
         let path = path.canonicalize().map_err(BatchError::read(path))?;
         let text = millstream_flow::file::read_text(&path).map_err(BatchError::read(&path))?;
@@ -76,7 +81,9 @@ impl Batch {
         let settings = manifest.settings().map_err(wrong)?;
         let mut recordings = vec![None];
         if let Some(patterns) = &manifest.recordings {
-            let found = matches(&folder, patterns).map_err(wrong)?;
+            let results = results_of(&path, &folder, &manifest);
+            let found = matches(&folder, patterns, &results).map_err(wrong)?;
+            within(settings.len(), found.len()).map_err(wrong)?;
             let known = found.into_iter().map(|shown| {
                 let identity = of_recording(&folder.join(&shown), &shown)?;
                 Ok(Some((shown, identity)))
@@ -84,14 +91,15 @@ impl Batch {
             recordings = known.collect::<Result<_, BatchError>>()?;
         }
         let same = merge(&mut recordings);
+        let graph_hash = digest(graph_text.as_bytes());
         let mut tasks = Vec::with_capacity(settings.len() * recordings.len());
         for (number, setting) in settings.iter().enumerate() {
             for recording in &recordings {
                 let key = TaskKey {
-                    format: 1,
+                    format: 2,
                     recording: recording.as_ref().map(|(_, identity)| identity.as_str()),
                     recording_parameter: &manifest.recording_parameter,
-                    graph: &graph_text,
+                    graph: &graph_hash,
                     parameters: setting,
                     outputs: &manifest.outputs,
                     version,
@@ -143,8 +151,7 @@ impl Batch {
     /// Returns the folder for results.
     #[must_use]
     pub fn results(&self) -> ResultFolder {
-        let named = self.manifest.results.as_ref().map(|results| self.folder.join(results));
-        ResultFolder::new(named.unwrap_or_else(|| self.path.with_extension("results")))
+        results_of(&self.path, &self.folder, &self.manifest)
     }
 
     /// Returns the task whose name begins with `name`.
@@ -172,17 +179,31 @@ impl Batch {
         task.parameters.iter().map(of).chain(outputs).chain(recording).collect()
     }
 
-    /// Checks that a task's recording is the one that its name stands for.
+    /// Checks that a task's recording is the one that its name stands for; returns the sizes of its
+    /// files and the times of their last changes.
     ///
     /// # Errors
     /// [`BatchError::Changed`], or it cannot be read.
-    pub fn still(&self, task: &Task) -> Result<(), BatchError> {
-        let Some(recording) = &task.recording else { return Ok(()) };
+    pub fn seen(&self, task: &Task) -> Result<String, BatchError> {
+        let Some(recording) = &task.recording else { return Ok(String::new()) };
         let path = self.folder.join(recording);
+        let seen = stamp(&path)?;
         match of_recording(&path, recording)? {
-            identity if Some(&identity) == task.identity.as_ref() => Ok(()),
+            identity if Some(&identity) == task.identity.as_ref() => Ok(seen),
             _ => Err(BatchError::Changed(path)),
         }
+    }
+
+    /// Checks that nobody has written to a task's recording since it was `seen`.
+    ///
+    /// # Errors
+    /// As [`seen`](Self::seen).
+    pub fn still(&self, task: &Task, seen: &str) -> Result<(), BatchError> {
+        if self.seen(task)? == seen {
+            return Ok(());
+        }
+        let recording = task.recording.as_deref().unwrap_or_default();
+        Err(BatchError::Changed(self.folder.join(recording)))
     }
 
     /// Returns the swept parameters of a task in words: `a=1 b=2`; empty without a sweep.
@@ -194,58 +215,86 @@ impl Batch {
     }
 }
 
-/// Leaves only the first of recordings with one identity.
-fn merge(recordings: &mut Vec<Option<(String, String)>>) -> Vec<(String, String)> {
-    let mut first: HashMap<String, String> = HashMap::new();
-    let mut same = Vec::new();
-    recordings.retain(|recording| {
-        let Some((shown, identity)) = recording else { return true };
-        match first.get(identity) {
-            Some(earlier) => same.push((earlier.clone(), shown.clone())),
-            None => drop(first.insert(identity.clone(), shown.clone())),
-        }
-        first.get(identity) == Some(shown)
-    });
-    same
+fn results_of(path: &Path, folder: &Path, manifest: &Manifest) -> ResultFolder {
+    let named = manifest.results.as_ref().map(|results| folder.join(results));
+    ResultFolder::new(named.unwrap_or_else(|| path.with_extension("results")))
 }
 
-/// The files that match the patterns, relative to `folder`, sorted within each pattern.
-fn matches(folder: &Path, patterns: &[String]) -> Result<Vec<String>, String> {
-    if patterns.is_empty() {
-        return Err("recordings = []: name at least one recording or pattern".to_owned());
+fn within(settings: usize, recordings: usize) -> Result<(), String> {
+    match settings.saturating_mul(recordings) {
+        0..=TASKS_MAX => Ok(()),
+        tasks => Err(format!(
+            "{settings} settings and {recordings} recordings are {tasks} tasks, more than \
+             {TASKS_MAX}: use fewer values below [sweep], or several manifests with fewer \
+             recordings each"
+        )),
     }
-    let mut found = Vec::new();
-    for pattern in patterns {
-        let place = format!("recordings: the pattern \"{pattern}\"");
-        // A folder may have a name with `*` or `[`.
-        let whole = match Path::new(pattern).is_absolute() {
-            true => pattern.clone(),
-            false => format!("{}/{pattern}", glob::Pattern::escape(&folder.to_string_lossy())),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Claim, TaskResult};
+    use std::fs;
+
+    /// Reads a manifest with this text.
+    pub(crate) fn batch(folder: &Path, manifest: &str) -> Result<Batch, BatchError> {
+        let graph = "[[block]]\nname = \"a\"\ntype = \"null_sink\"\n[graph]\nconnections = []\n";
+        fs::write(folder.join("g.toml"), graph).unwrap();
+        fs::write(folder.join("b.toml"), format!("graph = \"g.toml\"\n{manifest}")).unwrap();
+        Batch::of(&folder.join("b.toml"), "1")
+    }
+
+    /// A batch of so many recordings.
+    pub(crate) fn of_recordings(
+        number: usize,
+        manifest: &str,
+    ) -> (tempfile::TempDir, Result<Batch, BatchError>) {
+        let folder = tempfile::tempdir().unwrap();
+        for at in 0..number {
+            fs::write(folder.path().join(format!("{at}.cf32")), at.to_string()).unwrap();
+        }
+        let batch = batch(folder.path(), &format!("recordings = [\"*.cf32\"]\n{manifest}"));
+        (folder, batch)
+    }
+
+    /// Gives a task a result with the number `x`.
+    pub(crate) fn finish(batch: &Batch, task: usize, x: f64) {
+        let Claim::Mine(claim) = batch.results().claim(&batch.tasks[task].name).unwrap() else {
+            panic!("task {task} is not to be had");
         };
-        let before = found.len();
-        let paths = glob::glob(&whole).map_err(|error| format!("{place}: {error}"))?;
-        for path in paths {
-            let path = path.map_err(|error| format!("{place}: {error}"))?;
-            let path = match path.extension().and_then(|extension| extension.to_str()) {
-                Some("sigmf-data") => path.with_extension("sigmf-meta"),
-                _ => path,
-            };
-            let is_dir = path.is_dir();
-            let shown = path.strip_prefix(folder).unwrap_or(&path);
-            let shown = shown.to_str().ok_or_else(|| {
-                format!("{place}: the name of {} is not UTF-8: rename the file", path.display())
-            })?;
-            if !is_dir && !found.iter().any(|known| known == shown) {
-                found.push(shown.to_owned());
-            }
-        }
-        let named = |known: &String| glob::Pattern::new(pattern).is_ok_and(|p| p.matches(known));
-        if found.len() == before && !found.iter().any(named) {
-            let folder = folder.display();
-            return Err(format!(
-                "{place} matches no file below {folder}: correct it, or record one"
-            ));
-        }
+        let result = TaskResult {
+            task: serde_json::Value::Null,
+            made_by: BTreeMap::new(),
+            numbers: BTreeMap::from([("x".to_owned(), x)]),
+            files: BTreeMap::new(),
+            remark: None,
+            results: serde_json::Value::Null,
+        };
+        claim.finish(&result).unwrap();
     }
-    Ok(found)
+
+    #[test]
+    fn more_tasks_than_a_batch_can_have_are_refused() {
+        let sweep = "[sweep]\na = { from = 1, to = 50001, step = 1 }\n";
+        let error = of_recordings(2, sweep).1.unwrap_err().to_string();
+        assert!(error.contains("50001 settings and 2 recordings are 100002 tasks"), "{error}");
+    }
+
+    #[test]
+    fn samples_that_are_written_during_the_task_are_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [meta, data] = ["a.sigmf-meta", "a.sigmf-data"].map(|name| folder.path().join(name));
+        fs::write(&meta, "{\"global\": {\"core:sha512\": \"12\"}}").unwrap();
+        fs::write(&data, [0; 40]).unwrap();
+        let batch = batch(folder.path(), "recordings = [\"*.sigmf-meta\"]\n").unwrap();
+        let seen = batch.seen(&batch.tasks[0]).unwrap();
+        batch.still(&batch.tasks[0], &seen).unwrap();
+        let later = fs::metadata(&data).unwrap().modified().unwrap();
+        let later = later + std::time::Duration::from_secs(1);
+        fs::File::options().write(true).open(&data).unwrap().set_modified(later).unwrap();
+        let error = batch.still(&batch.tasks[0], &seen).unwrap_err();
+        assert!(matches!(error, BatchError::Changed(_)), "{error}");
+        assert!(batch.seen(&batch.tasks[0]).is_ok(), "the identity is the same");
+    }
 }

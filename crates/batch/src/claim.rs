@@ -68,15 +68,13 @@ impl TaskClaim {
         Ok(Claim::Busy)
     }
 
-    /// Makes the folder anew, unless the task is done. A failure before this run does not count any
-    /// more.
+    /// Makes the folder anew, unless the task is done.
     fn begin(self) -> Result<Claim, BatchError> {
         if self.results.result_of(&self.name).is_dir() {
             return Ok(Claim::Done);
         }
         remove_folder(&self.folder).map_err(BatchError::write(&self.folder))?;
         fs::create_dir(&self.folder).map_err(BatchError::write(&self.folder))?;
-        self.results.forget_failure(&self.name);
         Ok(Claim::Mine(self))
     }
 
@@ -216,10 +214,15 @@ mod tests {
         fs::write(results.work().join("a/half"), "half").unwrap();
         fs::write(results.work().join("a.lock"), "").unwrap();
         fs::write(results.work().join("b.lock"), "").unwrap();
+        results.fail("a", "it failed before").unwrap();
+        results.fail("b", "it failed before").unwrap();
         assert!(results.running().unwrap().is_empty(), "nobody holds the locks");
-        mine(&results).finish(&result()).unwrap();
+        let claim = mine(&results);
+        assert_eq!(results.failure("a").unwrap(), None, "it is tried again");
+        claim.finish(&result()).unwrap();
         assert!(!results.result_of("a").join("half").exists());
         results.tidy().unwrap();
+        assert!(results.failure("b").unwrap().is_some(), "it is not");
         assert_eq!(fs::read_dir(results.work()).unwrap().count(), 0);
     }
 

@@ -29,15 +29,17 @@ pub struct HeatMap {
     request: MapRequest,
     columns: Vec<String>,
     rows: Vec<String>,
-    /// Row by row; `None` without a result.
-    cells: Vec<Option<f64>>,
+    /// Row by row, the mean and the number of results; `None` without a result.
+    cells: Vec<Option<(f64, usize)>>,
+    recordings: usize,
     /// The best setting: its words, its mean, its recordings, its cell.
     best: (String, f64, usize, usize),
 }
 
 impl HeatMap {
     /// Takes the means over the recordings of each setting. Where settings share a cell, as further
-    /// parameters are swept, it shows the best of them.
+    /// parameters are swept, it shows the best of them. Only settings with the most results are
+    /// compared: the mean over few recordings says little about one over many.
     ///
     /// # Errors
     /// [`BatchError::Map`]: a parameter is not swept, or no result has the number.
@@ -79,10 +81,14 @@ impl HeatMap {
             };
             let cell = at(&rows, &request.y) * columns.len() + at(&columns, &request.x);
             let mean = sum / *count as f64;
-            if cells[cell].is_none_or(|shown| request.best.prefers(mean, shown)) {
-                cells[cell] = Some(mean);
+            let better = |(other, others): (f64, usize)| match count.cmp(&others) {
+                Ordering::Equal => request.best.prefers(mean, other),
+                compared => compared == Ordering::Greater,
+            };
+            if cells[cell].is_none_or(better) {
+                cells[cell] = Some((mean, *count));
             }
-            if best.as_ref().is_none_or(|best| request.best.prefers(mean, best.1)) {
+            if best.as_ref().is_none_or(|best| better((best.1, best.2))) {
                 best = Some((batch.words(task), mean, *count, cell));
             }
         }
@@ -96,7 +102,7 @@ impl HeatMap {
                 }
             }));
         };
-        Ok(Self { request, columns, rows, cells, best })
+        Ok(Self { request, columns, rows, cells, recordings, best })
     }
 
     /// Describes the best setting in words: its parameters, its mean, and its recordings.
@@ -116,7 +122,7 @@ impl HeatMap {
     /// Draws the map.
     #[must_use]
     pub fn svg(&self) -> String {
-        let Self { request, columns, rows, cells, best } = self;
+        let Self { request, columns, rows, cells, recordings, best } = self;
         let (width, height) = (columns.len() as f64 * CELL.0, rows.len() as f64 * CELL.1);
         let size = (LEFT + width + 20.0, TOP + height + BOTTOM);
         let mut svg = Svg::new(size.0.max(420.0) as u32, size.1 as u32);
@@ -124,9 +130,9 @@ impl HeatMap {
         let text = "font-size=\"11\" fill=\"#555555\" text-anchor";
         svg.write((16.0, 24.0), "font-size=\"14\" font-weight=\"bold\" fill=\"#111111\"", &title);
         svg.write((16.0, 42.0), format!("{text}=\"start\""), &format!("best: {}", self.best()));
-        let shown = || cells.iter().flatten().copied().filter(|value| value.is_finite());
+        let shown = || cells.iter().flatten().map(|cell| cell.0).filter(|value| value.is_finite());
         let (low, high) = (shown().fold(f64::MAX, f64::min), shown().fold(f64::MIN, f64::max));
-        for (at, value) in cells.iter().enumerate() {
+        for (at, cell) in cells.iter().enumerate() {
             // The first row is the lowest.
             let (row, column) = (rows.len() - 1 - at / columns.len(), at % columns.len());
             let place = Rect {
@@ -135,13 +141,20 @@ impl HeatMap {
                 width: CELL.0,
                 height: CELL.1,
             };
+            let value = cell.map(|(mean, _)| mean);
             let share =
                 value.map(|value| if high > low { (value - low) / (high - low) } else { 1.0 });
             let edge = if at == best.3 { "#c2571a\" stroke-width=\"3" } else { "#ffffff" };
             let (fill, ink) = colours(share);
             let (x, y) = (&columns[column], &rows[at / columns.len()]);
             let words = value.map_or("-".to_owned(), short);
-            let about = format!("{}={x} {}={y}: {words}", request.x, request.y);
+            let few = match cell {
+                Some((_, count)) if count < recordings => {
+                    format!(" ({count} of {recordings} recordings)")
+                }
+                _ => String::new(),
+            };
+            let about = format!("{}={x} {}={y}: {words}{few}", request.x, request.y);
             svg.rect(&place, 0.0, format_args!("fill=\"{fill}\" stroke=\"{edge}\""), &about);
             let (x, y) = place.middle();
             let style = format!("font-size=\"11\" text-anchor=\"middle\" fill=\"{ink}\"");
@@ -197,6 +210,7 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::tests::{finish, of_recordings};
 
     #[test]
     fn values_are_in_their_order_and_numbers_are_short() {
@@ -204,6 +218,21 @@ mod tests {
         assert_eq!(sorted(values.iter()), ["-1", "9", "10", "a"]);
         let shown = [2.0, 0.25, -0.00001, 100.0, 1234.56789].map(short);
         assert_eq!(shown, ["2", "0.25", "0", "100", "1234.5679"]);
+    }
+
+    #[test]
+    fn a_mean_over_few_recordings_is_not_the_best() {
+        let (_folder, batch) = of_recordings(2, "[sweep]\na = [1, 2]\nb = [1]\n");
+        let batch = batch.unwrap();
+        for (task, x) in [(0, 9.0), (2, 3.0), (3, 5.0)] {
+            finish(&batch, task, x);
+        }
+        let [value, x, y] = ["x", "a", "b"].map(str::to_owned);
+        let map = HeatMap::of(&batch, MapRequest { value, x, y, best: Best::Highest }).unwrap();
+        assert_eq!(map.best(), "a=2 b=1: x 4 (2 recordings)");
+        let svg = map.svg();
+        assert!(svg.contains("a=1 b=1: 9 (1 of 2 recordings)<"), "{svg}");
+        assert!(svg.contains("a=2 b=1: 4<"), "{svg}");
     }
 
     #[test]

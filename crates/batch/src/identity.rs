@@ -8,21 +8,21 @@
 use crate::BatchError;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The largest metadata file, bytes.
 const META_BYTES_MAX: u64 = 16 << 20;
 
-/// Returns the identity of the recording at `path`, which the manifest calls `shown`.
+/// Returns the identity of the recording at `path`, which the manifest calls `shown`. That a file
+/// of it is not there is the task's failure, not the batch's.
 pub(crate) fn of_recording(path: &Path, shown: &str) -> Result<String, BatchError> {
-    let found = stat(path)?;
+    let Some(found) = stat(path)? else { return Ok(format!("{shown} is not there")) };
     if path.extension().is_none_or(|extension| extension != "sigmf-meta") {
         return Ok(format!("{shown} {}", size_and_time(&found)));
     }
-    let data = path.with_extension("sigmf-data");
-    let samples = stat(&data)?;
+    let samples = stat(&path.with_extension("sigmf-data"))?;
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(META_BYTES_MAX).read_to_end(&mut text));
     read.map_err(BatchError::read(path))?;
@@ -30,14 +30,28 @@ pub(crate) fn of_recording(path: &Path, shown: &str) -> Result<String, BatchErro
     // Metadata that cannot be read is the task's failure, not the batch's.
     let document: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
     let stated = document.is_some_and(|document| document["global"]["core:sha512"].is_string());
-    Ok(match stated {
-        true => format!("sigmf {hash} {} bytes", samples.len()),
-        false => format!("{shown} {hash} {}", size_and_time(&samples)),
+    Ok(match (samples, stated) {
+        (None, _) => format!("{shown} {hash} without samples"),
+        (Some(samples), true) => format!("sigmf {hash} {} bytes", samples.len()),
+        (Some(samples), false) => format!("{shown} {hash} {}", size_and_time(&samples)),
     })
 }
 
-fn stat(path: &Path) -> Result<Metadata, BatchError> {
-    fs::metadata(path).map_err(BatchError::read(path))
+/// Returns the sizes of a recording's files and the times of their last changes.
+pub(crate) fn stamp(path: &Path) -> Result<String, BatchError> {
+    let of = |path: &Path| Ok(stat(path)?.as_ref().map(size_and_time).unwrap_or_default());
+    match path.extension().is_some_and(|extension| extension == "sigmf-meta") {
+        true => Ok(format!("{}, {}", of(path)?, of(&path.with_extension("sigmf-data"))?)),
+        false => of(path),
+    }
+}
+
+/// What the system says about a file; `None` if there is none.
+fn stat(path: &Path) -> Result<Option<Metadata>, BatchError> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).map_err(BatchError::read(path)),
+    }
 }
 
 fn size_and_time(found: &Metadata) -> String {
@@ -69,8 +83,8 @@ mod tests {
         assert_eq!(of_recording(&path, "a.sc16").unwrap(), first);
         fs::write(&path, [0; 44]).unwrap();
         assert_ne!(of_recording(&path, "a.sc16").unwrap(), first, "longer");
-        let error = of_recording(&folder.path().join("b"), "b").unwrap_err().to_string();
-        assert!(error.ends_with("b: No such file or directory (os error 2)"), "{error}");
+        let missing = of_recording(&folder.path().join("b"), "b").unwrap();
+        assert_eq!(missing, "b is not there", "its task fails");
     }
 
     #[test]
@@ -87,5 +101,7 @@ mod tests {
         }
         fs::write(&a, "no metadata").unwrap();
         of_recording(&a, "a").unwrap();
+        fs::remove_file(a.with_extension("sigmf-data")).unwrap();
+        assert!(of_recording(&a, "a").unwrap().ends_with(" without samples"));
     }
 }

@@ -16,6 +16,7 @@ mod error;
 mod heat_map;
 mod identity;
 mod manifest;
+mod recordings;
 mod results;
 mod states;
 mod table;

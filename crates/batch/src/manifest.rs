@@ -24,7 +24,7 @@
 
 use crate::BatchError;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// Most values of one swept parameter.
@@ -220,8 +220,9 @@ impl SweptValues {
             }
             Self::Range(range) => range.texts(key)?,
         };
-        match values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
-            Some((_, twice)) => Err(format!("{key} has the value {twice} twice: give it once")),
+        let mut seen = HashSet::new();
+        match values.iter().find(|value| !seen.insert(*value)) {
+            Some(twice) => Err(format!("{key} has the value {twice} twice: give it once")),
             None if values.is_empty() => Err(format!("{key} has no value: give at least one")),
             None => Ok(values),
         }

@@ -75,6 +75,11 @@ impl ResultFolder {
         self.root.join("done").join(name)
     }
 
+    /// Returns the folders in which files come and go.
+    pub(crate) fn folders(&self) -> [PathBuf; 4] {
+        ["done", "failed", "work", "slurm"].map(|name| self.root.join(name))
+    }
+
     pub(crate) fn work(&self) -> PathBuf {
         self.root.join("work")
     }
@@ -133,15 +138,20 @@ impl ResultFolder {
         read_json(&self.failed(name))
     }
 
-    /// Claims a task for this process, until the claim is dropped or the process ends in any way.
+    /// Claims a task for this process, until the claim is dropped or the process ends in any way. A
+    /// failure before this run does not count any more.
     ///
     /// # Errors
     /// The folder cannot be written, or has no locks.
     pub fn claim(&self, name: &str) -> Result<Claim, BatchError> {
-        match self.result_of(name).is_dir() {
-            true => Ok(Claim::Done),
-            false => TaskClaim::take(self, name, TRIES),
+        if self.result_of(name).is_dir() {
+            return Ok(Claim::Done);
         }
+        let claim = TaskClaim::take(self, name, TRIES)?;
+        if matches!(claim, Claim::Mine(_)) {
+            self.forget_failure(name);
+        }
+        Ok(claim)
     }
 
     /// Keeps the reason of a failure, in one line.
@@ -170,11 +180,7 @@ impl ResultFolder {
         for name in names_in(&self.work())? {
             // A task's folder has a lock's file beside it; dropping a claim removes both.
             if let Some(name) = name.strip_suffix(".lock") {
-                let failure = self.failure(name)?;
                 drop(TaskClaim::take(self, name, 1)?);
-                if let Some(TaskFailure { task, reason }) = failure {
-                    self.fail(&task, &reason)?;
-                }
             }
         }
         Ok(())

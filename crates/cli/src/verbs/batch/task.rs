@@ -73,7 +73,7 @@ fn run_claimed(
     claim: &TaskClaim,
     threads: Option<usize>,
 ) -> anyhow::Result<Option<TaskResult>> {
-    batch.still(task)?;
+    let seen = batch.seen(task)?;
     // Paths in parameters are relative to the manifest, whoever calls.
     std::env::set_current_dir(batch.folder())
         .with_context(|| format!("cannot enter the folder {}", batch.folder().display()))?;
@@ -84,7 +84,7 @@ fn run_claimed(
     if run.interrupted {
         return Ok(None);
     }
-    batch.still(task)?;
+    batch.still(task, &seen)?;
     let signals = SignalReport::all(&monitors);
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
     let unbalanced = ledgers.iter().find(|ledger| !ledger.balances).map(LedgerReport::defect);

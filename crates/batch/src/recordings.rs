@@ -1,0 +1,172 @@
+//! The recordings that the patterns of a manifest name.
+
+use crate::ResultFolder;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// The files that match the patterns, relative to `folder`, sorted within each pattern. The files
+/// of the results are none of them: tasks make and remove these meanwhile.
+pub(crate) fn matches(
+    folder: &Path,
+    patterns: &[String],
+    results: &ResultFolder,
+) -> Result<Vec<String>, String> {
+    if patterns.is_empty() {
+        return Err("recordings = []: name at least one recording or pattern".to_owned());
+    }
+    let mut results = OwnFiles::new(results);
+    let (mut found, mut known) = (Vec::new(), HashSet::new());
+    for pattern in patterns {
+        let place = format!("recordings: the pattern \"{pattern}\"");
+        // A folder may have a name with `*` or `[`.
+        let whole = match Path::new(pattern).is_absolute() {
+            true => pattern.clone(),
+            false => format!("{}/{pattern}", glob::Pattern::escape(&folder.to_string_lossy())),
+        };
+        let mut has_file = false;
+        let paths = glob::glob(&whole).map_err(|error| format!("{place}: {error}"))?;
+        for path in paths {
+            let path = match path {
+                Err(error) if results.contain(error.path()) => continue,
+                path => path.map_err(|error| format!("{place}: {error}"))?,
+            };
+            if results.contain(path.parent().unwrap_or(&path)) || path.is_dir() {
+                continue;
+            }
+            let path = match path.extension().and_then(|extension| extension.to_str()) {
+                Some("sigmf-data") => path.with_extension("sigmf-meta"),
+                _ => path,
+            };
+            let shown = path.strip_prefix(folder).unwrap_or(&path);
+            let shown = shown.to_str().ok_or_else(|| {
+                format!("{place}: the name of {} is not UTF-8: rename the file", path.display())
+            })?;
+            has_file = true;
+            if known.insert(shown.to_owned()) {
+                found.push(shown.to_owned());
+            }
+        }
+        if !has_file {
+            let folder = folder.display();
+            return Err(format!(
+                "{place} matches no file below {folder}: correct it, or record one"
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// Leaves only the first of recordings with one identity; returns the names of each further one
+/// and the first.
+pub(crate) fn merge(recordings: &mut Vec<Option<(String, String)>>) -> Vec<(String, String)> {
+    let mut first: HashMap<String, String> = HashMap::new();
+    let mut same = Vec::new();
+    recordings.retain(|recording| {
+        let Some((shown, identity)) = recording else { return true };
+        match first.get(identity) {
+            Some(earlier) => same.push((earlier.clone(), shown.clone())),
+            None => drop(first.insert(identity.clone(), shown.clone())),
+        }
+        first.get(identity) == Some(shown)
+    });
+    same
+}
+
+/// The folders in which a batch keeps its results.
+struct OwnFiles {
+    folders: Vec<PathBuf>,
+    /// What was found out about folders.
+    known: HashMap<PathBuf, bool>,
+}
+
+impl OwnFiles {
+    fn new(results: &ResultFolder) -> Self {
+        let folders = results.folders().iter().map(|folder| resolved(folder)).collect();
+        Self { folders, known: HashMap::new() }
+    }
+
+    fn contain(&mut self, folder: &Path) -> bool {
+        if let Some(known) = self.known.get(folder) {
+            return *known;
+        }
+        let real = resolved(folder);
+        let own = self.folders.iter().any(|own| real.starts_with(own));
+        self.known.insert(folder.to_owned(), own);
+        own
+    }
+}
+
+/// The path without links and `..`; its end may not exist.
+fn resolved(path: &Path) -> PathBuf {
+    let known = |part: &Path| Some((part.canonicalize().ok()?, path.strip_prefix(part).ok()?));
+    match path.ancestors().find_map(known) {
+        Some((real, rest)) => real.join(rest),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    fn place(results: &str) -> (tempfile::TempDir, PathBuf, ResultFolder) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let results = ResultFolder::new(path.join(results));
+        for file in ["a.cf32".into(), "in/b.cf32".into(), results.result_of("x").join("c.cf32")] {
+            let file = path.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, [0; 8]).unwrap();
+        }
+        (folder, path, results)
+    }
+
+    #[test]
+    fn results_are_no_recordings() {
+        for results in ["b.results", "in/../b.results", "."] {
+            let (_folder, path, results) = place(results);
+            let above = "in/../**/*.cf32".to_owned();
+            for pattern in ["**/*.cf32".to_owned(), format!("{}/**/*.cf32", path.display())] {
+                let found = matches(&path, &[pattern], &results).unwrap();
+                assert_eq!(found, ["a.cf32", "in/b.cf32"]);
+            }
+            assert_eq!(matches(&path, &[above], &results).unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn tasks_that_begin_and_end_do_not_disturb() {
+        let (_folder, path, results) = place("b.results");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let work = results.work().join("y/z");
+                    fs::create_dir_all(&work).unwrap();
+                    fs::write(work.join("c.cf32"), "").unwrap();
+                    fs::remove_dir_all(results.work()).unwrap();
+                }
+            });
+            let all: Vec<_> =
+                (0..200).map(|_| matches(&path, &["**/*.cf32".to_owned()], &results)).collect();
+            ended.store(true, Ordering::Relaxed);
+            let wanted = Ok(["a.cf32", "in/b.cf32"].map(str::to_owned).to_vec());
+            assert!(all.iter().all(|found| *found == wanted), "{all:?}");
+        });
+    }
+
+    #[test]
+    fn a_pattern_may_match_only_what_an_earlier_one_does() {
+        let (_folder, path, results) = place("b.results");
+        let of = |patterns: &[&str]| {
+            let patterns: Vec<_> = patterns.iter().map(|one| (*one).to_owned()).collect();
+            matches(&path, &patterns, &results)
+        };
+        let whole = path.join("in/*.cf32").to_string_lossy().into_owned();
+        assert_eq!(of(&["in/b.cf32", &whole, "./in/b*"]).unwrap(), ["in/b.cf32"]);
+        let error = of(&["*.cf32", "in/c*"]).unwrap_err();
+        assert!(error.contains("the pattern \"in/c*\" matches no file below /"), "{error}");
+    }
+}
