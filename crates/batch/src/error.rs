@@ -61,6 +61,19 @@ pub enum BatchError {
     /// A recording is another one than at the start of its task.
     #[error("the recording {} changed while the task read it: run the batch again", .0.display())]
     Changed(PathBuf),
+    /// A worker process cannot be started.
+    #[error(
+        "cannot start a worker process: {0}; use fewer --workers, or allow more processes, open \
+         files and memory (ulimit -u, -n, -v)"
+    )]
+    Start(io::Error),
+    /// A path does not fit in a script for Slurm.
+    #[error(
+        "Slurm cannot write its log below {}: it takes a backslash or an end of line in the path \
+         for itself; choose another folder with the key `results`",
+        .0.display()
+    )]
+    SlurmPath(PathBuf),
     /// The results cannot be drawn.
     #[error("{0}")]
     Map(String),

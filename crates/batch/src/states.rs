@@ -42,7 +42,8 @@ impl Batch {
         let (running, failed) = (results.running()?, results.all_failed()?);
         // Last: a task that ends meanwhile is done.
         let outcomes = self.outcomes(&results)?;
-        let stopped: BTreeSet<usize> = Outlook::of(self, &outcomes).stopped.into_iter().collect();
+        let outlook = Outlook::of(self, &self.with_failures(&outcomes, &running, &failed));
+        let stopped: BTreeSet<usize> = outlook.stopped.into_iter().collect();
         let state = |(at, task): (usize, &Task)| match outcomes[at] {
             TaskOutcome::Done(_) => TaskState::Done,
             _ if running.contains(&task.name) => TaskState::Running,
@@ -51,6 +52,40 @@ impl Batch {
             _ => TaskState::Missing,
         };
         Ok(self.tasks.iter().enumerate().map(state).collect())
+    }
+
+    /// Concludes which tasks an engine can run now that runs one round at a time. With
+    /// `[early_stop]` those that failed come last: they are the worst of their round until then.
+    ///
+    /// # Errors
+    /// As [`states`](Self::states).
+    pub fn outlook(&self) -> Result<Outlook, BatchError> {
+        let results = self.results();
+        let (running, failed) = (results.running()?, results.all_failed()?);
+        let outcomes = self.outcomes(&results)?;
+        if self.manifest.early_stop.is_some() {
+            let outlook = Outlook::of(self, &self.with_failures(&outcomes, &running, &failed));
+            if !outlook.open.is_empty() {
+                return Ok(outlook);
+            }
+        }
+        Ok(Outlook::of(self, &outcomes))
+    }
+
+    /// Lets open tasks have failed whose last run did, unless they run again.
+    fn with_failures(
+        &self,
+        outcomes: &[TaskOutcome],
+        running: &BTreeSet<String>,
+        failed: &BTreeSet<String>,
+    ) -> Vec<TaskOutcome> {
+        let of = |(task, outcome): (&Task, &TaskOutcome)| match outcome {
+            TaskOutcome::Open if failed.contains(&task.name) && !running.contains(&task.name) => {
+                TaskOutcome::Failed
+            }
+            outcome => *outcome,
+        };
+        self.tasks.iter().zip(outcomes).map(of).collect()
     }
 
     /// Returns the outcome of every task: done or open.
@@ -76,5 +111,38 @@ impl Batch {
         let result = results.result(&task.name)?;
         let value = result.and_then(|result| result.numbers.get(&stop.value).copied());
         Ok(TaskOutcome::Done(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::tests::{finish, of_recordings};
+    use TaskState::{Done, Failed, Missing, Stopped};
+
+    #[test]
+    fn a_failed_task_does_not_stop_the_rounds_of_an_early_stop() {
+        let manifest = "[sweep]\na = [1, 2]\n[early_stop]\nvalue = \"x\"\n";
+        let (_folder, batch) = of_recordings(2, manifest);
+        let batch = batch.unwrap();
+        assert_eq!(batch.outlook().unwrap().open, [0, 2], "the first round");
+        batch.results().fail(&batch.tasks[0].name, "no memory").unwrap();
+        finish(&batch, 2, 1.0);
+        assert_eq!(batch.outlook().unwrap(), Outlook { open: vec![3], stopped: vec![1] });
+        assert_eq!(batch.states().unwrap(), [Failed, Stopped, Done, Missing]);
+        finish(&batch, 3, 1.0);
+        assert_eq!(batch.outlook().unwrap().open, [0], "at last it is tried again");
+        finish(&batch, 0, 2.0);
+        assert_eq!(batch.outlook().unwrap().open, [1], "it is the best");
+        assert_eq!(batch.states().unwrap(), [Done, Missing, Done, Done]);
+    }
+
+    #[test]
+    fn without_early_stop_failed_tasks_are_among_the_open_ones() {
+        let (_folder, batch) = of_recordings(2, "");
+        let batch = batch.unwrap();
+        batch.results().fail(&batch.tasks[0].name, "no memory").unwrap();
+        assert_eq!(batch.outlook().unwrap().open, [0, 1]);
+        assert_eq!(batch.states().unwrap(), [Failed, Missing]);
     }
 }

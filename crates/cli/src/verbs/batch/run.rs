@@ -8,7 +8,7 @@ use crate::{graph_run, interrupt, program};
 use anyhow::{Context, bail};
 use millstream_batch::engine::{LocalEngine, News, Progress};
 use millstream_batch::slurm::ArrayJob;
-use millstream_batch::{Batch, CpuBudget, Outlook, Task};
+use millstream_batch::{Batch, CpuBudget, Task};
 use millstream_cpu::CpuSet;
 use millstream_cpu::thread::{allowed_cpus, confine_current_thread};
 use millstream_host::child::tie;
@@ -67,18 +67,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for (first, same) in &batch.same {
         note(format_args!("batch   {same} has the same samples as {first}: it is left out"));
     }
-    let outcomes = batch.outcomes(&batch.results())?;
-    let outlook = Outlook::of(&batch, &outcomes);
-    let open = outlook.open.len();
     match args.engine {
-        EngineArg::Slurm => slurm(&args, &batch, &outlook.open),
+        EngineArg::Slurm => slurm(&args, &batch, &batch.outlook()?.open),
         EngineArg::Local if args.dry_run => {
-            let text = format!("{} of {} tasks would run\n", open, batch.tasks.len());
-            let names: Vec<_> = outlook.open.iter().map(|at| &batch.tasks[*at].name).collect();
-            Ok(Report::done(text, json!({ "tasks": batch.tasks.len(), "open": names })))
+            let open = batch.outlook()?.open;
+            let text = format!("{} of {} tasks would run\n", open.len(), batch.tasks.len());
+            let (tasks, open) = (batch.tasks.len(), named(&batch, &open));
+            Ok(Report::done(text, json!({ "tasks": tasks, "open": open })))
         }
         EngineArg::Local => local(&args, &batch),
     }
+}
+
+/// The names of some tasks.
+fn named<'a>(batch: &'a Batch, tasks: &[usize]) -> Vec<&'a str> {
+    tasks.iter().map(|at| batch.tasks[*at].name.as_str()).collect()
 }
 
 fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
@@ -180,7 +183,7 @@ fn slurm(args: &Args, batch: &Batch, open: &[usize]) -> anyhow::Result<Report> {
     let all = batch.tasks.len();
     if open.is_empty() {
         let text = format!("batch    no task of {all} is left: nothing was submitted\n");
-        return Ok(Report::done(text, json!({ "tasks": all, "open": 0 })));
+        return Ok(Report::done(text, json!({ "tasks": all, "open": [] })));
     }
     let program = std::env::current_exe()?;
     // A folder for each submission; two in one second have different processes.
@@ -190,7 +193,7 @@ fn slurm(args: &Args, batch: &Batch, open: &[usize]) -> anyhow::Result<Report> {
     let job = ArrayJob::write(batch, open, (&name, &program), (args.workers, cpus))?;
     let script = job.script.display();
     let mut text = format!("script   {script}: {} tasks, {} elements\n", open.len(), job.elements);
-    let mut results = json!({ "tasks": all, "open": open.len(), "script": job.script });
+    let mut results = json!({ "tasks": all, "open": named(batch, open), "script": job.script });
     if !args.dry_run {
         let number = submit(&job)?;
         text += &format!("job      {number}: `millstream batch list` shows its progress\n");
