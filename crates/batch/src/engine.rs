@@ -90,7 +90,7 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
         results.tidy()?;
         let mut told = false;
         loop {
-            self.take_ended(&mut state, &results, &mut tell)?;
+            self.take_ended(&mut state, &results, &mut tell, &asked)?;
             if asked() {
                 if !std::mem::replace(&mut told, true) {
                     state.progress.interrupted = true;
@@ -126,17 +126,19 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages.try_clone()?);
                 Ok(Worker { task, slot, child: command.spawn()?, messages })
             };
-            state.workers.push(start().map_err(BatchError::read("/proc/self/exe"))?);
+            state.workers.push(start().map_err(BatchError::Start)?);
         }
         Ok(())
     }
 
-    /// Takes the outcomes of workers that have ended.
+    /// Takes the outcomes of workers that have ended. Ctrl-C reaches the workers, too: one that has
+    /// no result when the user asked to end has not failed.
     fn take_ended(
         &self,
         state: &mut State,
         results: &ResultFolder,
         tell: &mut impl FnMut(News<'_>),
+        asked: &impl Fn() -> bool,
     ) -> Result<(), BatchError> {
         let mut at = 0;
         while at < state.workers.len() {
@@ -154,7 +156,7 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
             if results.result_of(&task.name).is_dir() {
                 state.outcomes[worker.task] = self.batch.outcome(results, task)?;
                 state.progress.done += 1;
-            } else if !state.progress.interrupted {
+            } else if !asked() {
                 let reason = self.reason(results, task, status, &worker.messages())?;
                 state.fail(worker.task);
                 tell(News::Failed(task, &reason));
@@ -241,9 +243,6 @@ impl State {
             if results.result_of(&task.name).is_dir() {
                 self.outcomes[at] = batch.outcome(results, task)?;
                 self.progress.done += 1;
-            } else if results.failure(&task.name)?.is_some() {
-                // The other process tells the reason.
-                self.fail(at);
             } else {
                 self.queue.push_front(at);
             }

@@ -105,6 +105,28 @@ fn an_interrupted_driver_ends_in_order_and_can_go_on() {
     place.is_whole();
 }
 
+/// Ctrl-C in a terminal signals the workers, too: also one that has just begun.
+#[test]
+fn an_interrupt_of_the_whole_group_is_no_failure() {
+    use std::os::unix::process::CommandExt;
+    let place = Place::new(2, 200_000, "[outputs]\n[parameters]\nspeed = 1e4\n");
+    for delay in [0, 4, 8, 16] {
+        let mut run = command(&place.path, &["batch", "run", "b.toml", "--workers", "2"]);
+        let driver = Running::start({
+            run.process_group(0);
+            run
+        });
+        eventually("its workers", || workers(driver.pid()).len() == 2);
+        std::thread::sleep(Duration::from_millis(delay));
+        // SAFETY: plain system call on a group whose leader has not been waited for.
+        assert_eq!(unsafe { libc::kill(-driver.pid().cast_signed(), libc::SIGINT) }, 0);
+        let outcome = driver.wait();
+        outcome.fails(1, "of 2 tasks were done: run the command again to go on");
+        assert!(!outcome.stderr.contains("failed  "), "{outcome:?}");
+        assert!(!place.results().join("failed").exists());
+    }
+}
+
 #[test]
 fn a_task_has_one_process_at_a_time() {
     let place = slow_place();
