@@ -5,15 +5,17 @@
     print(batch.run_ray("sweep.toml"))                      # a Ray cluster, or this machine
     print(batch.run_dask("sweep.toml", dask_client))        # a Dask cluster
 
-The command `millstream` and the folder of the manifest must be on every node. Samples stay in files: only the name of a
-task goes to a worker, and only its outcome comes back. So a task that an engine runs twice has one result.
+The command `millstream`, this package and the folder of the manifest must be on every node. Samples stay in files: only
+the name of a task goes to a worker, and only its outcome comes back. So a task that an engine runs twice has one result.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,8 @@ from typing import Any
 
 # Exit status of a task that another process runs.
 _BUSY = 75
+# Pauses between the tries of tasks that another process runs, seconds.
+_PAUSES = (1, 2, 5, 10, 30, 60)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Summary:
     """What became of the tasks that a batch still had."""
 
     done: int = 0
+    # Tasks that another process still ran at the last try.
     busy: int = 0
     # The reasons, by task.
     failed: dict[str, str] = field(default_factory=dict)
@@ -61,6 +66,8 @@ def run_task(manifest: str, name: str, threads: int = 1, program: str = "millstr
         return Outcome(name, "done")
     if said.returncode == _BUSY:
         return Outcome(name, "busy")
+    if said.returncode < 0:
+        return Outcome(name, "failed", f"its process was killed by signal {-said.returncode}")
     lines = said.stderr.strip().splitlines()
     reason = lines[-1].removeprefix("millstream: ") if lines else f"it ended with status {said.returncode}"
     return Outcome(name, "failed", reason)
@@ -75,10 +82,12 @@ def run_ray(manifest: str | Path, *, threads: int = 1, program: str = "millstrea
     remote = ray.remote(num_cpus=threads, max_retries=3)(run_task)
 
     def outcomes(names: list[str]) -> Iterator[Outcome]:
-        waiting = [remote.remote(str(Path(manifest).resolve()), name, threads, program) for name in names]
+        path = str(Path(manifest).resolve())
+        waiting = {remote.remote(path, name, threads, program): name for name in names}
         while waiting:
-            ended, waiting = ray.wait(waiting)
-            yield from ray.get(ended)
+            ended, _ = ray.wait(list(waiting))
+            for one in ended:
+                yield _outcome(waiting.pop(one), functools.partial(ray.get, one))
 
     return _all_rounds(manifest, program, outcomes)
 
@@ -90,28 +99,47 @@ def run_dask(manifest: str | Path, client: Any, *, threads: int = 1, program: st
     def outcomes(names: list[str]) -> Iterator[Outcome]:
         path = str(Path(manifest).resolve())
         # Not pure: whether a task has its result is not in its arguments.
-        futures = [client.submit(run_task, path, name, threads, program, pure=False) for name in names]
-        for _, outcome in distributed.as_completed(futures, with_results=True):
-            yield outcome
+        futures = {client.submit(run_task, path, name, threads, program, pure=False): name for name in names}
+        for one in distributed.as_completed(futures):
+            yield _outcome(futures[one], one.result)
 
     return _all_rounds(manifest, program, outcomes)
+
+
+def _outcome(name: str, get: Callable[[], Outcome]) -> Outcome:
+    """Gets the outcome of a task; an engine raises what became of its worker, and the other tasks go on."""
+    try:
+        return get()
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        return Outcome(name, "failed", f"{type(error).__name__}: {lines[-1] if lines else 'its worker ended'}")
 
 
 def _all_rounds(
     manifest: str | Path, program: str, outcomes: Callable[[list[str]], Iterable[Outcome]]
 ) -> Summary:
-    """Runs rounds until none has a task that was not tried."""
-    summary, tried = Summary(), set[str]()
-    while names := [name for name in open_tasks(manifest, program) if name not in tried]:
+    """Runs rounds until none has a task that was not tried. Busy tasks are tried again after a pause."""
+    summary, tried, busy, pauses = Summary(), set[str](), set[str](), iter(_PAUSES)
+    while True:
+        names = open_tasks(manifest, program)
+        busy.intersection_update(names)
+        names = [name for name in names if name not in tried]
+        if not names and busy and (pause := next(pauses, None)):
+            time.sleep(pause)
+            tried -= busy
+            continue
+        if not names:
+            summary.busy = len(busy)
+            return summary
         tried.update(names)
         for outcome in outcomes(names):
+            busy.discard(outcome.task)
             if outcome.state == "done":
                 summary.done += 1
             elif outcome.state == "busy":
-                summary.busy += 1
+                busy.add(outcome.task)
             else:
                 summary.failed[outcome.task] = outcome.reason
-    return summary
 
 
 def _engine(name: str) -> Any:
