@@ -296,5 +296,9 @@ pub(crate) mod tests {
         let error = batch.still(&batch.tasks[0], &seen).unwrap_err();
         assert!(matches!(error, BatchError::Changed(_)), "{error}");
         assert!(batch.seen(&batch.tasks[0]).is_ok(), "the identity is the same");
+        fs::remove_file(&data).unwrap();
+        let batch = Batch::of(&batch.path, "1").unwrap();
+        let error = batch.seen(&batch.tasks[0]).unwrap_err().to_string();
+        assert!(error.ends_with("a.sigmf-data: No such file or directory (os error 2)"), "{error}");
     }
 }

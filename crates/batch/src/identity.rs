@@ -39,7 +39,10 @@ pub(crate) fn of_recording(path: &Path, shown: &str) -> Result<String, BatchErro
 
 /// Returns the sizes of a recording's files and the times of their last changes.
 pub(crate) fn stamp(path: &Path) -> Result<String, BatchError> {
-    let of = |path: &Path| Ok(stat(path)?.as_ref().map(size_and_time).unwrap_or_default());
+    let of = |path: &Path| {
+        let found = fs::metadata(path).map_err(BatchError::read(path))?;
+        Ok(size_and_time(&found))
+    };
     match path.extension().is_some_and(|extension| extension == "sigmf-meta") {
         true => Ok(format!("{}, {}", of(path)?, of(&path.with_extension("sigmf-data"))?)),
         false => of(path),
