@@ -147,7 +147,13 @@ impl Rules<'_> {
         }
         // A fault of the whole stream waits for its turn among few messages.
         let strikes = self.fault.is_some_and(|fault| !fault.case.throughout);
-        if strikes && self.account.hits == 0 && !self.account.is_cut {
+        // A stream that ended before its fault, excused or complained about above.
+        let ended_before = match self.account.end {
+            StreamEnd::InOrder => self.account.is_cut,
+            StreamEnd::Failed(_) => !ends_streams || self.account.cpu_wait.is_starved(),
+            StreamEnd::Hangs => true,
+        };
+        if strikes && self.account.hits == 0 && !ended_before {
             all.push("the fault hit nothing, so nothing was tested".to_owned());
         }
         all
@@ -174,8 +180,9 @@ impl Rules<'_> {
         let slack = if misleads { packets } else { 0 };
         let agrees =
             least.saturating_sub(slack) <= counted && counted <= most.saturating_add(slack);
-        // A stream that could not stop leaves a radio that goes on.
-        let goes_on = self.account.end != StreamEnd::InOrder && counted > least;
+        // A receive stream that could not stop leaves a radio that goes on.
+        let goes_on =
+            direction == Direction::Rx && self.account.end != StreamEnd::InOrder && counted > least;
         complain(!agrees && !goes_on, &|| {
             format!("the radio counts {counted} samples, but the ledgers {least} to {most}")
         });

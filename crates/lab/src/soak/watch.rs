@@ -6,6 +6,10 @@ use std::path::PathBuf;
 /// Points that a series keeps: enough for its slope.
 const POINTS_MAX: usize = 1024;
 
+/// Points of a quarter from which on it says something: a round may leave a thread that ends a
+/// little later.
+const QUARTER_MIN: usize = 3;
+
 /// What a process holds at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holdings {
@@ -85,10 +89,13 @@ impl Series {
     }
 
     /// Whether a count that should stay the same rose for good: the least of the last quarter is
-    /// above the greatest of the first one.
+    /// above the greatest of the first one. False where the rounds are too few.
     #[must_use]
     pub fn has_risen(&self) -> bool {
         let quarter = self.points.len() / 4;
+        if quarter < QUARTER_MIN {
+            return false;
+        }
         let first = self.points.iter().take(quarter).max();
         let last = self.points.iter().rev().take(quarter).min();
         last > first
@@ -137,7 +144,9 @@ mod tests {
     fn a_count_rises_for_good_or_not_at_all() {
         assert!(!series([7; 40]).has_risen());
         assert!(!series([7, 8, 7, 9, 7, 8, 7, 7]).has_risen(), "it comes back");
-        assert!(!series([7, 9]).has_risen(), "too short");
+        assert!(!series([7, 7, 7, 8]).has_risen(), "too short");
+        let late = |rounds: u64| series((0..rounds).map(|n| 7 + u64::from(n + 3 >= rounds)));
+        assert!(!late(11).has_risen() && late(12).has_risen());
         assert!(series((0..40).map(|n| 7 + n / 10)).has_risen());
         // A thread that ends a little later than its round.
         assert!(!series((0..40).map(|n| 7 + n % 2)).has_risen());

@@ -130,6 +130,33 @@ fn a_busy_machine_excuses_what_depends_on_time_and_nothing_else() {
     assert!(starved(|account, _, _| account.radio.rx_samples -= 1).contains("the radio counts"));
     let lost: Change = |_, _, tx| lose(tx, "network_loss", 1);
     assert!(starved(lost).contains("no fault hit"));
+    // A stream that ended before its fault: nothing is wrong with the fault.
+    let unhit: Change = |account, rx, _| {
+        (account.end, account.hits) = (StreamEnd::Failed("silent".into()), 0);
+        rx.lost.clear();
+    };
+    assert_eq!(starved(unhit), "");
+    assert_eq!(changed(unhit), "the streams ended, and nothing asked them to: silent");
+}
+
+#[test]
+fn only_a_receive_stream_that_failed_leaves_a_radio_that_goes_on() {
+    let reboot = fault("reboot", Direction::Rx);
+    let mut account = sound();
+    account.end = StreamEnd::Failed("the device stopped answering".to_owned());
+    account.radio.rx_samples += PACKET;
+    assert_eq!(account.complaints(reboot, PACKET as u32), Vec::<String>::new());
+    account.radio.tx_samples += PACKET;
+    assert_eq!(
+        account.complaints(reboot, PACKET as u32),
+        ["transmit: the radio counts 327964 samples, but the ledgers 327600 to 327600"]
+    );
+    // What ends the streams has to have done it.
+    (account.radio, account.hits) = (sound().radio, 0);
+    assert_eq!(
+        account.complaints(reboot, PACKET as u32),
+        ["the fault hit nothing, so nothing was tested"]
+    );
 }
 
 #[test]
