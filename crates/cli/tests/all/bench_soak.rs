@@ -61,6 +61,23 @@ fn a_loss_that_nobody_injected_is_found_and_an_interrupt_saves_it() {
 }
 
 #[test]
+fn a_state_that_cannot_be_saved_ends_the_soak_with_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("soak.json");
+    let args = soak(&["--only", "one packet lost", "--state", "soak.json", "--seed", "3"]);
+    let running = Running::start(command(folder.path(), &args));
+    running.line("radio   the radio on loopback");
+    millstream(folder.path(), &args).fails(1, "another `bench soak` works with the state");
+    // The name cannot be given to another file.
+    std::fs::remove_file(&state).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    let outcome = running.wait();
+    let document = outcome.fails(1, "cannot write the file soak.json").json();
+    assert!(document["results"]["soak"]["rounds"].as_u64() >= Some(1), "{document}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+}
+
+#[test]
 fn what_cannot_be_soaked_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], part| {

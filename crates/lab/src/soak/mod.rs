@@ -12,17 +12,17 @@ mod growth;
 mod record;
 mod round;
 mod starved;
+mod state;
 mod stream;
 mod watch;
 
 pub use books::{Books, SoakAccount, StreamEnd};
 pub use control::{RadioCounts, SoakRadio};
 pub use growth::{CONFIDENCE_PERCENT, Growth};
-pub use record::{
-    Complaint, FaultTally, ProcessRecord, ProcessVerdict, SoakFileError, SoakPart, SoakRecord,
-};
+pub use record::{Complaint, FaultTally, ProcessRecord, ProcessVerdict, SoakPart, SoakRecord};
 pub use round::{RX_BUFFER_SAMPLES, RoundFault, RoundPlan, RoundWay, TX_BUFFER_SAMPLES};
 pub use starved::CpuWait;
+pub use state::{SoakFile, SoakFileError};
 pub use watch::{Holdings, Series};
 
 use control::Strike;

@@ -7,7 +7,6 @@ use super::watch::{Holdings, Series};
 use crate::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The form of the file.
 const FORM: u32 = 1;
@@ -124,34 +123,6 @@ pub struct ProcessVerdict {
     pub grew: Vec<String>,
 }
 
-/// Why a record cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SoakFileError {
-    /// The file cannot be read or written.
-    #[error("cannot {what} the file {}: {source}", path.display())]
-    File {
-        /// The operation.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// It is not the record of a soak.
-    #[error(
-        "{} is not a state of `bench soak` that this version reads ({reason}): give another file, \
-         or delete this one to begin a new soak",
-        path.display()
-    )]
-    Form {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        reason: String,
-    },
-}
-
 impl SoakRecord {
     /// A soak that has not begun.
     #[must_use]
@@ -168,34 +139,18 @@ impl SoakRecord {
         }
     }
 
-    /// Reads a file; `None` when it does not exist.
-    ///
-    /// # Errors
-    /// [`SoakFileError`].
-    pub fn load(path: &Path) -> Result<Option<Self>, SoakFileError> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(file("read", path)(source)),
-        };
-        let form = |reason| SoakFileError::Form { path: path.to_owned(), reason };
-        let record: Self = serde_json::from_str(&text).map_err(|error| form(error.to_string()))?;
+    /// Reads the text of a file; the reason in words where it is no record.
+    pub(super) fn of_text(text: &str) -> Result<Self, String> {
+        let record: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match record.form {
-            FORM => Ok(Some(record)),
-            other => Err(form(format!("its form is {other}, expected {FORM}"))),
+            FORM => Ok(record),
+            other => Err(format!("its form is {other}, expected {FORM}")),
         }
     }
 
-    /// Writes the file anew: whoever reads it sees the old state or the new one.
-    ///
-    /// # Errors
-    /// [`SoakFileError::File`].
-    pub fn save(&self, path: &Path) -> Result<(), SoakFileError> {
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let text = serde_json::to_string(self).expect("numbers and texts have a JSON form");
-        std::fs::write(&new, text).map_err(file("write", path))?;
-        std::fs::rename(&new, path).map_err(file("write", path))
+    /// The text of a file.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).expect("numbers and texts have a JSON form")
     }
 
     /// Begins a part.
@@ -330,13 +285,6 @@ impl std::fmt::Display for RoundPlan {
             self.fault_name()
         )
     }
-}
-
-fn file<'p>(
-    what: &'static str,
-    path: &'p Path,
-) -> impl Fn(std::io::Error) -> SoakFileError + use<'p> {
-    move |source| SoakFileError::File { what, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

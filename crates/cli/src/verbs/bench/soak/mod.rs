@@ -7,9 +7,9 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{seconds, whole};
 use crate::output::{Join, Report, count, describe, note, now};
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use millstream_lab::faults::{CASES, FaultCase};
-use millstream_lab::soak::{self, RoundOutcome, RoundPlan, SoakRecord};
+use millstream_lab::soak::{self, RoundOutcome, RoundPlan, SoakFile, SoakFileError, SoakRecord};
 use serde_json::json;
 use stage::SoakStage;
 use std::path::PathBuf;
@@ -68,26 +68,28 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.only,
         CASES.iter().map(|case| case.name).join(", ")
     );
-    let mut record = args.record()?;
+    let (mut file, mut record) = args.record()?;
     interrupt::install();
     let mut soak = Soak { args: &args, cases, live: Live::seldom(), told: 0 };
+    let mut unsaved = None;
     if !soak.is_done(&record) {
-        soak.go_on(&mut record)?;
+        unsaved = soak.go_on(&mut record, &mut file)?;
     }
     soak.live.end();
-    Ok(report(&args, &record))
+    Ok(report(&args, &record, unsaved))
 }
 
 impl Args {
     /// The state so far, or a new one.
-    fn record(&self) -> anyhow::Result<SoakRecord> {
-        let stored = self.state.as_deref().map(SoakRecord::load).transpose()?.flatten();
+    fn record(&self) -> anyhow::Result<(Option<SoakFile>, SoakRecord)> {
+        let new = || SoakRecord::new(self.seed.unwrap_or_else(any_seed));
+        let Some(path) = &self.state else { return Ok((None, new())) };
+        let (mut file, stored) = SoakFile::open(path)?;
         let Some(record) = stored else {
-            let seed = self.seed.unwrap_or_else(any_seed);
-            let record = SoakRecord::new(seed);
+            let record = new();
             // Before hours of work, not after.
-            self.save(&record)?;
-            return Ok(record);
+            file.save(&record)?;
+            return Ok((Some(file), record));
         };
         let seed = self.seed.unwrap_or(record.seed);
         ensure!(
@@ -96,11 +98,7 @@ impl Args {
              file",
             record.seed
         );
-        Ok(record)
-    }
-
-    fn save(&self, record: &SoakRecord) -> anyhow::Result<()> {
-        Ok(self.state.as_deref().map_or(Ok(()), |path| record.save(path))?)
+        Ok((Some(file), record))
     }
 }
 
@@ -134,8 +132,13 @@ impl Soak<'_> {
             || self.args.count.is_some_and(|count| record.rounds >= count)
     }
 
-    /// Carries out rounds until the time is over or the user asks to end.
-    fn go_on(&mut self, record: &mut SoakRecord) -> anyhow::Result<()> {
+    /// Carries out rounds until the time is over, the user asks to end, or a round cannot be saved:
+    /// then it returns why.
+    fn go_on(
+        &mut self,
+        record: &mut SoakRecord,
+        file: &mut Option<SoakFile>,
+    ) -> anyhow::Result<Option<SoakFileError>> {
         let mut stage = SoakStage::set(self.args.loopback)?;
         note(format_args!(
             "soak    seed {}, from round {} on\nlinks   {}",
@@ -162,12 +165,12 @@ impl Soak<'_> {
             gone = if outcome.accounts.is_empty() { gone + 1 } else { 0 };
             record.add(&plan, &link, &outcome, begun.elapsed().as_secs_f64(), &stage.holdings());
             self.tell(record);
-            self.args.save(record)?;
-            if is_silent {
-                break;
+            let saved = file.as_mut().map_or(Ok(()), |file| file.save(record));
+            if saved.is_err() || is_silent {
+                return Ok(saved.err());
             }
         }
-        self.args.save(record).context("the result of the last round is not in the state")
+        Ok(None)
     }
 
     fn show(&mut self, record: &SoakRecord, link: &str, plan: &RoundPlan) {
@@ -191,9 +194,12 @@ impl Soak<'_> {
     }
 }
 
-fn report(args: &Args, record: &SoakRecord) -> Report {
+fn report(args: &Args, record: &SoakRecord, unsaved: Option<SoakFileError>) -> Report {
     let verdicts = record.verdicts();
     let mut failures = Vec::new();
+    if let Some(error) = unsaved {
+        failures.push(format!("{error}; the table above has the last round, the file has not"));
+    }
     if record.complaint_count > 0 {
         failures.push(format!(
             "{} of {} show samples that were lost and not injected, or other faults of this \
