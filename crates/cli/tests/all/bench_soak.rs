@@ -36,6 +36,26 @@ fn a_few_rounds_lose_what_they_inject_and_go_on_in_another_process() {
     assert_eq!(part("2")["soak"]["rounds"], 3);
 }
 
+#[test]
+fn a_round_alone_has_its_number_and_a_round_that_was_cut_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |rest: &[&str]| {
+        let args = [&["--only", "one packet lost", "--seed", "3"][..], rest].concat();
+        Running::start(command(folder.path(), &soak(&args)))
+    };
+    let alone = start(&["--round", "7"]);
+    alone.line("soak    seed 3, only round 7");
+    let results = alone.wait().succeeds().json()["results"].take();
+    assert_eq!(results["soak"]["rounds"], 1, "{results}");
+    assert_eq!(results["soak"]["parts"][0]["first_round"], 7, "{results}");
+    let cut = start(&["--state", "soak.json"]);
+    cut.line("radio   the radio on loopback");
+    cut.signal(libc::SIGINT);
+    cut.wait().fails(1, "interrupted after 0 s of 60.0 min: run the command again to go on");
+    let state = std::fs::read_to_string(folder.path().join("soak.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["rounds"], 0, "{state}");
+}
+
 /// Somebody else makes the radio lose packets: samples are lost, and the soak has not injected it.
 #[test]
 fn a_loss_that_nobody_injected_is_found_and_an_interrupt_saves_it() {
@@ -90,5 +110,20 @@ fn what_cannot_be_soaked_is_refused() {
     let state = ["--state", "y.json", "--only", "one packet lost", "--count", "1", "--seed"];
     millstream(folder.path(), &soak(&[&state[..], &["1"]].concat())).succeeds();
     refused(&[&state[..], &["2"]].concat(), "--seed is 2, and the soak in --state has 1");
+    refused(
+        &["--state", "y.json", "--only", "reboot"],
+        "--only is \"reboot\", and the soak in --state has \"one packet lost\": leave out --only",
+    );
+    let path = folder.path().join("y.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let more = text.replace(r#"["udp on loopback"]"#, r#"["udp on loopback","xdp on veth"]"#);
+    assert_ne!(more, text);
+    std::fs::write(&path, more).unwrap();
+    refused(
+        &["--state", "y.json"],
+        "the soak in --state has the links udp on loopback, xdp on veth, and this one would have \
+         udp on loopback: give the rights and the options of its begin, or another file",
+    );
+    millstream(Path::new("/"), &soak(&["--round", "7"])).fails(2, "--seed <N>");
     millstream(Path::new("/"), &soak(&["--count", "0"])).fails(2, "0 is not in 1..");
 }

@@ -66,13 +66,15 @@ pub struct RoundOutcome {
     pub accounts: Vec<SoakAccount>,
     /// What did not agree, or went wrong: nothing in a sound round.
     pub complaints: Vec<String>,
+    /// The user asked to end before it was over.
+    pub is_cut: bool,
 }
 
 impl RoundOutcome {
     /// A round that could not be carried out.
     #[must_use]
     pub fn of_error(reason: String) -> Self {
-        Self { accounts: Vec::new(), complaints: vec![reason] }
+        Self { complaints: vec![reason], ..Self::default() }
     }
 }
 
@@ -88,7 +90,10 @@ pub fn run(
     let mut outcome = RoundOutcome::default();
     let mut device = match open(plan, radio, ended) {
         Ok(device) => device,
-        Err(_) if ended() => return Ok(outcome),
+        Err(_) if ended() => {
+            outcome.is_cut = true;
+            return Ok(outcome);
+        }
         Err(error) => {
             outcome.complaints.push(format!("the radio could not be opened: {error}"));
             return Ok(outcome);
@@ -107,6 +112,7 @@ pub fn run(
             1 => text,
             _ => format!("stream {}: {text}", number + 1),
         }));
+        outcome.is_cut = account.is_cut;
         let is_over = account.end != StreamEnd::InOrder || account.is_cut;
         outcome.accounts.push(account);
         if is_over {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The form of the file.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// Complaints that are kept with their words.
 const COMPLAINTS_MAX: usize = 100;
@@ -22,6 +22,12 @@ pub struct SoakRecord {
     form: u32,
     /// The seed of its rounds.
     pub seed: u64,
+    /// The text in the names of its faults.
+    #[serde(default)]
+    pub only: String,
+    /// The links of its rounds, in turn; none before the first part.
+    #[serde(default)]
+    pub links: Vec<String>,
     /// Rounds done: the number of the next one.
     pub rounds: u64,
     /// Time of the rounds, seconds.
@@ -83,8 +89,6 @@ pub struct SoakPart {
     pub began: String,
     /// The version and the build of the program.
     pub version: String,
-    /// Its links.
-    pub links: Vec<String>,
     /// Its first round.
     pub first_round: u64,
     /// Its rounds.
@@ -124,12 +128,14 @@ pub struct ProcessVerdict {
 }
 
 impl SoakRecord {
-    /// A soak that has not begun.
+    /// A soak that has not begun, of the faults whose names contain `only`.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, only: &str) -> Self {
         Self {
             form: FORM,
             seed,
+            only: only.to_owned(),
+            links: Vec::new(),
             rounds: 0,
             seconds: 0.0,
             faults: BTreeMap::new(),
@@ -153,10 +159,11 @@ impl SoakRecord {
         serde_json::to_string(self).expect("numbers and texts have a JSON form")
     }
 
-    /// Begins a part.
-    pub fn begin(&mut self, began: String, version: String, links: Vec<String>) {
-        let first_round = self.rounds;
-        self.parts.push(SoakPart { began, version, links, first_round, ..SoakPart::default() });
+    /// Begins a part over these links with a round.
+    pub fn begin(&mut self, began: String, version: String, links: Vec<String>, round: u64) {
+        self.links = links;
+        let part = SoakPart { began, version, first_round: round, ..SoakPart::default() };
+        self.parts.push(part);
     }
 
     /// Adds a round of the newest part over a link, and what each process held after it.

@@ -1,4 +1,5 @@
-//! One round: what it does follows from the seed and its number alone.
+//! One round: what it does follows from the seed, its number, the faults to choose from and the
+//! number of links.
 
 use crate::Direction;
 use crate::faults::FaultCase;

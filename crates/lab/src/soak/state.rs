@@ -183,13 +183,13 @@ mod tests {
         let (mut file, none) = SoakFile::open(&path).unwrap();
         assert_eq!(none, None);
         assert!(busy().contains("another `bench soak` works with the state"), "{}", busy());
-        file.save(&SoakRecord::new(1)).unwrap();
+        file.save(&SoakRecord::new(1, "")).unwrap();
         assert!(busy().ends_with("wait for its end, or give another file"), "{}", busy());
-        file.save(&SoakRecord::new(2)).unwrap();
+        file.save(&SoakRecord::new(2, "")).unwrap();
         assert!(busy().contains("another `bench soak`"), "{}", busy());
         drop(file);
         let (file, record) = SoakFile::open(&path).unwrap();
-        assert_eq!(record, Some(SoakRecord::new(2)));
+        assert_eq!(record, Some(SoakRecord::new(2, "")));
         drop(file);
         assert_eq!(names(&folder), ["soak.json"]);
     }
@@ -208,11 +208,11 @@ mod tests {
     fn what_cannot_be_saved_leaves_nothing_behind() {
         let (folder, path) = folder();
         let (mut file, _) = SoakFile::open(&path).unwrap();
-        file.save(&SoakRecord::new(1)).unwrap();
+        file.save(&SoakRecord::new(1, "")).unwrap();
         // A name that a folder has taken: the bytes can be written, the name cannot be given.
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
-        let error = file.save(&SoakRecord::new(2)).unwrap_err().to_string();
+        let error = file.save(&SoakRecord::new(2, "")).unwrap_err().to_string();
         assert!(error.starts_with("cannot write the file"), "{error}");
         assert_eq!(names(&folder), ["soak.json"]);
     }

@@ -20,17 +20,18 @@ const GONE_ROUNDS: u32 = 3;
 
 /// Runs streams of emulated radios for hours, with faults, reboots and retunes.
 ///
-/// Each round opens the radio, runs up to three streams on it and closes it. Its number and the
-/// seed say what it does: directions, channels, rate, link, fault. After each stream the ledgers
-/// are compared with the counts of the radio and of the fault: every lost sample has to be
-/// injected. Memory, open descriptors and threads of this process and of the radios must not grow.
-/// With root the links are UDP on loopback, and UDP, packet sockets and AF_XDP on a temporary veth
-/// pair; without root they are UDP on loopback alone. A round takes a few seconds.
+/// Each round opens the radio, runs up to three streams on it and closes it. Its number, --seed,
+/// --only and the links say what it does: directions, channels, rate, link, fault. After each
+/// stream the ledgers are compared with the counts of the radio and of the fault: every lost sample
+/// has to be injected. Memory, open descriptors and threads of this process and of the radios must
+/// not grow. With root the links are UDP on loopback, and UDP, packet sockets and AF_XDP on a
+/// temporary veth pair; without root they are UDP on loopback alone. A round takes a few seconds.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream bench soak --duration 8h --state soak.json
   millstream bench soak --duration 20min --loopback
-  millstream bench soak --count 5 --only reboot --seed 7 --json")]
+  millstream bench soak --count 5 --only reboot --seed 7 --json
+  sudo millstream bench soak --seed 3 --round 79")]
 pub struct Args {
     /// Time of all rounds together, those of earlier parts in --state included.
     #[arg(long, alias = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
@@ -49,9 +50,15 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..))]
     count: Option<u64>,
 
-    /// Only inject faults whose name contains this text. `bench faults --list` lists them.
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    only: String,
+    /// Carry out this round alone, to repeat what it found. Rounds are counted from 0.
+    #[arg(long, value_name = "N", requires = "seed",
+          conflicts_with_all = ["state", "count", "duration"])]
+    round: Option<u64>,
+
+    /// Only inject faults whose name contains this text. `bench faults --list` lists them. The
+    /// default is that of --state, or all.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 
     /// Use kernel sockets on the loopback of this machine. This needs no root.
     #[arg(long)]
@@ -60,19 +67,12 @@ pub struct Args {
 
 /// Succeeds when every lost sample was injected and nothing grew.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let cases: Vec<&'static FaultCase> =
-        CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
-    ensure!(
-        !cases.is_empty(),
-        "there is no fault whose name contains \"{}\"; the faults are: {}",
-        args.only,
-        CASES.iter().map(|case| case.name).join(", ")
-    );
     let (mut file, mut record) = args.record()?;
+    let cases = cases(&record.only)?;
     interrupt::install();
     let mut soak = Soak { args: &args, cases, live: Live::seldom(), told: 0 };
     let mut unsaved = None;
-    if !soak.is_done(&record) {
+    if !args.is_done(&record) {
         unsaved = soak.go_on(&mut record, &mut file)?;
     }
     soak.live.end();
@@ -82,7 +82,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 impl Args {
     /// The state so far, or a new one.
     fn record(&self) -> anyhow::Result<(Option<SoakFile>, SoakRecord)> {
-        let new = || SoakRecord::new(self.seed.unwrap_or_else(any_seed));
+        let only = self.only.as_deref();
+        // Before a file is made.
+        cases(only.unwrap_or_default())?;
+        let seed = || self.seed.unwrap_or_else(any_seed);
+        let new = || SoakRecord::new(seed(), only.unwrap_or_default());
         let Some(path) = &self.state else { return Ok((None, new())) };
         let (mut file, stored) = SoakFile::open(path)?;
         let Some(record) = stored else {
@@ -98,8 +102,37 @@ impl Args {
              file",
             record.seed
         );
+        let only = only.unwrap_or(&record.only);
+        ensure!(
+            only == record.only,
+            "--only is \"{only}\", and the soak in --state has \"{}\": leave out --only, or give \
+             another file",
+            record.only
+        );
         Ok((Some(file), record))
     }
+
+    /// Whether the soak is at its end.
+    fn is_done(&self, record: &SoakRecord) -> bool {
+        match self.round {
+            Some(_) => record.rounds > 0,
+            None => {
+                record.seconds >= self.duration
+                    || self.count.is_some_and(|count| record.rounds >= count)
+            }
+        }
+    }
+}
+
+/// The faults whose name contains a text.
+fn cases(only: &str) -> anyhow::Result<Vec<&'static FaultCase>> {
+    let cases: Vec<_> = CASES.iter().filter(|case| case.name.contains(only)).collect();
+    ensure!(
+        !cases.is_empty(),
+        "there is no fault whose name contains \"{only}\"; the faults are: {}",
+        CASES.iter().map(|case| case.name).join(", ")
+    );
+    Ok(cases)
 }
 
 /// A seed of this moment, short enough to be typed.
@@ -127,11 +160,6 @@ struct Soak<'a> {
 }
 
 impl Soak<'_> {
-    fn is_done(&self, record: &SoakRecord) -> bool {
-        record.seconds >= self.args.duration
-            || self.args.count.is_some_and(|count| record.rounds >= count)
-    }
-
     /// Carries out rounds until the time is over, the user asks to end, or a round cannot be saved:
     /// then it returns why.
     fn go_on(
@@ -140,20 +168,29 @@ impl Soak<'_> {
         file: &mut Option<SoakFile>,
     ) -> anyhow::Result<Option<SoakFileError>> {
         let mut stage = SoakStage::set(self.args.loopback)?;
+        let links: Vec<_> = stage.links().map(str::to_owned).collect();
+        ensure!(
+            record.links.is_empty() || record.links == links,
+            "the soak in --state has the links {}, and this one would have {}: give the rights and \
+             the options of its begin, or another file",
+            record.links.join(", "),
+            links.join(", ")
+        );
+        let first = self.args.round.unwrap_or(record.rounds);
         note(format_args!(
-            "soak    seed {}, from round {} on\nlinks   {}",
+            "soak    seed {}, {} {first}\nlinks   {}",
             record.seed,
-            record.rounds,
-            stage.links().join(", ")
+            if self.args.round.is_some() { "only round" } else { "from round" },
+            links.join(", ")
         ));
         stage.describe().for_each(note);
-        record.begin(now(), version(), stage.links().map(str::to_owned).collect());
+        record.begin(now(), version(), links, first);
         self.told = record.complaint_count;
         let mut gone = 0;
-        while !self.is_done(record) && !interrupt::asked() && gone < GONE_ROUNDS {
-            let links = stage.links().count();
-            let plan = RoundPlan::draw(record.seed, record.rounds, links, &self.cases);
-            let link = stage.links().nth(plan.link).unwrap_or_default().to_owned();
+        while !self.args.is_done(record) && !interrupt::asked() && gone < GONE_ROUNDS {
+            let number = self.args.round.unwrap_or(record.rounds);
+            let plan = RoundPlan::draw(record.seed, number, record.links.len(), &self.cases);
+            let link = record.links[plan.link].clone();
             self.show(record, &link, &plan);
             let begun = Instant::now();
             let done = soak::run(&plan, &mut stage.radio(plan.link), interrupt::asked);
@@ -162,6 +199,10 @@ impl Soak<'_> {
                 let error = stage.explain(plan.link, error.into());
                 RoundOutcome::of_error(describe(&error))
             });
+            if outcome.is_cut && outcome.complaints.is_empty() {
+                // The next part carries it out.
+                break;
+            }
             gone = if outcome.accounts.is_empty() { gone + 1 } else { 0 };
             record.add(&plan, &link, &outcome, begun.elapsed().as_secs_f64(), &stage.holdings());
             self.tell(record);
@@ -189,7 +230,7 @@ impl Soak<'_> {
         let kept = record.complaints.len() as u64 == record.complaint_count;
         for complaint in record.complaints.iter().rev().take(new as usize).rev().filter(|_| kept) {
             self.live.end();
-            note(text::complaint(complaint));
+            note(text::complaint(record, complaint));
         }
     }
 }
@@ -211,12 +252,10 @@ fn report(args: &Args, record: &SoakRecord, unsaved: Option<SoakFileError>) -> R
     for verdict in verdicts.iter().filter(|verdict| !verdict.grew.is_empty()) {
         failures.push(format!("{}: {} grew", verdict.name, verdict.grew.join(", ")));
     }
-    let is_over =
-        record.seconds >= args.duration || args.count.is_some_and(|count| record.rounds >= count);
-    if failures.is_empty() && !is_over {
-        let again = match &args.state {
-            Some(_) => "run the command again to go on",
-            None => "with --state FILE the command goes on where it was interrupted",
+    if failures.is_empty() && !args.is_done(record) {
+        let again = match (&args.state, args.round) {
+            (None, None) => "with --state FILE the command goes on where it was interrupted",
+            _ => "run the command again to go on",
         };
         failures.push(format!(
             "interrupted after {} of {}: {again}",

@@ -13,10 +13,24 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// A complaint in one line.
-pub fn complaint(complaint: &Complaint) -> String {
+/// A complaint, with the command that repeats its round.
+pub fn complaint(record: &SoakRecord, complaint: &Complaint) -> String {
     let Complaint { round, what, text, .. } = complaint;
-    format!("millstream: round {round} ({what}): {text}")
+    let again = again(record, *round);
+    format!("millstream: round {round} ({what}): {text}\nrepeat  {again}")
+}
+
+/// The command that repeats a round.
+fn again(record: &SoakRecord, round: u64) -> String {
+    let (root, links) = match record.links.len() {
+        1 => ("", " --loopback"),
+        _ => ("sudo ", ""),
+    };
+    let only = match &*record.only {
+        "" => String::new(),
+        text => format!(" --only '{text}'"),
+    };
+    format!("{root}millstream bench soak{links} --seed {}{only} --round {round}", record.seed)
 }
 
 /// The table, with what was wrong and what the processes held below it.
@@ -29,6 +43,7 @@ pub fn of(record: &SoakRecord, verdicts: &[ProcessVerdict]) -> String {
         .right("expected", |(_, tally)| tally.expected)
         .right("delivered", |(_, tally)| tally.delivered)
         .right("lost", |(_, tally)| tally.lost_total())
+        .right("aligned", |(_, tally)| tally.alignment)
         .right("starved", |(_, tally)| tally.starved)
         .right("wrong", |(_, tally)| tally.complaints)
         .left("lost by", |(_, tally)| match tally.lost.is_empty() {
@@ -39,7 +54,7 @@ pub fn of(record: &SoakRecord, verdicts: &[ProcessVerdict]) -> String {
     for complaint in &record.complaints {
         text += &format!("WRONG: round {} ({}): ", complaint.round, complaint.what);
         text += &complaint.text;
-        text += "\n";
+        text += &format!("\n  repeat: {}\n", again(record, complaint.round));
     }
     let parts = record.parts.len() as u64;
     text += &format!(
@@ -81,5 +96,21 @@ mod tests {
     #[test]
     fn times_have_a_unit_that_suits() {
         assert_eq!([5.0, 300.0, 28_800.0].map(time), ["5 s", "5.0 min", "8.0 h"]);
+    }
+
+    #[test]
+    fn a_command_repeats_a_round_with_its_faults_and_links() {
+        let begun = |only, links: &[&str]| {
+            let mut record = SoakRecord::new(3, only);
+            let links = links.iter().map(|&link| link.to_owned()).collect();
+            record.begin(String::new(), String::new(), links, 0);
+            again(&record, 79)
+        };
+        assert_eq!(
+            begun("header corrupted", &["udp"]),
+            "millstream bench soak --loopback --seed 3 --only 'header corrupted' --round 79"
+        );
+        let all = begun("", &["udp", "udp on veth", "packet", "xdp"]);
+        assert_eq!(all, "sudo millstream bench soak --seed 3 --round 79");
     }
 }
