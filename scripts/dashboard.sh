@@ -11,10 +11,11 @@ cd "$(dirname "$0")/.."
 
 skip() { echo "skipped: the dashboard in a browser: $*"; exit 77; }
 what=${1:-}
-case $what in
-    soak | cost | pictures) shift ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-esac
+if [ "$what" != soak ] && [ "$what" != cost ] && [ "$what" != pictures ]; then
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+shift
 
 . scripts/environment.sh
 command -v chromium >/dev/null || skip "no Chromium (Debian package chromium)"
