@@ -10,7 +10,9 @@ use millstream_flow::{
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::settings::{NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates};
+use super::settings::{
+    NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
+};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
     DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
@@ -221,14 +223,7 @@ impl<T: StreamSample> GroupSource<T> {
             }
             Ok(group)
         });
-        match opened {
-            Ok(group) => self.group = Some(group),
-            Err(error) => {
-                let failed = error.to_string();
-                self.failure = Some(error.into());
-                return Err(failed.into());
-            }
-        }
+        self.group = Some(opened_again(opened, &mut self.failure)?);
         self.progress.restart(true);
         Ok(())
     }

@@ -10,7 +10,9 @@ use millstream_flow::{
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
-use super::settings::{NOT_OPEN, StreamSwitch, StreamWish, TunableChannel, choose_rate};
+use super::settings::{
+    NOT_OPEN, StreamSwitch, StreamWish, TunableChannel, choose_rate, opened_again,
+};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{Device, Ledger, RxArgs, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
 
@@ -190,14 +192,7 @@ impl<T: StreamSample> RadioSource<T> {
             }
             Ok(stream)
         });
-        match opened {
-            Ok(stream) => self.stream = Some(stream),
-            Err(error) => {
-                let failed = error.to_string();
-                self.failure = Some(error.into());
-                return Err(failed.into());
-            }
-        }
+        self.stream = Some(opened_again(opened, &mut self.failure)?);
         self.progress.restart(true);
         Ok(())
     }

@@ -4,7 +4,7 @@ use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
 
 use super::segments::TunedOutput;
 use crate::graph::StreamDirection;
-use crate::{Device, DeviceSet, RxArgs, StreamRate, TuneRequest};
+use crate::{Device, DeviceSet, RxArgs, RxError, StreamRate, TuneRequest};
 
 /// Why a message cannot be obeyed while the device is opened again.
 pub(super) const NOT_OPEN: &str = "the radio is not open now: try again later";
@@ -193,4 +193,17 @@ impl TunableChannel {
             }
         }
     }
+}
+
+/// Returns what was opened again for another rate. An error is told to the sender of the message,
+/// and left in `failure` for the block, which cannot go on without it.
+pub(super) fn opened_again<T>(
+    opened: Result<T, RxError>,
+    failure: &mut Option<BlockError>,
+) -> Result<T, BlockError> {
+    opened.map_err(|error| {
+        let told = error.to_string();
+        *failure = Some(error.into());
+        told.into()
+    })
 }

@@ -37,6 +37,15 @@ pub fn balance(stats: &BlockStats) -> u64 {
     lost
 }
 
+/// Checks that each sample of a ramp is that of its time, by the segments of a recording.
+pub fn check_times(samples: &[Complex32], segments: &[RecordingSegment]) {
+    for (index, sample) in (0..).zip(samples) {
+        let segment = segments.iter().rev().find(|one| one.first_sample <= index).unwrap();
+        let ticks = segment.time_ticks.unwrap() + index - segment.first_sample;
+        assert_eq!(ramp(*sample), ticks as u32, "sample {index}");
+    }
+}
+
 #[test]
 fn a_block_alone_brings_the_wires_samples_and_one_segment() {
     let (_radio, device) = device(2e6);
@@ -96,11 +105,7 @@ fn each_gap_begins_a_segment_and_is_booked() {
     // The segments have the time of each sample of the recording.
     let samples = collected.take();
     assert_eq!(samples.len() as u64, 94 * SPP);
-    for (index, sample) in (0..).zip(&samples) {
-        let segment = segments.iter().rev().find(|one| one.first_sample <= index).unwrap();
-        let ticks = segment.time_ticks.unwrap() + index - segment.first_sample;
-        assert_eq!(ramp(*sample), ticks as u32, "sample {index}");
-    }
+    check_times(&samples, &segments);
 }
 
 #[test]
@@ -178,11 +183,7 @@ fn channels_are_recorded_at_the_same_moments_and_end_together() {
     }
     let stats = snapshot.block("tuner").unwrap();
     assert_eq!(metric(stats, "expected"), 200_002);
-    for (index, sample) in (0..).zip(&one) {
-        let segment = segments.iter().rev().find(|one| one.first_sample <= index).unwrap();
-        let ticks = segment.time_ticks.unwrap() + index - segment.first_sample;
-        assert_eq!(ramp(*sample), ticks as u32, "sample {index}");
-    }
+    check_times(&one, &segments);
 }
 
 #[test]

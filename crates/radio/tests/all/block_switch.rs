@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::block::{balance, metric, plan};
-use crate::common::{SPP, device, patient, radio, radio_with, ramp};
+use crate::block::{balance, check_times, metric, plan};
+use crate::common::{SPP, device, patient, radio, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{Graph, RunningGraph, Snapshot};
@@ -77,11 +77,7 @@ fn a_stop_loses_nothing_and_the_start_begins_a_segment_with_its_time() {
         assert!(passed >= recorded + 50_000, "the radio's time went on: {passed}");
     }
     let samples = collected.take();
-    for (index, sample) in (0..).zip(&samples) {
-        let segment = segments.iter().rev().find(|one| one.first_sample <= index).unwrap();
-        let ticks = segment.time_ticks.unwrap() + index - segment.first_sample;
-        assert_eq!(ramp(*sample), ticks as u32, "sample {index}");
-    }
+    check_times(&samples, &segments);
 }
 
 #[test]
