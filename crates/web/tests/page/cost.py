@@ -6,6 +6,8 @@ An emulated radio and `millstream rx --web` on this machine. SECONDS is the leng
   what a client receives; how long `/metrics` takes.
 - Chromium's page: from samples to pixels, and the processor time of its main thread.
 - 2 x 250 MS/s, or the highest rate below that at which this machine loses nothing: alone, with a client, and with the page.
+  The browser draws without a graphics card on the CPUs of the stream, so there it runs in the idle class (a nice value
+  does not do: Chromium raises the priority of some of its threads). In practice it runs on another machine.
 
 It ends 1 if a goal is missed. Radio, reception and browser share the CPUs of this machine, so use a quiet one.
 """
@@ -13,6 +15,7 @@ It ends 1 if a goal is missed. Radio, reception and browser share the CPUs of th
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import statistics
@@ -191,16 +194,24 @@ def of_two_channels(browser, radio, seconds):
         say(what, f"2 x {rate_hz / 1e6:.0f} MS/s", f"2 x {most:.0f} MS/s", rate_hz == PAIR_HZ[0])
 
 
+def start_browser(driver, folder, *under):
+    """Chromium, started by this command if there is one."""
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    start = folder / f"chromium-{len(under)}"
+    start.write_text(f'#!/bin/sh\nexec {shlex.join([*under, program])} "$@"\n')
+    start.chmod(0o755)
+    return driver.chromium.launch(executable_path=start, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, {PROGRAM}")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         folder = pathlib.Path(folder)
-        program = os.environ.get("CHROMIUM") or shutil.which("chromium")
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = driver.chromium.launch(executable_path=program, args=flags)
-        # The samples of this image are a function of time: the radio needs little of the processor.
-        radio = Radio(folder, "--any-rate", "--rx-antenna", "tone:1e6,0.5")
+        browser = start_browser(driver, folder)
+        # The samples of this image are a function of time: the radio needs little of the processor. Its buffer is that of
+        # `bench rate`, so that a pause of the machine is no loss of the stream.
+        radio = Radio(folder, "--any-rate", "--rx-antenna", "tone:1e6,0.5", "--rx-buffer-samples", "16777216")
         server = Server(radio, folder)
         try:
             server.start(centre_hz=None, rate_hz=RATE_HZ, control=(), out=("/dev/null",))
@@ -209,6 +220,8 @@ def main():
             gone = lost(server)
             say("samples lost at 25 MS/s meanwhile", f"{gone}", "0", gone == 0)
             server.stop()
+            browser.close()
+            browser = start_browser(driver, folder, "chrt", "--idle", "0")
             of_two_channels(browser, radio, min(seconds, 5))
         finally:
             server.stop()
