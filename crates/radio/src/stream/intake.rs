@@ -85,6 +85,15 @@ impl RxCore {
         flow_bytes: usize,
     ) -> Option<Intake> {
         let missing = self.tracker.missing_before(arrival);
+        if self.tracker.is_doubtful(arrival) && !eob && self.aside.is_empty() {
+            // Its samples are good if the next packet confirms its time.
+            let may = self.aside.takes(arrival.seq, packet, 1);
+            return may.then(|| {
+                self.aside.doubt(arrival.seq, packet, self.last_look);
+                self.release(flow_bytes);
+                Intake::Done
+            });
+        }
         if missing == 0 || self.tracker.may_be_delayed(arrival) {
             return None;
         }

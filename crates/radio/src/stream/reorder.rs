@@ -64,6 +64,8 @@ pub(super) struct ReorderBuffer {
     count: usize,
     /// The awaited packet does not come: the waiting ones continue without it.
     given_up: bool,
+    /// The one packet here has a doubtful time, and its turn comes with the next one.
+    doubted: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +81,7 @@ impl ReorderBuffer {
         let places = window.packets.next_power_of_two();
         let bytes = vec![0; places * frame_bytes].into_boxed_slice();
         let waiting = vec![None; places].into_boxed_slice();
-        Self { window, bytes, frame_bytes, waiting, count: 0, given_up: false }
+        Self { window, bytes, frame_bytes, waiting, count: 0, given_up: false, doubted: false }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -109,6 +111,12 @@ impl ReorderBuffer {
         self.count += 1;
         self.given_up |= self.count >= self.window.packets || self.window.ends_at(ahead);
         true
+    }
+
+    /// Stores a copy of the awaited packet, whose time is doubtful: another one may confirm it.
+    pub fn doubt(&mut self, seq: u16, packet: &[u8], now: Instant) {
+        self.put(seq, packet, 0, now);
+        self.doubted = true;
     }
 
     /// Replaces the stored packet of this number.
@@ -145,7 +153,8 @@ impl ReorderBuffer {
             return None;
         }
         if !self.given_up {
-            return self.place_of(next_seq);
+            let waits = self.doubted && self.count == 1;
+            return self.place_of(next_seq).filter(|_| !waits);
         }
         let mut seqs = (0..=self.waiting.len() as u16).map(|ahead| next_seq.wrapping_add(ahead));
         let first = seqs.find_map(|seq| self.place_of(seq));
@@ -179,6 +188,7 @@ impl ReorderBuffer {
     pub fn free(&mut self, place: usize) {
         self.count -= usize::from(self.waiting[place].take().is_some());
         self.given_up &= !self.is_empty();
+        self.doubted = false;
     }
 
     /// Drops all packets.
@@ -186,7 +196,7 @@ impl ReorderBuffer {
         if !self.is_empty() {
             self.waiting.fill(None);
         }
-        (self.count, self.given_up) = (0, false);
+        (self.count, self.given_up, self.doubted) = (0, false, false);
     }
 }
 

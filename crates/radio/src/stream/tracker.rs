@@ -130,6 +130,17 @@ impl Tracker {
         follows && arrival.samples > 0 && arrival.ticks.is_some_and(|t| Some(t) == self.next_ticks)
     }
 
+    /// Returns whether the packet with the next number has a time that a second packet has to
+    /// confirm, where each jump of time is confirmed.
+    pub fn is_doubtful(&self, arrival: &Arrival) -> bool {
+        let ahead = match arrival.ticks.zip(self.next_ticks) {
+            Some((ticks, due)) if self.careful && ticks != due => ticks.wrapping_sub(due),
+            _ => return false,
+        };
+        let is_next = arrival.seq == self.next_seq && self.anchored;
+        is_next && self.by_time(arrival, ahead, 0) == PacketClass::Nonsense
+    }
+
     /// Returns whether its time and its number are equally far ahead.
     pub fn fits(&self, arrival: &Arrival) -> bool {
         let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
