@@ -15,13 +15,11 @@ use anyhow::Context;
 use millstream_atsc::params::SEGMENT_SYMBOLS;
 use millstream_atsc::segment::Segment;
 use millstream_cpu::Environment;
-use millstream_flow::{
-    Complex, Graph, MessageSpec, MessageStats, ParameterValue, Plan, RunningGraph, Shape,
-};
+use millstream_flow::{Complex, Graph, MessageSpec, MessageStats, Plan, RunningGraph, Shape};
 pub use millstream_web::LedgerStatus;
 use millstream_web::{
-    Board, ControlInfo, ControlRequest, Hello, ServerOptions, StreamFacts, Streams, WebAddress,
-    WebServer,
+    Board, ControlInfo, ControlRequest, Hello, ServerOptions, ShownLatency, StreamFacts, Streams,
+    WebAddress, WebServer,
 };
 use moment::Moment;
 use serde_json::{Map, Value, json};
@@ -81,13 +79,14 @@ pub struct Dashboard {
     /// Number of the state changes of each receiver that were told.
     told: Vec<u64>,
     sent: Vec<SentMessage>,
+    /// The delays of blocks that transmit, with the samples that they had transmitted at the last
+    /// look.
+    delays: Vec<(String, u64, ShownLatency)>,
 }
 
 /// A message that a block has not taken yet.
 struct SentMessage {
     block: String,
-    name: String,
-    value: ParameterValue,
     /// The number of messages that the block has taken when it has taken this one.
     goal: u64,
     /// Those that it had refused before.
@@ -188,7 +187,8 @@ impl DashboardPlan {
         let server = WebServer::start(options)?;
         note(format_args!("dashboard {}", server.url()));
         let (plan, before, told, sent) = (None, None, Vec::new(), Vec::new());
-        Ok(Dashboard { server, controls, results: topic.results, plan, before, told, sent })
+        let (results, delays) = (topic.results, Vec::new());
+        Ok(Dashboard { server, controls, results, plan, before, told, sent, delays })
     }
 }
 
@@ -269,12 +269,29 @@ impl Dashboard {
     }
 
     fn publish(&mut self, moment: Moment, ended: bool) {
-        let status = moment.status(self.before.as_ref(), self.plan.as_ref(), ended);
+        let mut status = moment.status(self.before.as_ref(), self.plan.as_ref(), ended);
+        self.note_delays(&moment);
+        status.latencies = self.delays.iter().map(|delay| delay.2.status()).collect();
         let (results, plan) = (self.results.clone(), self.plan.clone());
         let copy = moment.clone();
         let report = Arc::new(move || copy.report(&results, plan.as_ref()));
         self.server.board().publish(status, report);
         self.before = Some(moment);
+    }
+
+    /// Takes the delays of blocks that transmit, as of this look.
+    fn note_delays(&mut self, moment: &Moment) {
+        for (block, transmitted, delay_s) in moment.transmit_delays() {
+            let known = self.delays.iter().position(|delay| delay.0 == block);
+            let place = known.unwrap_or_else(|| {
+                self.delays.push((block.to_owned(), 0, delays_of(&format!("{block}.in"))));
+                self.delays.len() - 1
+            });
+            let (_, before, shown) = &mut self.delays[place];
+            if std::mem::replace(before, transmitted) != transmitted {
+                shown.record((delay_s * 1e9) as u64);
+            }
+        }
     }
 
     fn obey(&mut self, request: &ControlRequest, running: &RunningGraph) -> Result<String, String> {
@@ -291,15 +308,15 @@ impl Dashboard {
         let value = value_of(request, spec.kind)?;
         let done = format!("sent {target}.{name} = {value}");
         let before = counts(running, target);
-        running.send(target, name, value.clone()).map_err(|error| error.to_string())?;
+        running.send(target, name, value).map_err(|error| error.to_string())?;
         let waiting = self.sent.iter().filter(|sent| sent.block == *target).map(|sent| sent.goal);
         let goal = waiting.max().unwrap_or(0).max(before.taken) + 1;
-        let (block, name, refused) = (target.clone(), name.clone(), before.refused);
-        self.sent.push(SentMessage { block, name, value, goal, refused });
+        let (block, refused) = (target.clone(), before.refused);
+        self.sent.push(SentMessage { block, goal, refused });
         Ok(done)
     }
 
-    /// Shows where a block was tuned, or why it refused a message, once it has taken it.
+    /// Shows why a block refused a message, once it has taken it.
     fn look_at_sent(&mut self, running: &RunningGraph) {
         let board = self.server.board();
         // The refusals of each block that belong to earlier messages.
@@ -314,19 +331,6 @@ impl Dashboard {
             } else if now.refused > *refused {
                 *refused += 1;
                 board.note("control", &sent.block, now.refusal.unwrap_or_default());
-            } else if let (Some(output), ParameterValue::Number(hz)) =
-                (sent.name.strip_prefix("freq_hz"), &sent.value)
-            {
-                // `freq_hz1` is that of `out1`.
-                let outputs = format!("{}.out{output}", sent.block);
-                board.change(|hello| {
-                    let own = |name: &str| match output {
-                        "" => name.split('.').next() == Some(&sent.block),
-                        _ => name == outputs,
-                    };
-                    let streams = hello.streams.iter_mut().filter(|stream| own(&stream.name));
-                    streams.for_each(|stream| stream.centre_hz = Some(*hz));
-                });
             }
         }
     }
@@ -343,6 +347,12 @@ impl Dashboard {
             }
         }
     }
+}
+
+/// The delays of a transmit stream of this name.
+pub fn delays_of(stream: &str) -> ShownLatency {
+    let about = "from sending samples to the radio's report that it has taken them to transmit";
+    ShownLatency::new("transmit_delay", stream, about)
 }
 
 /// The counts of the messages of a block.

@@ -23,13 +23,22 @@ pub fn stretches(
     let index = |segment: &RecordingSegment| segment.time_ticks.map(|ticks| rate.samples(ticks));
     let mut stretches: Vec<CaptureSegment> = Vec::with_capacity(segments.len());
     let mut frequency_hz = None;
+    // Samples that are missing before segments without a time.
+    let mut untimed = 0;
     for segment in segments {
         let global_index = index(segment);
+        if global_index.is_none() {
+            // What is missing right before a stop is told before the time behind the stop.
+            untimed += segment.losses().map(|(_, samples)| samples).sum::<u64>();
+        }
+        let lost = if global_index.is_some() { std::mem::take(&mut untimed) } else { 0 };
         let stop = || {
             // Before a stop, a segment may lack its time.
             let before = stretches.iter().rev().find(|stretch| stretch.global_index.is_some())?;
             let passed = global_index?.checked_sub(before.global_index?)?;
-            let samples = passed.checked_sub(segment.first_sample - before.first_sample)?;
+            // The clock of a radio that was opened again may be a little behind.
+            let recorded = segment.first_sample - before.first_sample;
+            let samples = passed.saturating_sub(recorded).saturating_sub(lost);
             Some(("stopped by the user".to_owned(), format!("{samples} samples")))
         };
         let gap = match segment.gap {
@@ -38,7 +47,7 @@ pub fn stretches(
             None => None,
         };
         if matches!(segment.gap, Some(GapCause::Reopened { .. })) {
-            // The radio has the settings of the start again.
+            // The radio has the settings of the start again, unless a tuning was repeated.
             frequency_hz = None;
         }
         let tuned = segment.tuning().filter(|tuned| tuned.output == output);
@@ -112,5 +121,39 @@ mod tests {
         assert!(found.iter().all(|stretch| stretch.frequency_hz.is_none()), "another output");
         let stopped = ("stopped by the user".to_owned(), "1000 samples".to_owned());
         assert_eq!((found[1].global_index, &found[1].gap), (Some(1109), &Some(stopped)));
+    }
+
+    #[test]
+    fn what_was_lost_right_before_a_stop_is_no_part_of_the_pause() {
+        // From tick 9 on 100 samples; 7 are lost, then a pause of 1000, and 50 are lost behind it.
+        let again = GapCause::Reopened { samples: 50 };
+        let segments = [
+            RecordingSegment::new(60, Some(9), None),
+            RecordingSegment::new(160, None, Some(GapCause::Full { samples: 7 })),
+            RecordingSegment::new(160, None, Some(again)),
+            RecordingSegment::restart(160, Some(9 + 100 + 7 + 1000 + 50)),
+            RecordingSegment::restart(170, Some(2000)),
+        ];
+        let found = stretches(&segments, 0, StreamRate::of_radio(1e6));
+        let said = |at: usize| found[at].gap.clone().unwrap();
+        assert_eq!(said(1), ("disk too slow".to_owned(), "7 samples".to_owned()));
+        assert_eq!(said(3), ("stopped by the user".to_owned(), "1000 samples".to_owned()));
+        assert_eq!(said(4).1, format!("{} samples", 2000 - 1166 - 10));
+    }
+
+    #[test]
+    fn behind_a_radio_that_was_opened_again_a_frequency_is_that_of_the_start_or_told_again() {
+        let again = Some(GapCause::Reopened { samples: 50 });
+        let tuned = TunedOutput { output: 0, freq_hz: 88e6 };
+        let segments = [
+            RecordingSegment::new(0, Some(9), None),
+            RecordingSegment::tuned(10, Some(19), tuned),
+            RecordingSegment::new(20, Some(79), again),
+            RecordingSegment::new(30, None, again),
+            RecordingSegment::tuned(30, Some(139), tuned),
+        ];
+        let found = stretches(&segments, 0, StreamRate::of_radio(1e6));
+        let frequencies: Vec<_> = found.iter().map(|stretch| stretch.frequency_hz).collect();
+        assert_eq!(frequencies, [None, Some(88e6), None, None, Some(88e6)]);
     }
 }

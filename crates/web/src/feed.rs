@@ -125,7 +125,7 @@ impl StreamFeed {
             bins: wish.bins as u32,
             ticks: ticks.unwrap_or(0),
             item: first,
-            centre_hz: self.info.centre_hz.unwrap_or(0.0),
+            centre_hz: self.samples.centre_hz.or(self.info.centre_hz).unwrap_or(0.0),
             span_hz: self.info.rate_hz.unwrap_or(1.0),
             share,
             dropped: 0,
@@ -201,6 +201,7 @@ impl StreamFeed {
                     self.remember(tag.offset);
                     self.set_rate(rate_hz.as_f64(), board);
                 }
+                (keys::RX_FREQ_HZ, hz) => self.set_centre(hz.as_f64(), board),
                 (keys::CLOCK_SPEED, speed) => {
                     let text = format!(
                         "the radio's clock runs {speed} times as fast as this machine's: delays \
@@ -233,6 +234,20 @@ impl StreamFeed {
         board.change(|hello| {
             if let Some(stream) = hello.streams.get_mut(place) {
                 stream.rate_hz = rate_hz;
+            }
+        });
+    }
+
+    /// Tells clients of another frequency.
+    fn set_centre(&mut self, centre_hz: Option<f64>, board: &Board) {
+        if centre_hz == self.info.centre_hz || centre_hz.is_none() {
+            return;
+        }
+        self.info.centre_hz = centre_hz;
+        let place = usize::from(self.info.stream);
+        board.change(|hello| {
+            if let Some(stream) = hello.streams.get_mut(place) {
+                stream.centre_hz = centre_hz;
             }
         });
     }

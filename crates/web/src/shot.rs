@@ -42,6 +42,8 @@ struct Shot<T> {
     first: u64,
     /// A known time: of the item with that number.
     anchor: Option<(u64, TagTime)>,
+    /// The frequency in their middle, if it was changed.
+    centre_hz: Option<f64>,
     taken: SystemTime,
 }
 
@@ -53,7 +55,9 @@ pub(crate) struct ShotTap<T: Item> {
     current: Option<Box<Shot<T>>>,
     /// The last two known times: one may be ahead of the items so far.
     anchors: [Option<(u64, TagTime)>; 2],
-    /// Where the last loss is, or the last start of the stream.
+    /// The last two frequencies, with the numbers of their first items.
+    centres: [Option<(u64, f64)>; 2],
+    /// Where the last loss is, the last start of the stream, or the last change of its frequency.
     loss_at: Option<u64>,
     behind: BehindMeter,
 }
@@ -78,6 +82,8 @@ pub(crate) struct Samples {
     pub first: u64,
     /// A known time, of the item with that number.
     pub anchor: Option<(u64, TagTime)>,
+    /// The frequency in their middle, if it was changed since the start.
+    pub centre_hz: Option<f64>,
     /// When they were taken, seconds of the wall clock.
     pub unix_s: f64,
 }
@@ -108,6 +114,7 @@ pub(crate) fn shots<T: Item>(
         tags: tag,
         current: None,
         anchors: [None; 2],
+        centres: [None; 2],
         loss_at: None,
         behind: BehindMeter::new(rate_hz, Arc::clone(&behind)),
     };
@@ -116,11 +123,17 @@ pub(crate) fn shots<T: Item>(
         wanted: 0,
         first: 0,
         anchor: None,
+        centre_hz: None,
         taken: SystemTime::UNIX_EPOCH,
     };
     let here = Some(Box::new(empty));
     let source = ShotSource { requests: ask, answers: receive, tags, here, show, gain };
     (tap, source, behind)
+}
+
+/// Returns the last one that is not behind an item.
+fn at_item<V: Copy>(known: &[Option<(u64, V)>; 2], item: u64) -> Option<(u64, V)> {
+    known.iter().rev().flatten().find(|(offset, _)| *offset <= item).copied()
 }
 
 impl<T: Item> OutputTap<T> for ShotTap<T> {
@@ -139,6 +152,11 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
                 // Samples before it and behind it are of two streams.
                 self.loss_at = Some(tag.offset);
                 self.behind.begin_anew(rate_hz.as_f64().filter(|rate_hz| *rate_hz > 0.0));
+            }
+            (keys::RX_FREQ_HZ, hz) => {
+                // No line is of two frequencies.
+                self.loss_at = Some(tag.offset);
+                self.centres = [self.centres[1], hz.as_f64().map(|hz| (tag.offset, hz))];
             }
             _ => (),
         }
@@ -162,10 +180,8 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
         }
         if shot.items.is_empty() {
             shot.first = position + skipped as u64;
-            let known = |anchor: &&Option<(u64, TagTime)>| {
-                anchor.is_some_and(|(offset, _)| offset <= shot.first)
-            };
-            shot.anchor = self.anchors.iter().rev().find(known).copied().flatten();
+            shot.anchor = at_item(&self.anchors, shot.first);
+            shot.centre_hz = at_item(&self.centres, shot.first).map(|(_, hz)| hz);
         }
         let taken = (shot.wanted - shot.items.len()).min(items.len() - skipped);
         // Within the capacity that the server has reserved.
@@ -203,6 +219,7 @@ impl<T: Item> SampleSource for ShotSource<T> {
             samples.values.iter_mut().for_each(|value| *value *= self.gain);
         }
         (samples.first, samples.anchor) = (shot.first, shot.anchor);
+        samples.centre_hz = shot.centre_hz;
         let since = shot.taken.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         samples.unix_s = since.as_secs_f64();
         self.here = Some(shot);
@@ -242,6 +259,28 @@ mod tests {
         assert_eq!(samples.anchor.unwrap().0, 15);
         assert_eq!(source.tag().unwrap().key, keys::LOSS_CAUSE);
         assert!(source.ask(3));
+    }
+
+    #[test]
+    fn a_shot_is_of_one_frequency_and_knows_it() {
+        let (mut tap, mut source, _) = shots(None, REAL);
+        let mut samples = Samples::default();
+        let tune = |tap: &mut ShotTap<f32>, offset, hz: f64| {
+            tap.tagged(&Tag { offset, key: keys::RX_FREQ_HZ, value: hz.into() });
+        };
+        assert!(source.ask(3));
+        tap.produced(0, &[0.0, 1.0]);
+        // It has two of its three items when those of another frequency come, in a batch.
+        tune(&mut tap, 3, 88e6);
+        tap.produced(2, &[2.0, 3.0, 4.0, 5.0]);
+        assert!(source.answer(&mut samples));
+        assert_eq!((samples.first, samples.centre_hz), (3, Some(88e6)));
+        // A frequency that is still ahead is not that of the items before it.
+        assert!(source.ask(2));
+        tune(&mut tap, 9, 99e6);
+        tap.produced(6, &[6.0, 7.0]);
+        assert!(source.answer(&mut samples));
+        assert_eq!((samples.first, samples.centre_hz), (6, Some(88e6)));
     }
 
     #[test]

@@ -37,12 +37,14 @@ pub struct Annotation {
 }
 
 /// A part of a recording without a gap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Capture {
     /// Its first sample in the file.
     pub first_sample: u64,
     /// That sample's position in the whole signal, gaps included.
     pub global_index: Option<u64>,
+    /// The frequency in the middle of its band, Hz.
+    pub frequency_hz: Option<f64>,
 }
 
 impl Capture {
@@ -78,7 +80,7 @@ impl SigmfRecording {
                      .sigmf-meta, or give --format sc16 or --format cf32";
                 return Err(SigmfError::Samples { path: path.to_owned(), reason: reason.into() });
             };
-            let captures = vec![Capture { first_sample: 0, global_index: None }];
+            let captures = vec![Capture::default()];
             let (data, annotations) = (path.to_owned(), Vec::new());
             Self { data, format, rate_hz: None, samples: 0, captures, annotations }
         };
@@ -152,7 +154,7 @@ fn parse(json: &Value, data: PathBuf) -> Result<SigmfRecording, String> {
     let captures = json["captures"].as_array().map_or(&[][..], Vec::as_slice);
     let mut captures = captures.iter().map(capture).collect::<Result<Vec<_>, _>>()?;
     if captures.first().is_none_or(|first| first.first_sample > 0) {
-        captures.insert(0, Capture { first_sample: 0, global_index: None });
+        captures.insert(0, Capture::default());
     }
     if !captures.is_sorted_by_key(|one| one.first_sample) {
         return Err("its captures are not in order".into());
@@ -180,6 +182,7 @@ fn capture(json: &Value) -> Result<Capture, String> {
     Ok(Capture {
         first_sample: first_sample.ok_or("a capture has no core:sample_start")?,
         global_index: json["core:global_index"].as_u64(),
+        frequency_hz: json["core:frequency"].as_f64(),
     })
 }
 

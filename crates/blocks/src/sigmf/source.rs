@@ -17,12 +17,13 @@ const AT_END: Duration = Duration::from_millis(20);
 /// # Stream outputs
 /// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first; `rx_time`
 ///   on the first of every capture whose position in the signal is known, from the index and the
-///   rate; `loss_cause` and `loss_items` where samples are missing before one; `annotation` with
-///   the label, or else the comment, of every annotation (its first 22 bytes).
+///   rate; `rx_freq_hz` where a capture has another frequency than the one before; `loss_cause` and
+///   `loss_items` where samples are missing before one; `annotation` with the label, or else the
+///   comment, of every annotation (its first 22 bytes).
 ///
 /// # Messages
 /// `position_s`: goes on at this time of the samples, seconds from the first one. The first sample
-/// there has the tag `rx_time`, if its time is known.
+/// there has the tags `rx_time` and `rx_freq_hz`, if its time and frequency are known.
 ///
 /// # Metrics
 /// `rate_hz` of the recording.
@@ -120,6 +121,9 @@ impl SigmfSource {
             let ticks = index + (position - capture.first_sample);
             self.samples.output.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
         }
+        if let Some(hz) = capture.frequency_hz {
+            self.samples.output.tag(0, keys::RX_FREQ_HZ, hz);
+        }
     }
 
     /// Tags the captures that begin in the samples of the next output.
@@ -135,6 +139,8 @@ impl SigmfSource {
                 break;
             };
             let missing = self.missing_before(self.told);
+            let before = self.told.checked_sub(1).and_then(|before| self.captures.get(before));
+            let is_tuned = before.is_some_and(|before| before.frequency_hz != capture.frequency_hz);
             let output = &mut self.samples.output;
             let index = index as usize;
             if self.told == 0
@@ -144,6 +150,9 @@ impl SigmfSource {
             }
             if let (Some(ticks), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
                 output.tag(index, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+            }
+            if let Some(hz) = capture.frequency_hz.filter(|_| is_tuned) {
+                output.tag(index, keys::RX_FREQ_HZ, hz);
             }
             if let Some(missing) = missing {
                 output.tag(index, keys::LOSS_CAUSE, TagValue::text("recording"));

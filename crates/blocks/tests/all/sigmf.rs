@@ -54,7 +54,11 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
     graph.run(&Plan::default()).unwrap();
     for (path, cause) in [(&first, "overrun"), (&second, "recording")] {
         let source = SigmfRecording::open(path, None).unwrap();
-        let capture = |first_sample, index| Capture { first_sample, global_index: Some(index) };
+        let capture = |first_sample, index| Capture {
+            first_sample,
+            global_index: Some(index),
+            ..Capture::default()
+        };
         assert_eq!(source.captures, [capture(0, 5_000_123), capture(600, 5_000_973)]);
         assert_eq!(source.format, SampleFormat::Cf32);
         assert_eq!((source.rate_hz, source.samples), (Some(1e6), 1000));
@@ -109,6 +113,33 @@ fn a_seek_goes_on_at_its_time_and_is_no_loss() {
     assert_eq!(mock.take::<Sample>("out")[0].re, 0.0);
     let error = mock.send("position_s", 1.0).unwrap_err().to_string();
     assert_eq!(error, "the recording has 0 to 0.001 s, but got 1 s");
+}
+
+#[test]
+fn another_frequency_is_told_at_its_sample_and_behind_a_seek() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sigmf-meta");
+    let capture = |start: u64, hz: f64| {
+        let mut capture = serde_json::json!({ "core:sample_start": start });
+        capture["core:frequency"] = hz.into();
+        capture
+    };
+    let meta = serde_json::json!({
+        "global": { "core:datatype": "cf32_le", "core:sample_rate": 1e6 },
+        "captures": [capture(0, 88e6), capture(30, 99e6), capture(60, 99e6), capture(90, 88e6)],
+    });
+    std::fs::write(&path, meta.to_string()).unwrap();
+    std::fs::write(path.with_extension("sigmf-data"), vec![0; 8 * 200]).unwrap();
+    let source = SigmfSource::open(&path).unwrap().waiting_at_end();
+    let mut mock = Mock::with_room(source, 1000);
+    let tuned = |mock: &mut Mock<SigmfSource>| {
+        mock.call().unwrap();
+        let tags = mock.take_tags("out").into_iter().filter(|tag| tag.key == keys::RX_FREQ_HZ);
+        tags.map(|tag| (tag.offset, tag.value.as_f64().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(tuned(&mut mock), [(30, 99e6), (90, 88e6)]);
+    mock.send("position_s", 70e-6).unwrap();
+    assert_eq!(tuned(&mut mock), [(200, 99e6), (220, 88e6)]);
 }
 
 #[test]

@@ -31,8 +31,7 @@ pub fn unknown_control<'a>(
     let fixed = match (target.as_str(), name.as_str()) {
         ("radio", "position_s") => ": its samples come from now on",
         ("radio", "rate_hz") => {
-            ": files and the blocks of a graph have one rate; `rx --out /dev/null` takes others, \
-             without --reopen"
+            ": files and the blocks of a graph have one rate; `rx --out /dev/null` takes others"
         }
         _ => "",
     };

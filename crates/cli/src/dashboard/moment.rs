@@ -4,8 +4,10 @@ use crate::graph_run::{GraphReport, LedgerReport};
 use crate::signal::SignalReport;
 use millstream_cpu::threads::{self, ThreadInfo};
 use millstream_flow::{BlockStats, Plan, Profile, RunningGraph, Snapshot};
+use millstream_radio::TxCause;
 use millstream_web::{BlockStatus, EdgeStatus, LedgerStatus, PartitionStatus, Status};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Snapshots that are taken until the counters of all ledgers are of one moment: a block that
@@ -34,7 +36,7 @@ impl Moment {
     ) -> Self {
         let mut snapshot = running.snapshot();
         for _ in 0..TRIES {
-            if ledgers(&snapshot).iter().all(|ledger| ledger.1.balances) {
+            if all_ledgers(&snapshot).iter().all(|ledger| ledger.balances) {
                 break;
             }
             snapshot = running.snapshot();
@@ -111,13 +113,22 @@ impl Moment {
             elapsed_s: self.elapsed.as_secs_f64(),
             cpu_s: self.cpu_s,
             ended,
-            ledgers: ledgers(&self.snapshot).into_iter().map(ledger_status).collect(),
+            ledgers: all_ledgers(&self.snapshot),
             blocks: blocks.collect(),
             edges: edges.collect(),
             partitions: partitions.collect(),
             signals: self.signals.iter().map(|signal| json!(signal)).collect(),
             latencies: Vec::new(),
         }
+    }
+
+    /// The blocks that transmit, with the samples that they have transmitted, and the delay of the
+    /// last of these, seconds.
+    pub fn transmit_delays(&self) -> impl Iterator<Item = (&str, u64, f64)> {
+        self.snapshot.blocks.iter().filter_map(|block| {
+            let delay_s = block.metric("transmit_delay_s").filter(|delay_s| delay_s.is_finite())?;
+            Some((block.name.as_str(), block.metric("transmitted")? as u64, delay_s))
+        })
     }
 
     /// CPU times of a thread, now and before.
@@ -189,7 +200,26 @@ fn expected_load(plan: &Plan, load: &Profile, block: &str) -> Option<f64> {
     Some(cost_ns * items as f64 / 1e9 / load.elapsed_s.max(1e-3))
 }
 
-/// The ledgers of the blocks that have one.
+/// The ledgers of all streams, as the dashboard shows them.
+fn all_ledgers(snapshot: &Snapshot) -> Vec<LedgerStatus> {
+    let received = ledgers(snapshot).into_iter().map(ledger_status);
+    received.chain(snapshot.blocks.iter().filter_map(transmit_ledger)).collect()
+}
+
+/// The ledger of a block that transmits.
+fn transmit_ledger(block: &BlockStats) -> Option<LedgerStatus> {
+    let count = |name: &str| block.metric(name).map(|value| value as u64);
+    let (expected, delivered) = (count("accepted")?, count("transmitted")?);
+    let held = count("in_flight")?;
+    let causes = TxCause::ALL.iter().map(|cause| cause.name()).chain(["unknown"]);
+    let lost = causes.map(|cause| (cause.to_owned(), count(cause).unwrap_or(0)));
+    let lost: BTreeMap<_, _> = lost.collect();
+    let balances = expected == delivered + held + lost.values().sum::<u64>();
+    let (name, held) = (block.name.clone(), Some(held));
+    Some(LedgerStatus { name, expected, delivered, held, lost, after_end: 0, balances })
+}
+
+/// The ledgers of the blocks that receive.
 fn ledgers(snapshot: &Snapshot) -> Vec<(String, LedgerReport)> {
     let ledger = |block| LedgerReport::of(block).map(|ledger| (block.name.clone(), ledger));
     snapshot.blocks.iter().filter_map(ledger).collect()

@@ -117,7 +117,11 @@ mod tests {
     use millstream_flow::blocks::SampleFormat;
 
     fn source(captures: &[(u64, Option<u64>)]) -> SigmfRecording {
-        let capture = |&(first_sample, global_index)| Capture { first_sample, global_index };
+        let capture = |&(first_sample, global_index)| Capture {
+            first_sample,
+            global_index,
+            ..Capture::default()
+        };
         SigmfRecording {
             data: "x.sc16".into(),
             format: SampleFormat::Sc16,

@@ -164,8 +164,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         reopen,
         samples: wanted,
         at_pps: args.at_pps,
-        // A recording has one rate, and `reopen` opens the radio with that of the start.
-        may_change_rate: args.reopen.is_none() && targets.iter().all(RecordingFiles::keeps_nothing),
+        // A recording has one rate.
+        may_change_rate: targets.iter().all(RecordingFiles::keeps_nothing),
         reorder_window: args.reorder_window.map(Duration::from_secs_f64),
         targets: &targets,
     };

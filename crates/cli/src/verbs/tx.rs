@@ -17,7 +17,7 @@ use millstream_radio::graph::StreamDirection;
 use millstream_radio::tx::{TX_CHANNELS_MAX, TxArgs, TxLedger, TxMetadata, TxStreams};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
 use page::TxPage;
-use report::Events;
+use report::{Events, Played, TxLimits};
 use source::Source;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -138,15 +138,32 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let stream = streams(&args, &devices, places)?;
     let rate = stream.first().rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
-    let mut player = Player {
-        wanted: source.samples.map(|samples| samples.saturating_mul(stream.members().len() as u64)),
-        stream,
+    let page = TxPage::start(&args, &source, stream.first(), tuned.first())?;
+    let played = Played {
+        input: &source.name,
+        rate_hz: rate.samples_hz(),
+        tuned,
         start_ticks,
+        wanted: source.samples.map(|samples| samples.saturating_mul(stream.members().len() as u64)),
+        elapsed_s: 0.0,
+        interrupted: false,
+        reader_waits: 0,
+        events: Events::default(),
+        counters: report::counters(&stream),
+        ledger: stream.ledger(),
+        limits: TxLimits {
+            underflows: args.max_underflows,
+            lates: args.max_lates,
+            lost: args.max_lost,
+        },
+    };
+    let mut player = Player {
+        stream,
+        played,
         scaled: args.scale.is_some(),
         floats: Vec::new(),
-        events: Events::default(),
         live: Live::new(),
-        page: TxPage::start(&args, &source, rate, tuned.first())?,
+        page,
         began: Instant::now(),
     };
     let duration_ticks = source.duration_samples.map(|samples| rate.ticks(samples));
@@ -154,36 +171,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut playback = (source.start)()?;
     player.play(&mut playback)?;
     player.wait_for_acks(end_ticks)?;
-    let elapsed_s = player.began.elapsed().as_secs_f64();
     player.live.end();
-    let Player { mut stream, mut events, wanted, page, .. } = player;
-    events.fetch(&mut stream)?;
-    let (counters, interrupted) = (report::counters(&stream), interrupt::asked());
+    player.played.reader_waits = playback.waits;
+    player.note()?;
+    let Player { stream, mut played, page, .. } = player;
     let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
-    let ledgers = if interrupted { stream.finish_within(patience) } else { stream.finish() };
-    let ledger = TxLedger::sum(&ledgers);
+    let ledgers = if played.interrupted { stream.finish_within(patience) } else { stream.finish() };
+    played.ledger = TxLedger::sum(&ledgers);
     if let Some(mut page) = page {
-        page.publish(&ledger, &events, &counters, true);
+        page.publish(&played, true);
     }
-    Ok(report::report(report::Played {
-        input: &source.name,
-        rate_hz: rate.samples_hz(),
-        tuned,
-        start_ticks,
-        wanted,
-        elapsed_s,
-        interrupted,
-        reader_waits: playback.waits,
-        events,
-        counters,
-        ledger,
-        limits: report::TxLimits {
-            underflows: args.max_underflows,
-            lates: args.max_lates,
-            lost: args.max_lost,
-        },
-    }))
+    Ok(report::report(played))
 }
 
 /// Opens the channels.
@@ -222,21 +221,20 @@ fn start_ticks(args: &Args, devices: &DeviceSet, ticks_hz: f64) -> anyhow::Resul
 }
 
 /// A stream and its parallel work.
-struct Player {
+struct Player<'a> {
     stream: TxStreams,
-    start_ticks: Option<u64>,
+    /// What became of the samples, as of the last [`Player::note`].
+    played: Played<'a>,
     /// Whether 16-bit samples have to be multiplied.
     scaled: bool,
     /// The converted samples.
     floats: Vec<Complex32>,
-    events: Events,
-    wanted: Option<u64>,
     live: Live,
     page: Option<TxPage>,
     began: Instant,
 }
 
-impl Player {
+impl Player<'_> {
     /// Sends all pieces; ends the burst when the user asks to end.
     fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
         let (mut first, rate) = (true, self.stream.first().rate());
@@ -245,7 +243,8 @@ impl Player {
                 PlaybackStep::Wait => self.look()?,
                 PlaybackStep::End => break,
                 PlaybackStep::Piece(piece) => {
-                    let time_ticks = match (piece.offset_samples, self.start_ticks) {
+                    self.played.reader_waits = playback.waits;
+                    let time_ticks = match (piece.offset_samples, self.played.start_ticks) {
                         (Some(offset), start) => {
                             start.map(|start| start.wrapping_add(rate.ticks(offset)))
                         }
@@ -320,16 +319,32 @@ impl Player {
 
     /// Takes events, and shows the progress.
     fn look(&mut self) -> anyhow::Result<()> {
-        self.events.fetch(&mut self.stream)?;
-        let (ledger, events) = (self.stream.ledger(), &self.events);
-        let (wanted, elapsed) = (self.wanted, self.began.elapsed().as_secs_f64());
+        self.played.events.fetch(&mut self.stream)?;
         if let Some(page) = &mut self.page {
+            page.follow(self.stream.first().ledger());
             page.attend();
             if page.is_due() {
-                page.publish(&ledger, events, &report::counters(&self.stream), false);
+                self.note()?;
             }
         }
-        self.live.show(Instant::now(), || report::status(&ledger, events, wanted, elapsed));
+        if let Some(page) = self.page.as_mut().filter(|page| page.is_due()) {
+            page.publish(&self.played, false);
+        }
+        let (stream, played) = (&self.stream, &self.played);
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        self.live.show(Instant::now(), || {
+            report::status(&stream.ledger(), &played.events, played.wanted, elapsed_s)
+        });
+        Ok(())
+    }
+
+    /// Notes what became of the samples so far.
+    fn note(&mut self) -> anyhow::Result<()> {
+        self.played.events.fetch(&mut self.stream)?;
+        self.played.ledger = self.stream.ledger();
+        self.played.counters = report::counters(&self.stream);
+        self.played.elapsed_s = self.began.elapsed().as_secs_f64();
+        self.played.interrupted = interrupt::asked();
         Ok(())
     }
 
@@ -358,7 +373,7 @@ impl Player {
                 break;
             }
             if let Some((_, event)) = self.stream.next_event(SLICE)? {
-                self.events.count(event);
+                self.played.events.count(event);
             }
             self.look()?;
         }

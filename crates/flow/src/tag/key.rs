@@ -57,6 +57,9 @@ pub mod keys {
     pub const RX_TIME: Key = Key::new("rx_time");
     /// Items per second from here on: a number.
     pub const RX_RATE_HZ: Key = Key::new("rx_rate_hz");
+    /// The frequency in the middle of the band from here on, Hz: a number. Where a radio was tuned
+    /// while it ran.
+    pub const RX_FREQ_HZ: Key = Key::new("rx_freq_hz");
     /// The speed of the radio's clock, where it does not run as fast as this machine's: a number,
     /// 0.5 for half as fast.
     pub const CLOCK_SPEED: Key = Key::new("clock_speed");

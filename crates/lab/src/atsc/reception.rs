@@ -360,7 +360,11 @@ mod tests {
 
     #[test]
     fn gaps_are_where_time_goes_on_faster_than_the_file() {
-        let capture = |first_sample, global_index| Capture { first_sample, global_index };
+        let capture = |first_sample, global_index| Capture {
+            first_sample,
+            global_index,
+            ..Capture::default()
+        };
         let recording = SigmfRecording {
             data: "x".into(),
             format: SampleFormat::Sc16,

@@ -18,6 +18,10 @@ use crate::{
     DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
 };
 
+/// How long a stop waits for the samples of each channel behind a gap. Without a gap it waits for
+/// the next packet at most.
+const STOP_WAIT: Duration = Duration::from_millis(200);
+
 /// The most channels of one source.
 pub const CHANNELS_MAX: usize = 16;
 
@@ -106,7 +110,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
     /// the first output, and so on. `places` has the device and the channel of each output. The
     /// messages `stop` and `start` stop and start all channels together.
     pub fn tunable(mut self, places: Vec<(usize, usize)>) -> Self {
-        self.tunable = TunableOutputs(places);
+        self.tunable = TunableOutputs::several(places);
         self.switch.may_stop = true;
         self
     }
@@ -171,37 +175,77 @@ impl<T: StreamSample> GroupSource<T> {
         let (Some(devices), Some(group)) = (self.devices.take(), self.group.take()) else {
             return Err(error.into());
         };
-        self.comeback.begin((devices, group))?;
+        self.comeback.begin((devices, group), &self.tunable.live)?;
         Ok(Work::Again(REOPEN_POLL))
     }
 
     /// Takes the new group, once it is there.
     fn reopened(&mut self) -> Result<Work, BlockError> {
-        let Some((devices, group)) = self.comeback.poll()? else {
+        let Some((devices, group)) = self.comeback.poll(!self.switch.is_stopped)? else {
             return Ok(Work::Again(REOPEN_POLL));
         };
+        self.progress.opened_again(self.tunable.tuned_again(devices.devices()));
         (self.devices, self.group) = (Some(devices), Some(group));
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
     }
 
-    /// Stops the streams, or starts them, as a message wants. Neither loses a sample.
+    /// Stops the streams, or starts them, as a message wants. Neither loses a sample. While the
+    /// device is being opened, the wish is kept for the new streams.
     fn switch(&mut self, runs: bool) -> Result<(), BlockError> {
         if runs != self.switch.is_stopped {
             return Ok(());
         }
-        let (Some(group), Some(devices)) = (&mut self.group, &self.devices) else {
-            return Err(NOT_OPEN.into());
-        };
         if runs {
-            start_group(devices, group)?;
-            self.progress.restart(false);
+            self.go_on()?
         } else {
-            group.end();
-            let ledgers: Vec<_> = group.ledgers().cloned().collect();
-            self.follow(self.comeback.totals(ledgers.into_iter()));
+            self.stop()?
         }
         self.switch.is_stopped = !runs;
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> Result<(), BlockError> {
+        self.comeback.go_on(Instant::now());
+        if let (Some(group), Some(devices)) = (&mut self.group, &self.devices) {
+            match start_group(devices, group) {
+                // It went away meanwhile.
+                Err(error) if self.comeback.is_wanted(&error) => self.lose(error).map(drop)?,
+                started => drop(started?),
+            }
+        } else if !self.comeback.is_under_way() {
+            return Err(NOT_OPEN.into());
+        }
+        self.progress.restart(false);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), BlockError> {
+        if let Some(group) = &mut self.group {
+            // A gap that is counted and not reported yet would be part of the next one. It is
+            // complete when each channel has samples behind it.
+            let mut places: [&mut [T]; CHANNELS_MAX] = Default::default();
+            let last = group.recv_as(&mut places[..self.outs.len()], STOP_WAIT);
+            if let Some(meta) = last.ok().filter(|meta| meta.event != RxEvent::Timeout) {
+                self.account(meta, false, Instant::now())?;
+            }
+        } else if !self.comeback.is_under_way() {
+            return Err(NOT_OPEN.into());
+        }
+        if self.comeback.has_gap() || self.comeback.is_under_way() {
+            let device = self.devices.as_ref().and_then(|devices| devices.devices().first());
+            let ticks = device.and_then(|device| device.time_ticks().ok());
+            if let Some(missing) = self.comeback.stop(ticks, Instant::now()) {
+                self.progress.reopen(missing);
+                self.metrics.gaps.add(1);
+            }
+        }
+        let mut ledgers = Vec::new();
+        if let Some(group) = &mut self.group {
+            group.end();
+            ledgers.extend(group.ledgers().cloned());
+        }
+        self.follow(self.comeback.totals(ledgers.into_iter()));
         Ok(())
     }
 
@@ -224,6 +268,7 @@ impl<T: StreamSample> GroupSource<T> {
             Ok(group)
         });
         self.group = Some(opened_again(opened, &mut self.failure)?);
+        self.tunable.live.rate = Some((rate_hz, self.again.clone()));
         self.progress.restart(true);
         Ok(())
     }
@@ -247,7 +292,7 @@ impl<T: StreamSample> GroupSource<T> {
         }
         if samples > 0 {
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
-            self.comeback.note_end(end, now);
+            self.comeback.note_end(end, rate, now);
         }
         gap |= self.progress.note(meta.event, None)?;
         if spilled && samples > 0 {
@@ -256,9 +301,11 @@ impl<T: StreamSample> GroupSource<T> {
             }
             gap |= self.progress.refuse(samples);
         } else {
-            self.progress.deliver(samples, meta.time_ticks);
-            for segment in self.progress.untagged() {
-                self.outs.iter_mut().for_each(|out| segment.tag(out, rate));
+            self.progress.deliver(samples, meta.time_ticks, rate);
+            for (index, segment) in self.progress.untagged() {
+                for (output, out) in self.outs.iter_mut().enumerate() {
+                    segment.tag((output, index), out, rate);
+                }
             }
             self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
         }
@@ -333,8 +380,10 @@ impl<T: StreamSample> Block for GroupSource<T> {
             Some(StreamWish::Run(runs)) => self.switch(runs),
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
-                let tuned = self.tunable.set(self.devices.as_mut(), name, value)?;
-                tuned.into_iter().for_each(|(at, tuned)| self.progress.tune(at, tuned));
+                let devices = self.devices.as_mut().map(DeviceSet::devices_mut);
+                if let Some((at, tuned)) = self.tunable.set(devices, name, value)? {
+                    tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
+                }
                 Ok(())
             }
         }

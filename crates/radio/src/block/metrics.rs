@@ -1,6 +1,6 @@
 //! The metrics that a source or sink publishes about its streams.
 
-use millstream_flow::{Counter, Metric};
+use millstream_flow::{Counter, Gauge, Metric};
 
 use crate::{Cause, Ledger, RxCounters, TxCause, TxCounters, TxLedger};
 
@@ -83,6 +83,7 @@ pub(super) struct TransmitMetrics {
     burst_acks: Counter,
     stalls: Counter,
     hostile: Counter,
+    pub transmit_delay_s: Gauge,
 }
 
 impl TransmitMetrics {
@@ -127,6 +128,7 @@ impl TransmitMetrics {
             ("burst_acks", Metric::from(&self.burst_acks)),
             ("stalls", Metric::from(&self.stalls)),
             ("hostile", Metric::from(&self.hostile)),
+            ("transmit_delay_s", Metric::from(&self.transmit_delay_s)),
         ];
         let causes = TxCause::ALL.iter().zip(&self.lost);
         list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));

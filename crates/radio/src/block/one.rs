@@ -11,7 +11,7 @@ use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
-    NOT_OPEN, StreamSwitch, StreamWish, TunableChannel, choose_rate, opened_again,
+    NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
 };
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{Device, Ledger, RxArgs, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
@@ -22,8 +22,9 @@ use crate::{Device, Ledger, RxArgs, RxError, RxMetadata, RxStreamer, StreamRate,
 /// - `out`: the samples, contiguous except for those that the metrics count as lost. The first one,
 ///   and the first after a gap, has tags: `rx_time`, by the radio's clock; after a gap also
 ///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause. The first
-///   one after a stop by a message has `rx_time` and `rx_rate_hz`. Where the radio's clock does not
-///   run as fast as this machine's, the first one has `clock_speed`.
+///   one after a stop by a message has `rx_time` and `rx_rate_hz`. The first one that surely comes
+///   from the frequency to which a message has tuned has `rx_time` and `rx_freq_hz`. Where the
+///   radio's clock does not run as fast as this machine's, the first one has `clock_speed`.
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
@@ -42,7 +43,7 @@ pub struct RadioSource<T: StreamSample> {
     /// The buffer for samples that find no space; empty in the mode that waits for space.
     spill: Vec<T>,
     metrics: Metrics,
-    tunable: TunableChannel,
+    tunable: TunableOutputs,
     switch: StreamSwitch,
     /// The speed of the device's clock, for a tag.
     clock_speed: Option<f64>,
@@ -70,7 +71,7 @@ impl<T: StreamSample> RadioSource<T> {
             progress,
             spill: Vec::new(),
             metrics: Metrics::default(),
-            tunable: TunableChannel::default(),
+            tunable: TunableOutputs::default(),
             switch: StreamSwitch::default(),
             clock_speed: None,
             again: None,
@@ -96,7 +97,7 @@ impl<T: StreamSample> RadioSource<T> {
     /// Lets messages set the front end of this channel of the device while the stream runs
     /// (`freq_hz` and `gain_db`), and stop and start the stream (`stop` and `start`).
     pub fn tunable(mut self, channel: usize) -> Self {
-        self.tunable = TunableChannel(Some(channel));
+        self.tunable = TunableOutputs::one(channel);
         self.switch.may_stop = true;
         self
     }
@@ -136,42 +137,74 @@ impl<T: StreamSample> RadioSource<T> {
         let (Some(device), Some(stream)) = (self.device.take(), self.stream.take()) else {
             return Err(error.into());
         };
-        self.comeback.begin((device, stream))?;
+        self.comeback.begin((device, stream), &self.tunable.live)?;
         Ok(Work::Again(REOPEN_POLL))
     }
 
     /// Takes the new stream, once it is there.
     fn reopened(&mut self) -> Result<Work, BlockError> {
-        let Some((device, stream)) = self.comeback.poll()? else {
+        let Some((device, stream)) = self.comeback.poll(!self.switch.is_stopped)? else {
             return Ok(Work::Again(REOPEN_POLL));
         };
+        let tuned = self.tunable.tuned_again(std::slice::from_ref(&device));
+        self.progress.opened_again(tuned);
         (self.device, self.stream) = (Some(device), Some(stream));
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
     }
 
-    /// Stops the stream, or starts it, as a message wants. Neither loses a sample.
+    /// Stops the stream, or starts it, as a message wants. Neither loses a sample. While the device
+    /// is being opened, the wish is kept for the new stream.
     fn switch(&mut self, runs: bool) -> Result<(), BlockError> {
         if runs != self.switch.is_stopped {
             return Ok(());
         }
-        let stream = self.stream.as_mut().ok_or(NOT_OPEN)?;
         if runs {
-            stream.start_continuous(None)?;
-            self.progress.restart(false);
+            self.go_on()?
         } else {
+            self.stop()?
+        }
+        self.switch.is_stopped = !runs;
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> Result<(), BlockError> {
+        self.comeback.go_on(Instant::now());
+        if let Some(stream) = &mut self.stream {
+            match stream.start_continuous(None) {
+                // It went away meanwhile.
+                Err(error) if self.comeback.is_wanted(&error) => self.lose(error).map(drop)?,
+                started => started?,
+            }
+        } else if !self.comeback.is_under_way() {
+            return Err(NOT_OPEN.into());
+        }
+        self.progress.restart(false);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), BlockError> {
+        if let Some(stream) = &mut self.stream {
             // A gap that is counted and not reported yet would be part of the next one.
             let last = stream.recv_as(&mut [] as &mut [T], Duration::ZERO);
             if let Some(meta) = last.ok().filter(|meta| meta.event != crate::RxEvent::Timeout) {
                 self.account(meta, false, Instant::now())?;
             }
-            if let Some(stream) = &mut self.stream {
-                stream.end();
-                let ledger = stream.ledger().clone();
-                self.follow(Some(ledger));
+        } else if !self.comeback.is_under_way() {
+            return Err(NOT_OPEN.into());
+        }
+        if self.comeback.has_gap() || self.comeback.is_under_way() {
+            let ticks = self.device.as_ref().and_then(|device| device.time_ticks().ok());
+            if let Some(missing) = self.comeback.stop(ticks, Instant::now()) {
+                self.progress.reopen(missing);
+                self.metrics.gaps.add(1);
             }
         }
-        self.switch.is_stopped = !runs;
+        if let Some(stream) = &mut self.stream {
+            stream.end();
+        }
+        let ledger = self.stream.as_ref().map(|stream| stream.ledger().clone());
+        self.follow(ledger);
         Ok(())
     }
 
@@ -193,6 +226,7 @@ impl<T: StreamSample> RadioSource<T> {
             Ok(stream)
         });
         self.stream = Some(opened_again(opened, &mut self.failure)?);
+        self.tunable.live.rate = Some((rate_hz, vec![(0, args)]));
         self.progress.restart(true);
         Ok(())
     }
@@ -215,7 +249,7 @@ impl<T: StreamSample> RadioSource<T> {
                 reopened = true;
             }
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
-            self.comeback.note_end(end, now);
+            self.comeback.note_end(end, rate, now);
         }
         let ledger = self.stream.as_ref().map(RxStreamer::ledger);
         let mut gap = self.progress.note(meta.event, ledger)? || reopened;
@@ -225,11 +259,13 @@ impl<T: StreamSample> RadioSource<T> {
             }
             gap |= self.progress.refuse(samples);
         } else {
-            self.progress.deliver(samples, meta.time_ticks);
+            self.progress.deliver(samples, meta.time_ticks, rate);
             if let Some(speed) = self.clock_speed.take_if(|_| samples > 0) {
                 self.out.tag(0, keys::CLOCK_SPEED, speed);
             }
-            self.progress.untagged().for_each(|segment| segment.tag(&mut self.out, rate));
+            for (index, segment) in self.progress.untagged() {
+                segment.tag((0, index), &mut self.out, rate);
+            }
             self.out.produce(meta.samples);
         }
         self.metrics.gaps.add(gap.into());
@@ -298,8 +334,10 @@ impl<T: StreamSample> Block for RadioSource<T> {
             Some(StreamWish::Run(runs)) => self.switch(runs),
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
-                let tuned = self.tunable.set(self.device.as_mut(), name, value)?;
-                tuned.into_iter().for_each(|(at, tuned)| self.progress.tune(at, tuned));
+                let device = self.device.as_mut().map(std::slice::from_mut);
+                if let Some((at, tuned)) = self.tunable.set(device, name, value)? {
+                    tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
+                }
                 Ok(())
             }
         }

@@ -1,9 +1,10 @@
 //! Opening the device of a source again, after it has stopped answering.
 //!
 //! A device that has rebooted has forgotten its streams and its time. The worker ends the old
-//! streams, opens the device until that succeeds, and sets its time on: to that of the last sample
-//! and the time since then by this machine's clock. So the gap has a length, as exact as that
-//! clock and the network's delay.
+//! streams, opens the device until that succeeds, makes the settings that messages had made, and
+//! sets its time on: to that of the last sample and the time since then by this machine's clock. So
+//! the gap has a length, as exact as that clock and the network's delay. A time in which the user
+//! had stopped the streams is no part of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::BlockError;
 
+use super::segments::so_far;
+use super::settings::{LiveSettings, choose_rate, choose_rates};
 use crate::stream::RxError;
 use crate::{
     Cause, Device, DeviceSet, Ledger, RadioError, RxCounters, RxGroup, RxStreamer, StreamRate,
@@ -52,8 +55,12 @@ struct StreamEnd {
 /// A device with its streams.
 pub(super) trait OpenedStreams: Send + Sized + 'static {
     fn counters(&self) -> Vec<RxCounters>;
+    /// Returns the ledger of each so far.
+    fn ledgers(&self) -> Vec<Ledger>;
     fn rate(&self) -> StreamRate;
     fn set_time(&self, ticks: u64) -> Result<(), RadioError>;
+    /// Makes the settings that messages had made, before the streams start.
+    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError>;
     /// Starts them without an end. Returns the time of the start, ticks, if it is known before the
     /// first samples.
     fn start(&mut self) -> Result<Option<u64>, RxError>;
@@ -66,12 +73,27 @@ impl OpenedStreams for (Device, RxStreamer) {
         vec![*self.1.counters()]
     }
 
+    fn ledgers(&self) -> Vec<Ledger> {
+        vec![so_far(self.1.ledger())]
+    }
+
     fn rate(&self) -> StreamRate {
         self.1.rate()
     }
 
     fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
         self.0.set_time_now(ticks)
+    }
+
+    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError> {
+        let (mut device, stream) = self;
+        settings.repeat(std::slice::from_mut(&mut device))?;
+        let Some((rate_hz, args)) = settings.rate_of_one() else { return Ok((device, stream)) };
+        let present = stream.rate();
+        drop(stream);
+        choose_rate(&mut device, args.channel, rate_hz, present)?;
+        let stream = device.rx_stream(args)?;
+        Ok((device, stream))
     }
 
     fn start(&mut self) -> Result<Option<u64>, RxError> {
@@ -89,12 +111,27 @@ impl OpenedStreams for (DeviceSet, RxGroup) {
         self.1.counters().copied().collect()
     }
 
+    fn ledgers(&self) -> Vec<Ledger> {
+        self.1.ledgers().map(so_far).collect()
+    }
+
     fn rate(&self) -> StreamRate {
         self.1.rate()
     }
 
     fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
         self.0.devices().iter().try_for_each(|device| device.set_time_now(ticks))
+    }
+
+    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError> {
+        let (mut devices, group) = self;
+        settings.repeat(devices.devices_mut())?;
+        let Some((rate_hz, channels)) = &settings.rate else { return Ok((devices, group)) };
+        let present = group.rate();
+        drop(group);
+        choose_rates(&mut devices, channels, *rate_hz, present)?;
+        let group = devices.rx_group(channels)?;
+        Ok((devices, group))
     }
 
     fn start(&mut self) -> Result<Option<u64>, RxError> {
@@ -135,7 +172,7 @@ impl<S: OpenedStreams> Reopening<S> {
     fn start(
         old: S,
         mut open_again: OpenStreamsAgain<S>,
-        end: Option<StreamEnd>,
+        (settings, end): (LiveSettings, Option<StreamEnd>),
         patience: Duration,
     ) -> Result<Self, BlockError> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -144,7 +181,8 @@ impl<S: OpenedStreams> Reopening<S> {
             let began = Instant::now();
             let ledgers = old.finish();
             let opened = loop {
-                match open_again().and_then(|opened| set_on(opened, end)) {
+                let opened = open_again().and_then(|opened| opened.repeat(&settings));
+                match opened.and_then(|opened| set_on(opened, end)) {
                     Ok(opened) => break Ok(opened),
                     Err(last) => {
                         let waited = began.elapsed();
@@ -193,8 +231,9 @@ pub(super) struct Comeback<S> {
     open_again: Option<OpenStreamsAgain<S>>,
     patience: Duration,
     reopening: Option<Reopening<S>>,
-    /// The end of the samples so far.
+    /// The end of the samples so far, or the last start behind it; their rate.
     end: Option<StreamEnd>,
+    rate: StreamRate,
     /// The end of the samples before the device was opened again, until the next ones come, and the
     /// time at which these begin, if it is known.
     end_before: Option<u64>,
@@ -202,6 +241,8 @@ pub(super) struct Comeback<S> {
     /// The sums of earlier streams and the gaps behind them, for each channel.
     ledgers: Vec<Ledger>,
     counters: Vec<RxCounters>,
+    /// The ledgers of the streams that the worker ends.
+    leaving: Vec<Ledger>,
 }
 
 impl<S: OpenedStreams> Comeback<S> {
@@ -212,10 +253,12 @@ impl<S: OpenedStreams> Comeback<S> {
             patience: Duration::ZERO,
             reopening: None,
             end: None,
+            rate: StreamRate::of_radio(1.0),
             end_before: None,
             start: None,
             ledgers: vec![Ledger::default(); channels],
             counters: Vec::new(),
+            leaving: Vec::new(),
         }
     }
 
@@ -234,11 +277,13 @@ impl<S: OpenedStreams> Comeback<S> {
         is_gone(error) && self.open_again.is_some()
     }
 
-    /// Begins to open the device again, if that is wanted.
-    pub fn begin(&mut self, old: S) -> Result<(), BlockError> {
+    /// Begins to open the device again, if that is wanted; it gets these settings.
+    pub fn begin(&mut self, old: S, settings: &LiveSettings) -> Result<(), BlockError> {
         let Some(open_again) = self.open_again.take() else { return Ok(()) };
         self.counters.extend(old.counters());
-        self.reopening = Some(Reopening::start(old, open_again, self.end, self.patience)?);
+        (self.rate, self.leaving) = (old.rate(), old.ledgers());
+        let state = (settings.clone(), self.end);
+        self.reopening = Some(Reopening::start(old, open_again, state, self.patience)?);
         Ok(())
     }
 
@@ -248,22 +293,56 @@ impl<S: OpenedStreams> Comeback<S> {
         self.merge(ledgers);
     }
 
-    /// Returns the new streams, started, once they are there.
-    pub fn poll(&mut self) -> Result<Option<S>, BlockError> {
+    /// Returns the new streams once they are there; started, if they are to run.
+    pub fn poll(&mut self, runs: bool) -> Result<Option<S>, BlockError> {
         let over = |reopening: &mut Reopening<S>| reopening.worker.is_finished();
         let Some(reopening) = self.reopening.take_if(over) else { return Ok(None) };
         let Reopened { ledgers, opened, open_again } = reopening.end()?;
+        self.leaving.clear();
         self.merge(&ledgers);
         let mut opened = opened?;
-        self.start = opened.start()?;
         self.open_again = Some(open_again);
-        self.end_before = self.end.map(|end| end.ticks);
+        if runs {
+            self.start = opened.start()?;
+            self.end_before = self.end.map(|end| end.ticks);
+        }
         Ok(Some(opened))
     }
 
-    /// Records that samples up to `end` were received at `now`.
-    pub fn note_end(&mut self, end: Option<u64>, now: Instant) {
-        self.end = end.map(|ticks| StreamEnd { ticks, at: now });
+    /// Returns whether streams were started whose first samples have not come.
+    pub fn has_gap(&self) -> bool {
+        self.end_before.is_some()
+    }
+
+    /// Ends the gap at a stop by the user: what comes after it is not wanted. `ticks` is the
+    /// device's time, if it is there. Returns the samples of the gap of each channel, if there is
+    /// one.
+    pub fn stop(&mut self, ticks: Option<u64>, now: Instant) -> Option<u64> {
+        if self.is_under_way() {
+            (self.end_before, self.start) = (self.end.map(|end| end.ticks), None);
+        }
+        // Without an answer of the device this machine's clock says it.
+        let ticks = ticks.or_else(|| Some(self.ticks_at(now)?.ticks));
+        let is_before = |start: &u64| ticks.is_some_and(|t| t.wrapping_sub(*start) < 1 << 63);
+        self.start = self.start.filter(is_before);
+        self.close_gap(ticks, self.rate)
+    }
+
+    /// Begins anew at a start by the user: a gap can only begin there.
+    pub fn go_on(&mut self, now: Instant) {
+        self.end = self.ticks_at(now);
+    }
+
+    /// Returns the device's time at `now` as it follows from this machine's clock.
+    fn ticks_at(&self, now: Instant) -> Option<StreamEnd> {
+        let end = self.end?;
+        let passed = now.duration_since(end.at).as_secs_f64() * self.rate.ticks_hz;
+        Some(StreamEnd { ticks: end.ticks.wrapping_add(passed.round() as u64), at: now })
+    }
+
+    /// Records that samples of this rate up to `end` were received at `now`.
+    pub fn note_end(&mut self, end: Option<u64>, rate: StreamRate, now: Instant) {
+        (self.end, self.rate) = (end.map(|ticks| StreamEnd { ticks, at: now }), rate);
     }
 
     /// Books the gap before the first samples of new streams, which begin at `time_ticks` or at
@@ -286,12 +365,11 @@ impl<S: OpenedStreams> Comeback<S> {
         &'a self,
         present: impl Iterator<Item = Ledger> + 'a,
     ) -> impl Iterator<Item = Ledger> + 'a {
-        let mut present = present;
+        let (mut present, mut leaving) = (present, self.leaving.iter());
         self.ledgers.iter().map(move |earlier| {
             let mut sum = earlier.clone();
-            if let Some(present) = present.next() {
-                sum.merge(&present);
-            }
+            leaving.next().into_iter().for_each(|leaving| sum.merge(leaving));
+            present.next().into_iter().for_each(|present| sum.merge(&present));
             sum
         })
     }
@@ -305,6 +383,7 @@ impl<S: OpenedStreams> Comeback<S> {
     pub fn end(&mut self) -> Result<(), BlockError> {
         let Some(reopening) = self.reopening.take() else { return Ok(()) };
         let reopened = reopening.end()?;
+        self.leaving.clear();
         self.merge(&reopened.ledgers);
         Ok(())
     }

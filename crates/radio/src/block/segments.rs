@@ -116,18 +116,28 @@ impl RecordingSegment {
         known.chain(as_a_rule)
     }
 
-    /// Tags the next item of `out`: `rx_time` if the device reports it; `loss_cause` and
-    /// `loss_items` for a gap before the item; `rx_rate_hz` where the stream begins anew.
-    pub(super) fn tag<T: Item>(&self, out: &mut Out<T>, rate: StreamRate) {
+    /// Tags an item of output number `output`, which is not produced yet, by its `index`: `rx_time`
+    /// if the device reports it; `loss_cause` and `loss_items` for a gap before the item;
+    /// `rx_rate_hz` where the stream begins anew; `rx_freq_hz` where a message has tuned this
+    /// output.
+    pub(super) fn tag<T: Item>(
+        &self,
+        (output, index): (usize, usize),
+        out: &mut Out<T>,
+        rate: StreamRate,
+    ) {
         if self.is_restart {
-            out.tag(0, keys::RX_RATE_HZ, rate.samples_hz());
+            out.tag(index, keys::RX_RATE_HZ, rate.samples_hz());
         }
         for (cause, samples) in self.losses() {
-            out.tag(0, keys::LOSS_CAUSE, TagValue::text(cause.name()));
-            out.tag(0, keys::LOSS_ITEMS, samples);
+            out.tag(index, keys::LOSS_CAUSE, TagValue::text(cause.name()));
+            out.tag(index, keys::LOSS_ITEMS, samples);
+        }
+        if let Some(tuned) = self.tuned.filter(|tuned| tuned.output == output) {
+            out.tag(index, keys::RX_FREQ_HZ, tuned.freq_hz);
         }
         if let Some(ticks) = self.time_ticks {
-            out.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate.ticks_hz));
+            out.tag(index, keys::RX_TIME, TagTime::from_ticks(ticks, rate.ticks_hz));
         }
     }
 }
@@ -151,10 +161,12 @@ pub(super) struct SampleCount {
     delivered: u64,
     /// Whether the next samples are the first ones after a stop.
     is_restart: bool,
-    /// Frequencies that samples have from a time on, ticks, the next one first.
-    tunings: VecDeque<(u64, TunedOutput)>,
-    /// Reported segments that the source has not yet taken for its tags.
+    /// Frequencies that samples have from a time on, ticks, or at once; the next one first.
+    tunings: VecDeque<(Option<u64>, TunedOutput)>,
+    /// Reported segments that the source has not yet taken for its tags, and the samples delivered
+    /// before the last ones.
     untagged: Vec<RecordingSegment>,
+    begin: u64,
     /// Samples of time still wanted; `None` without an end.
     left: Option<u64>,
 }
@@ -173,6 +185,7 @@ impl SampleCount {
             is_restart: false,
             tunings: VecDeque::with_capacity(TUNINGS_WAITING),
             untagged,
+            begin: 0,
             left: samples,
         };
         (this, told)
@@ -188,29 +201,45 @@ impl SampleCount {
         self.left == Some(0)
     }
 
-    /// Takes the segments to be tagged on the next sample, before it is produced.
-    pub fn untagged(&mut self) -> impl Iterator<Item = RecordingSegment> + '_ {
-        self.untagged.drain(..)
+    /// Takes the segments to be tagged on the samples that were delivered last, before these are
+    /// produced, each with the index of its sample.
+    pub fn untagged(&mut self) -> impl Iterator<Item = (usize, RecordingSegment)> + '_ {
+        let begin = self.begin;
+        let index = move |segment: &RecordingSegment| segment.first_sample.saturating_sub(begin);
+        self.untagged.drain(..).map(move |segment| (index(&segment) as usize, segment))
     }
 
     /// Counts delivered samples; `time_ticks` is the time of the first.
-    pub fn deliver(&mut self, samples: u64, time_ticks: Option<u64>) {
+    pub fn deliver(&mut self, samples: u64, time_ticks: Option<u64>, rate: StreamRate) {
         if samples == 0 {
             return;
         }
+        self.begin = self.delivered;
         if self.is_restart {
             // A gap before it is reported by itself.
             self.end();
         }
-        let mut is_told = false;
-        while let Some(tuned) = self.take_tuning(time_ticks) {
-            self.tell(time_ticks, Some(tuned));
-            is_told = true;
+        let mut begins = self.delivered == 0 || self.gap.is_some() || self.is_restart;
+        let mut left = samples;
+        while let Some((ahead, tuned)) = self.next_tuning(time_ticks, rate) {
+            let before = ahead.saturating_sub(samples - left);
+            if before >= left {
+                break;
+            }
+            self.tunings.pop_front();
+            if before > 0 && std::mem::take(&mut begins) {
+                self.tell(time_ticks, None);
+            }
+            self.delivered += before;
+            left -= before;
+            let passed = rate.ticks(samples - left);
+            self.tell(time_ticks.map(|ticks| ticks.wrapping_add(passed)), Some(tuned));
+            begins = false;
         }
-        if !is_told && (self.delivered == 0 || self.gap.is_some() || self.is_restart) {
+        if begins {
             self.tell(time_ticks, None);
         }
-        self.delivered += samples;
+        self.delivered += left;
         self.pass(samples);
     }
 
@@ -245,13 +274,19 @@ impl SampleCount {
         Ok(true)
     }
 
-    /// Records the gap before a new stream, whose ledger begins at zero. The radio has the settings
-    /// of the start again.
+    /// Records the gap before a new stream, or the part of it before a stop.
     pub fn reopen(&mut self, samples: u64) {
-        self.tunings.clear();
         self.pass(samples);
         self.missing(GapCause::Reopened { samples });
-        (self.lost, self.booked) = ([0; Cause::ALL.len()], [0; Cause::ALL.len()]);
+        self.lost = [0; Cause::ALL.len()];
+    }
+
+    /// Takes the frequencies of outputs behind a device's opening, where messages had changed any;
+    /// without such, the radio has the settings of the start again. The ledger begins at zero.
+    pub fn opened_again(&mut self, tuned: Vec<TunedOutput>) {
+        self.booked = [0; Cause::ALL.len()];
+        self.tunings.clear();
+        self.tunings.extend(tuned.into_iter().map(|tuned| (None, tuned)));
     }
 
     /// Begins a segment with the next samples: the user had stopped the stream. `is_new`: the
@@ -264,21 +299,22 @@ impl SampleCount {
         }
     }
 
-    /// Begins a segment with the first samples from the time `at` on, ticks: they are from another
-    /// frequency. The device's time was read behind the tuning, so those are a packet's samples too
-    /// late at most.
+    /// Begins a segment with the first sample from the time `at` on, ticks: it is from another
+    /// frequency. The device's time was read behind the tuning, so samples before it may be, too.
     pub fn tune(&mut self, at: u64, tuned: TunedOutput) {
         if self.tunings.len() == TUNINGS_WAITING {
             self.tunings.pop_front();
         }
-        self.tunings.push_back((at, tuned));
+        self.tunings.push_back((Some(at), tuned));
     }
 
-    /// Takes the next tuning before samples of this time.
-    fn take_tuning(&mut self, time_ticks: Option<u64>) -> Option<TunedOutput> {
-        let (at, _) = self.tunings.front()?;
-        let is_due = time_ticks.is_none_or(|ticks| ticks.wrapping_sub(*at) < 1 << 63);
-        if is_due { self.tunings.pop_front().map(|(_, tuned)| tuned) } else { None }
+    /// Returns the next tuning, and the number of samples before it from this time on.
+    fn next_tuning(&self, time_ticks: Option<u64>, rate: StreamRate) -> Option<(u64, TunedOutput)> {
+        let &(at, tuned) = self.tunings.front()?;
+        let ahead = at.zip(time_ticks).map_or(0, |(at, ticks)| at.wrapping_sub(ticks));
+        // A time that has passed is far ahead, modulo 2⁶⁴.
+        let ahead = if ahead < 1 << 63 { ahead } else { 0 };
+        Some((rate.samples(ahead + rate.ticks(1) - 1), tuned))
     }
 
     /// Reports the last gap, after the end of the samples.
@@ -320,68 +356,5 @@ pub(super) fn so_far(ledger: &Ledger) -> Ledger {
 }
 
 #[cfg(test)]
-mod tests {
-    use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Ports, Work};
-
-    use super::*;
-
-    /// Ten samples, a gap with two causes, ten more; ten after a stop, and twenty around a tuning.
-    struct Gappy(SampleCount, Out<u8>);
-
-    impl Gappy {
-        fn give(&mut self, ticks: u64) {
-            self.0.deliver(10, Some(ticks));
-            let rate = StreamRate::of_radio(20.0);
-            self.0.untagged().for_each(|segment| segment.tag(&mut self.1, rate));
-            self.1.produce(10);
-        }
-    }
-
-    impl Ports for Gappy {
-        fn ports(&mut self, ports: &mut dyn PortVisitor) {
-            ports.output("out", &mut self.1);
-        }
-    }
-
-    impl Block for Gappy {
-        fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-            self.give(30);
-            self.0.refuse(4);
-            self.0.refuse(3);
-            self.0.note(RxEvent::Overrun { samples: 5 }, None)?;
-            self.give(52);
-            self.0.restart(false);
-            self.give(900);
-            // From tick 915 on; the samples before it are not from there.
-            self.0.tune(915, TunedOutput { output: 0, freq_hz: 1e9 });
-            self.give(910);
-            self.give(920);
-            Ok(Work::Finished)
-        }
-    }
-
-    #[test]
-    fn the_first_sample_after_a_gap_says_when_it_came_and_what_is_missing() {
-        let mut mock = Mock::new(Gappy(SampleCount::new(None).0, Out::new()));
-        mock.run().unwrap();
-        let told: Vec<String> = mock
-            .take_tags("out")
-            .iter()
-            .map(|tag| format!("{} {} {}", tag.offset, tag.key, tag.value))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                "0 rx_time 1.500000000 s",
-                "10 loss_cause consumer_full",
-                "10 loss_items 7",
-                "10 loss_cause device_overrun",
-                "10 loss_items 5",
-                "10 rx_time 2.600000000 s",
-                "20 rx_rate_hz 20",
-                "20 rx_time 45.000000000 s",
-                "40 rx_time 46.000000000 s",
-            ]
-        );
-    }
-}
+#[path = "segments_tests.rs"]
+mod tests;

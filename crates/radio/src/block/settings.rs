@@ -4,7 +4,7 @@ use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
 
 use super::segments::TunedOutput;
 use crate::graph::StreamDirection;
-use crate::{Device, DeviceSet, RxArgs, RxError, StreamRate, TuneRequest};
+use crate::{Device, DeviceSet, RadioError, RxArgs, RxError, StreamRate, TuneRequest};
 
 /// Why a message cannot be obeyed while the device is opened again.
 pub(super) const NOT_OPEN: &str = "the radio is not open now: try again later";
@@ -132,66 +132,157 @@ macro_rules! of_outputs {
 const OF_OUTPUTS: [[MessageSpec; 2]; super::group::CHANNELS_MAX] =
     of_outputs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 
-/// The device and the channel of each output whose front end messages set; none if none may.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TunableOutputs(pub Vec<(usize, usize)>);
+/// A setting of a front end that a message makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum FrontEndSetting {
+    /// The frequency in the middle of the band, Hz.
+    Frequency(f64),
+    /// The gain, dB.
+    Gain(f64),
+}
 
-impl TunableOutputs {
-    pub fn messages(&self) -> Vec<MessageSpec> {
-        OF_OUTPUTS.iter().take(self.0.len()).flatten().copied().collect()
+/// A setting that a message has made, with its output, the device and the channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct MadeSetting {
+    output: usize,
+    place: (usize, usize),
+    setting: FrontEndSetting,
+}
+
+/// The settings that messages have made, the last of each kind. A device that is opened again gets
+/// them again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LiveSettings {
+    /// Those of the front ends, in the order of the messages: tuning a channel moves the oscillator
+    /// of others.
+    front_ends: Vec<MadeSetting>,
+    /// The rate, and the channels that have it.
+    pub rate: Option<(f64, Vec<(usize, RxArgs)>)>,
+}
+
+impl LiveSettings {
+    fn note(&mut self, made: MadeSetting) {
+        let kind = |made: &MadeSetting| (made.output, std::mem::discriminant(&made.setting));
+        self.front_ends.retain(|earlier| kind(earlier) != kind(&made));
+        self.front_ends.push(made);
     }
 
-    /// Sets what the message says, and returns the time from which on an output has another
-    /// frequency, if it has. The samples wait in the sockets' queues meanwhile.
-    pub fn set(
-        &self,
-        devices: Option<&mut DeviceSet>,
-        name: &str,
-        value: &ParameterValue,
-    ) -> Result<Option<(u64, TunedOutput)>, BlockError> {
-        let setting = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let place = name[setting.len()..].parse().ok();
-        let place = place.and_then(|output: usize| Some((output, *self.0.get(output)?)));
-        let (output, (device, channel)) = place.ok_or("this is no setting of the radio")?;
-        let devices = devices.ok_or(NOT_OPEN)?;
-        let device = devices.devices_mut().get_mut(device);
-        let tuned = TunableChannel(Some(channel)).set(device, setting, value)?;
-        Ok(tuned.map(|(at, tuned)| (at, TunedOutput { output, ..tuned })))
+    /// Makes the settings of the front ends again: the frequencies first, because the tables of
+    /// gains follow the frequency.
+    pub fn repeat(&self, devices: &mut [Device]) -> Result<(), BlockError> {
+        let is_tuning = |made: &&MadeSetting| matches!(made.setting, FrontEndSetting::Frequency(_));
+        let tunings = self.front_ends.iter().filter(is_tuning);
+        let others = self.front_ends.iter().filter(|made| !is_tuning(made));
+        tunings.chain(others).try_for_each(|made| {
+            let device = devices.get_mut(made.place.0).ok_or(NOT_OPEN)?;
+            Ok(made.setting.make(device, made.place.1)?)
+        })
+    }
+
+    /// Returns the rate of a source with one output, and the arguments of its stream.
+    pub fn rate_of_one(&self) -> Option<(f64, RxArgs)> {
+        let (rate_hz, channels) = self.rate.as_ref()?;
+        channels.first().map(|(_, args)| (*rate_hz, *args))
+    }
+
+    /// Returns whether a frequency is among them.
+    fn has_tuning(&self) -> bool {
+        let is_tuning = |made: &MadeSetting| matches!(made.setting, FrontEndSetting::Frequency(_));
+        self.front_ends.iter().any(is_tuning)
     }
 }
 
-/// The channel whose front end the messages set; `None` if none may.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TunableChannel(pub Option<usize>);
+impl FrontEndSetting {
+    fn make(self, device: &mut Device, channel: usize) -> Result<(), RadioError> {
+        match self {
+            Self::Frequency(hz) => {
+                device.tune(StreamDirection::Rx, channel, TuneRequest::new(hz)).map(drop)
+            }
+            Self::Gain(db) => device.set_gain(StreamDirection::Rx, channel, db).map(drop),
+        }
+    }
+}
 
-impl TunableChannel {
-    pub fn messages(self) -> Vec<MessageSpec> {
-        self.0.map_or_else(Vec::new, |_| MESSAGES.to_vec())
+/// The channels whose front ends messages set; none if none may.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TunableOutputs {
+    /// The device and the channel of each output.
+    places: Vec<(usize, usize)>,
+    /// Whether the names of the messages end with the number of the output.
+    is_numbered: bool,
+    /// The settings that messages have made.
+    pub live: LiveSettings,
+}
+
+impl TunableOutputs {
+    /// Those of a source with one output.
+    pub fn one(channel: usize) -> Self {
+        Self { places: vec![(0, channel)], ..Self::default() }
     }
 
-    /// Sets what the message says, and returns the time from which on the samples have another
-    /// frequency, if they have. The samples wait in the socket's queue meanwhile.
+    /// Those of a source with several outputs.
+    pub fn several(places: Vec<(usize, usize)>) -> Self {
+        Self { places, is_numbered: true, ..Self::default() }
+    }
+
+    pub fn messages(&self) -> Vec<MessageSpec> {
+        if self.is_numbered {
+            return OF_OUTPUTS.iter().take(self.places.len()).flatten().copied().collect();
+        }
+        if self.places.is_empty() { Vec::new() } else { MESSAGES.to_vec() }
+    }
+
+    /// Sets what the message says, and returns the time from which on outputs have another
+    /// frequency, with these outputs: channels may share an oscillator. The samples wait in the
+    /// sockets' queues meanwhile.
     pub fn set(
-        self,
-        device: Option<&mut Device>,
+        &mut self,
+        devices: Option<&mut [Device]>,
         name: &str,
         value: &ParameterValue,
-    ) -> Result<Option<(u64, TunedOutput)>, BlockError> {
-        let (Some(channel), ParameterValue::Number(value)) = (self.0, value) else {
-            return Err("this is no setting of the radio".into());
-        };
-        let device = device.ok_or(NOT_OPEN)?;
-        match name {
-            "freq_hz" => {
-                let tuned = device.tune(StreamDirection::Rx, channel, TuneRequest::new(*value))?;
-                let output = TunedOutput { output: 0, freq_hz: tuned.freq_hz };
-                Ok(Some((device.time_ticks()?, output)))
-            }
-            _ => {
-                device.set_gain(StreamDirection::Rx, channel, *value)?;
-                Ok(None)
-            }
+    ) -> Result<Option<(u64, Vec<TunedOutput>)>, BlockError> {
+        let (output, setting) = self.read(name, value).ok_or("this is no setting of the radio")?;
+        let (devices, place) = (devices.ok_or(NOT_OPEN)?, self.places[output]);
+        let before = self.tuned(devices);
+        let device = devices.get_mut(place.0).ok_or(NOT_OPEN)?;
+        setting.make(device, place.1)?;
+        self.live.note(MadeSetting { output, place, setting });
+        if !matches!(setting, FrontEndSetting::Frequency(_)) {
+            return Ok(None);
         }
+        let at = devices[place.0].time_ticks()?;
+        let mut tuned = self.tuned(devices);
+        tuned.retain(|now| now.output == output || !before.contains(now));
+        Ok(Some((at, tuned)))
+    }
+
+    /// Returns the output and the setting that a message means.
+    fn read(&self, name: &str, value: &ParameterValue) -> Option<(usize, FrontEndSetting)> {
+        let ParameterValue::Number(value) = *value else { return None };
+        let kind = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let number = &name[kind.len()..];
+        let output = if self.is_numbered { number.parse().ok()? } else { 0 };
+        self.places.get(output)?;
+        match kind {
+            "freq_hz" => Some((output, FrontEndSetting::Frequency(value))),
+            "gain_db" => Some((output, FrontEndSetting::Gain(value))),
+            _ => None,
+        }
+    }
+
+    /// Returns the frequencies of the outputs that were tuned.
+    fn tuned(&self, devices: &[Device]) -> Vec<TunedOutput> {
+        let tuned = |(output, (device, channel)): (usize, &(usize, usize))| {
+            let tuned = devices.get(*device)?.tuned(StreamDirection::Rx, *channel)?;
+            Some(TunedOutput { output, freq_hz: tuned.freq_hz })
+        };
+        self.places.iter().enumerate().filter_map(tuned).collect()
+    }
+
+    /// Returns the frequencies of the outputs of devices that were opened again, where messages had
+    /// changed any.
+    pub fn tuned_again(&self, devices: &[Device]) -> Vec<TunedOutput> {
+        if self.live.has_tuning() { self.tuned(devices) } else { Vec::new() }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The sink of transmit channels.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_flow::port::NumberedName;
 use millstream_flow::{Block, BlockError, Context, In, Metric, PortVisitor, Ports, Work};
+use millstream_wire::chdr::SC16_LEN;
 
 use super::metrics::TransmitMetrics;
-use crate::tx::TX_CHANNELS_MAX;
+use crate::tx::{TX_CHANNELS_MAX, TxDelay};
 use crate::{
     Device, RadioError, StreamSample, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer, TxStreams,
 };
@@ -46,7 +47,8 @@ enum Progress {
 /// # Metrics
 /// `accepted`, `transmitted`, `in_flight`, `unknown` and one counter for each [`crate::TxCause`],
 /// which balance at the end; `packets`, `underflows`, `lates` (packets), `burst_acks`, `stalls` and
-/// `hostile`.
+/// `hostile`; `transmit_delay_s`, the time from sending the last samples with an outcome to the
+/// radio's report of it ([`TxDelay`]).
 pub struct RadioSink<T: StreamSample> {
     inputs: Vec<In<T>>,
     streams: Option<TxStreams>,
@@ -54,6 +56,7 @@ pub struct RadioSink<T: StreamSample> {
     _device: Device,
     start: TransmitStart,
     begun: bool,
+    delay: TxDelay,
     metrics: TransmitMetrics,
 }
 
@@ -73,6 +76,7 @@ impl<T: StreamSample> RadioSink<T> {
 
     fn with(device: Device, streams: TxStreams, start: TransmitStart) -> Self {
         let channels = streams.members().len();
+        let delay = TxDelay::new(streams.first().credit_window_bytes() / SC16_LEN as u64);
         Self {
             // One sample stays until the next one, or the end.
             inputs: (0..channels).map(|_| In::with_min_items(2)).collect(),
@@ -80,6 +84,7 @@ impl<T: StreamSample> RadioSink<T> {
             _device: device,
             start,
             begun: false,
+            delay,
             metrics: TransmitMetrics::default(),
         }
     }
@@ -119,6 +124,9 @@ impl<T: StreamSample> RadioSink<T> {
         // The counters have every event.
         while streams.poll_event()?.is_some() {}
         self.metrics.follow_ledger(&streams.ledger());
+        if let Some(delay) = self.delay.follow(streams.first().ledger(), Instant::now()) {
+            self.metrics.transmit_delay_s.set(delay.as_secs_f64());
+        }
         self.metrics.follow_counters(streams.members().iter().map(TxStreamer::counters));
         Ok(())
     }

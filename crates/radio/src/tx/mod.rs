@@ -38,6 +38,7 @@
 //! | `command_counts` | whether the device counts commands as packets |
 //! | `resync`, `closing` | corrections of the device's count; the end of a stream |
 //! | `group`, `streams` | several streams as one; one stream or several |
+//! | `delay` | the time from sending to the report |
 
 mod accounting;
 mod audits;
@@ -46,6 +47,7 @@ mod channel;
 mod closing;
 mod command_counts;
 mod core;
+mod delay;
 mod filling;
 mod group;
 mod handshake;
@@ -67,6 +69,7 @@ mod streams;
 mod window;
 
 pub use channel::TxChannel;
+pub use delay::TxDelay;
 pub use group::TxGroup;
 pub use ledger::{TxCause, TxImbalance, TxLedger, TxRepeated, TxUnknown};
 pub(crate) use meta::SC16_FULL_SCALE;

@@ -11,7 +11,7 @@ use millstream_radio::block::{GroupSource, RadioSource, RecordingSegment};
 use millstream_radio::{Complex32, Device, DeviceSet, RxArgs};
 
 /// Sends a message, and waits until the block has taken it and not refused it.
-fn send(running: &RunningGraph, name: &str, value: impl Into<millstream_flow::ParameterValue>) {
+pub fn send(running: &RunningGraph, name: &str, value: impl Into<millstream_flow::ParameterValue>) {
     let messages = || running.snapshot().block("tuner").unwrap().messages.clone().unwrap();
     let before = messages();
     running.send("tuner", name, value).unwrap();
@@ -22,12 +22,12 @@ fn send(running: &RunningGraph, name: &str, value: impl Into<millstream_flow::Pa
     assert_eq!(messages().refused, before.refused, "{:?}", messages().refusal);
 }
 
-fn received(running: &RunningGraph, sink: &str) -> u64 {
+pub fn received(running: &RunningGraph, sink: &str) -> u64 {
     running.snapshot().block(sink).unwrap().items_in
 }
 
 /// Waits for so many more samples.
-fn wait_for(running: &RunningGraph, sink: &str, samples: u64) {
+pub fn wait_for(running: &RunningGraph, sink: &str, samples: u64) {
     let until = received(running, sink) + samples;
     while received(running, sink) < until {
         assert!(!running.is_finished(), "it goes on");
@@ -35,7 +35,7 @@ fn wait_for(running: &RunningGraph, sink: &str, samples: u64) {
     }
 }
 
-fn end(running: RunningGraph) -> Snapshot {
+pub fn end(running: RunningGraph) -> Snapshot {
     running.stopper().stop();
     running.wait().unwrap()
 }

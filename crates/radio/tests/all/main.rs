@@ -2,6 +2,7 @@
 //! because linking takes the most time.
 
 mod block;
+mod block_live;
 mod block_reopen;
 mod block_switch;
 mod block_tx;

@@ -1,6 +1,6 @@
 //! The dashboard of a transmission: its ledger, and the spectrum of what is sent.
 
-use super::report::{self, Events};
+use super::report::{self, Played};
 use super::{Args, Source};
 use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic, unknown_control, value_of};
 use crate::front_end::ChannelTuning;
@@ -8,11 +8,16 @@ use crate::interrupt;
 use crate::playback::Samples;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{ParameterKind, ParameterValue};
-use millstream_radio::tx::{TxCounters, TxLedger};
-use millstream_radio::{Complex32, StreamRate};
-use millstream_web::{ControlInfo, ControlRequest, ShownSamples, StreamFacts, Streams};
+use millstream_radio::Complex32;
+use millstream_radio::tx::{TxDelay, TxLedger, TxStreamer};
+use millstream_web::{
+    ControlInfo, ControlRequest, ShownLatency, ShownSamples, StreamFacts, Streams,
+};
 use std::ops::Range;
 use std::time::Instant;
+
+/// Bytes of a sample on its way to the radio.
+const SAMPLE_BYTES: u64 = 4;
 
 /// The names of the controls.
 const CONTROLS: [(&str, &str); 2] = [
@@ -28,6 +33,9 @@ pub struct TxPage {
     is_held: bool,
     /// Why clients may not hold it.
     held_never: Option<&'static str>,
+    /// From sending samples to the report of their outcome.
+    delay: TxDelay,
+    delays: ShownLatency,
 }
 
 /// The stream of the samples, in the format of their file.
@@ -41,10 +49,11 @@ impl TxPage {
     pub fn start(
         args: &Args,
         source: &Source,
-        rate: StreamRate,
+        stream: &TxStreamer,
         tuned: Option<&ChannelTuning>,
     ) -> anyhow::Result<Option<Self>> {
         let mut streams = Streams::new();
+        let rate = stream.rate();
         let facts = StreamFacts {
             rate_hz: Some(rate.samples_hz()),
             centre_hz: tuned.and_then(|tuned| tuned.freq_hz),
@@ -73,7 +82,17 @@ impl TxPage {
         let title = source.name.clone();
         let topic = DashboardTopic { verb: "tx", title, ..DashboardTopic::default() };
         let dashboard = BareDashboard::start(&args.web, topic, (controls, streams))?;
-        Ok(dashboard.map(|dashboard| Self { dashboard, shown, is_held: false, held_never }))
+        let delay = TxDelay::new(stream.credit_window_bytes() / SAMPLE_BYTES);
+        let delays = crate::dashboard::delays_of("radio.in");
+        let page = |dashboard| Self { dashboard, shown, is_held: false, held_never, delay, delays };
+        Ok(dashboard.map(page))
+    }
+
+    /// Measures how long samples are under way, by the ledger as it is now.
+    pub fn follow(&mut self, ledger: &TxLedger) {
+        if let Some(delay) = self.delay.follow(ledger, Instant::now()) {
+            self.delays.record(delay.as_nanos() as u64);
+        }
     }
 
     /// Shows those of the samples that were sent.
@@ -128,15 +147,14 @@ impl TxPage {
         self.dashboard.is_due(Instant::now())
     }
 
-    /// Publishes the ledger.
-    pub fn publish(
-        &mut self,
-        ledger: &TxLedger,
-        events: &Events,
-        counters: &TxCounters,
-        ended: bool,
-    ) {
-        let (ledgers, results) = report::published(ledger, events, counters);
-        self.dashboard.publish(BareMoment { ledgers, results, ended, ..BareMoment::default() });
+    /// Publishes the transmission as of now.
+    pub fn publish(&mut self, played: &Played, ended: bool) {
+        self.dashboard.publish(BareMoment {
+            ledgers: vec![report::ledger_status(&played.ledger)],
+            latencies: vec![self.delays.status()],
+            results: report::results(played),
+            ended,
+            ..BareMoment::default()
+        });
     }
 }

@@ -59,17 +59,13 @@ impl Events {
     }
 }
 
-/// What the dashboard shows of a transmission: its ledger, and the results so far.
-pub fn published(
-    ledger: &TxLedger,
-    events: &Events,
-    counters: &TxCounters,
-) -> (Vec<LedgerStatus>, Value) {
+/// The ledger as the dashboard shows it.
+pub fn ledger_status(ledger: &TxLedger) -> LedgerStatus {
     let mut lost: BTreeMap<String, u64> =
         ledger.losses().map(|(cause, lost)| (cause.name().to_owned(), lost)).collect();
     // Without an outcome, neither transmitted nor in flight.
     *lost.entry("unknown".to_owned()).or_insert(0) += ledger.unknown.samples;
-    let status = LedgerStatus {
+    LedgerStatus {
         name: "radio".to_owned(),
         expected: ledger.accepted,
         delivered: ledger.transmitted,
@@ -77,11 +73,7 @@ pub fn published(
         balances: ledger.balance().is_ok(),
         lost,
         after_end: 0,
-    };
-    let results = json!({
-        "ledger": status, "events": events, "packets": counters.packets, "bursts": counters.bursts,
-    });
-    (vec![status], results)
+    }
 }
 
 /// Largest counts without failure.
@@ -95,7 +87,8 @@ pub struct TxLimits {
     pub lost: Option<u64>,
 }
 
-/// A finished transmission.
+/// A transmission, finished or as of now.
+#[derive(Clone)]
 pub struct Played<'a> {
     /// The transmitted file.
     pub input: &'a str,
@@ -142,10 +135,8 @@ pub fn status(ledger: &TxLedger, events: &Events, wanted: Option<u64>, elapsed_s
 /// The document and the final line.
 pub fn report(played: Played) -> Report {
     let Played { ledger, events, counters, .. } = &played;
-    let lost: BTreeMap<_, _> = ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect();
     let (causes, verdict) = (causes(ledger.losses()), verdict(ledger.balance().is_ok()));
     let (unknown, repeated) = (ledger.unknown, ledger.repeated);
-    let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
     // Only where it is not zero: the common line stays short.
     let doubt = match unknown.samples {
         0 => String::new(),
@@ -171,12 +162,22 @@ pub fn report(played: Played) -> Report {
         count(events.underflows, "underflow"),
         events.lates,
     );
-    let results = json!({
+    Report { text, results: results(&played), failure: failure(&played) }
+}
+
+/// The results for `--json` and for the dashboard. While it goes on, samples are in flight, too.
+pub fn results(played: &Played) -> Value {
+    let Played { ledger, events, counters, .. } = played;
+    let lost: BTreeMap<_, _> = ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect();
+    let (unknown, repeated) = (ledger.unknown, ledger.repeated);
+    let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
+    json!({
         "input": played.input, "rate_hz": played.rate_hz, "tuned": played.tuned,
         "start_ticks": played.start_ticks, "elapsed_s": played.elapsed_s,
         "interrupted": played.interrupted,
         "ledger": {
-            "accepted": ledger.accepted, "transmitted": ledger.transmitted, "lost": lost,
+            "accepted": ledger.accepted, "transmitted": ledger.transmitted,
+            "in_flight": ledger.in_flight, "lost": lost,
             "unknown": {
                 "samples": unknown.samples,
                 "lost_min": unknown.lost_min, "lost_max": unknown.lost_max,
@@ -186,8 +187,7 @@ pub fn report(played: Played) -> Report {
         },
         "bursts": counters.bursts, "events": events, "packets": counters.packets,
         "stalls": counters.stalls, "reader_waits": played.reader_waits,
-    });
-    Report { text, results, failure: failure(&played) }
+    })
 }
 
 fn failure(played: &Played) -> Option<String> {

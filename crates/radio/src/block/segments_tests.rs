@@ -1,0 +1,129 @@
+//! Tests of the places of gaps, and of their tags.
+
+use std::num::NonZeroU32;
+
+use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Ports, Work};
+
+use super::*;
+
+const RATE: StreamRate = StreamRate { ticks_hz: 20.0, ticks_per_sample: NonZeroU32::MIN };
+
+/// Ten samples, a gap with two causes, ten more; ten after a stop, and twenty
+/// around a tuning, which begins in the middle of a delivery.
+struct Gappy(SampleCount, Out<u8>);
+
+impl Gappy {
+    fn give(&mut self, ticks: u64) {
+        self.0.deliver(10, Some(ticks), RATE);
+        for (index, segment) in self.0.untagged() {
+            segment.tag((0, index), &mut self.1, RATE);
+        }
+        self.1.produce(10);
+    }
+}
+
+impl Ports for Gappy {
+    fn ports(&mut self, ports: &mut dyn PortVisitor) {
+        ports.output("out", &mut self.1);
+    }
+}
+
+impl Block for Gappy {
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        self.give(30);
+        self.0.refuse(4);
+        self.0.refuse(3);
+        self.0.note(RxEvent::Overrun { samples: 5 }, None)?;
+        self.give(52);
+        self.0.restart(false);
+        self.give(900);
+        // From tick 915 on; the samples before it are not from there.
+        self.0.tune(915, TunedOutput { output: 0, freq_hz: 1e9 });
+        self.give(910);
+        self.give(920);
+        Ok(Work::Finished)
+    }
+}
+
+#[test]
+fn the_first_sample_after_a_gap_says_when_it_came_and_what_is_missing() {
+    let mut mock = Mock::new(Gappy(SampleCount::new(None).0, Out::new()));
+    mock.run().unwrap();
+    let told: Vec<String> = mock
+        .take_tags("out")
+        .iter()
+        .map(|tag| format!("{} {} {}", tag.offset, tag.key, tag.value))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "0 rx_time 1.500000000 s",
+            "10 loss_cause consumer_full",
+            "10 loss_items 7",
+            "10 loss_cause device_overrun",
+            "10 loss_items 5",
+            "10 rx_time 2.600000000 s",
+            "20 rx_rate_hz 20",
+            "20 rx_time 45.000000000 s",
+            "35 rx_freq_hz 1000000000",
+            "35 rx_time 45.750000000 s",
+        ]
+    );
+}
+
+/// The segments of deliveries of these numbers of samples, each with its time.
+fn told(count: &mut SampleCount, deliveries: &[(u64, u64)]) {
+    for (samples, ticks) in deliveries {
+        count.deliver(*samples, Some(*ticks), RATE);
+    }
+}
+
+#[test]
+fn tunings_begin_at_their_samples_and_those_behind_a_delivery_wait() {
+    let (mut count, segments) = SampleCount::new(None);
+    let to = |output, freq_hz| TunedOutput { output, freq_hz };
+    count.tune(103, to(0, 1e9));
+    // Both outputs moved at once; another tuning comes between the same samples as the first.
+    count.tune(108, to(0, 2e9));
+    count.tune(108, to(1, 3e9));
+    count.tune(115, to(0, 4e9));
+    told(&mut count, &[(10, 100), (5, 110), (5, 115)]);
+    // One whose time has passed begins with the next samples.
+    count.tune(90, to(0, 5e9));
+    told(&mut count, &[(5, 120)]);
+    let found: Vec<_> = segments
+        .try_iter()
+        .map(|segment| {
+            let tuned = segment.tuning().map(|tuned| (tuned.output, tuned.freq_hz));
+            (segment.first_sample, segment.time_ticks, tuned)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (0, Some(100), None),
+            (3, Some(103), Some((0, 1e9))),
+            (8, Some(108), Some((0, 2e9))),
+            (8, Some(108), Some((1, 3e9))),
+            (15, Some(115), Some((0, 4e9))),
+            (20, Some(120), Some((0, 5e9))),
+        ]
+    );
+}
+
+#[test]
+fn behind_a_device_that_was_opened_again_the_outputs_have_their_last_frequencies() {
+    let (mut count, segments) = SampleCount::new(None);
+    told(&mut count, &[(10, 100)]);
+    // It went away before the samples of a tuning came.
+    count.tune(110, TunedOutput { output: 1, freq_hz: 7e9 });
+    let again = [1e9, 7e9].into_iter().enumerate();
+    count.opened_again(again.map(|(output, freq_hz)| TunedOutput { output, freq_hz }).collect());
+    count.reopen(50);
+    told(&mut count, &[(10, 160)]);
+    let found: Vec<_> = segments.try_iter().skip(1).collect();
+    let [first, second] = found[..] else { panic!("{found:?}") };
+    assert_eq!((first.first_sample, first.gap), (10, Some(GapCause::Reopened { samples: 50 })));
+    assert_eq!((second.first_sample, second.gap), (10, None));
+    assert_eq!([first, second].map(|one| one.tuning().unwrap().freq_hz), [1e9, 7e9]);
+}
