@@ -2,6 +2,7 @@
 
 use crate::common::{Running, command, eventually, millstream};
 use crate::dashboard::{Page, promtool_is_content};
+use serde_json::Value;
 use std::path::Path;
 
 const VERB: [&str; 2] = ["latency", "radio"];
@@ -47,9 +48,20 @@ fn turnarounds_are_shown_while_they_are_measured() {
     // What it shows is what it measures: the sum over all is that of the result's classes.
     let before = count(&page);
     eventually("more", || count(&page) > before);
+    let shown = page.document("/api/report")["results"].clone();
     let reply = page.set("run", "stop", true.into());
     assert_eq!(reply["ok"], true, "{reply}");
     let results = &running.wait().json()["results"];
+    // The page has the same document as --json, of what was measured so far.
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&shown), names(results));
+    assert_eq!(
+        (&shown["plan"], &shown["records"][0]["started"]),
+        (&results["plan"], &results["records"][0]["started"])
+    );
+    assert!(
+        shown["tries"].as_u64() >= before && shown["tries"].as_u64() <= results["tries"].as_u64()
+    );
     assert!(results["tries"].as_u64() > before, "{results}");
     let most_s = latency["max"].as_f64().unwrap();
     assert!(results["turnaround_s"]["max"].as_f64().unwrap() >= most_s, "{results}");

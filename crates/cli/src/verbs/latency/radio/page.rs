@@ -1,6 +1,7 @@
 //! `--web`: the turnarounds while they are measured.
 
 use super::Args;
+use super::found::Found;
 use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic, end_of_run, unknown_control};
 use crate::interrupt;
 use millstream_lab::turnaround::Answer;
@@ -36,7 +37,7 @@ impl TurnaroundPage {
 
     /// Takes the answer of a try with this lead, ticks. Publishes from time to time, between two
     /// tries.
-    pub fn note(&mut self, lead: u64, answer: Answer) {
+    pub fn note(&mut self, lead: u64, answer: Answer, found: &Found) {
         match answer {
             // With a lead only the longer turnarounds are late: their times would mislead.
             Answer::Late { ticks } if lead == 0 => {
@@ -50,13 +51,13 @@ impl TurnaroundPage {
         }
         self.obey();
         if self.dashboard.as_ref().is_some_and(|dashboard| dashboard.is_due(Instant::now())) {
-            self.publish(false);
+            self.publish(found, None);
         }
     }
 
-    /// Publishes the end.
-    pub fn end(&mut self) {
-        self.publish(true);
+    /// Publishes the end of a measurement that was made as a whole, or was not.
+    pub fn end(&mut self, found: &Found, is_whole: bool) {
+        self.publish(found, Some(is_whole));
     }
 
     fn obey(&mut self) {
@@ -73,20 +74,17 @@ impl TurnaroundPage {
         }
     }
 
-    fn publish(&mut self, ended: bool) {
+    fn publish(&mut self, found: &Found, ended: Option<bool>) {
         let Some(dashboard) = &mut self.dashboard else { return };
         let latency = self.turnarounds.status();
-        let results = json!({
-            "turnarounds": latency, "leads": {"tries": self.tries, "late": self.late},
-        });
         let counters = json!({
             "turnarounds": latency.count, "answers_with_lead": self.tries, "late": self.late,
         });
         dashboard.publish(BareMoment {
             counters: vec![("radio".to_owned(), counters)],
             latencies: vec![latency],
-            results,
-            ended,
+            results: found.results(ended.unwrap_or(false)),
+            ended: ended.is_some(),
             ..BareMoment::default()
         });
     }
