@@ -2,7 +2,7 @@
 // rings.
 
 import { byId, make, svg, text } from "./dom.js";
-import { count, share, si } from "./format.js";
+import { count, share, si, some } from "./format.js";
 import { place, route } from "./layout.js";
 
 const RING = 38;
@@ -158,7 +158,7 @@ export class FlowPanel {
     }
     const used = (status.partitions ?? []).reduce((sum, one) => sum + (one.load ?? 0), 0);
     const threads = (status.partitions ?? []).length;
-    text(byId("flow-note"), `${status.blocks.length} blocks on ${threads} threads, ${used.toFixed(2)} cores`);
+    text(byId("flow-note"), `${some(status.blocks.length, "block")} on ${some(threads, "thread")}, ${used.toFixed(2)} cores`);
     this.before = { elapsed: status.elapsed_s, blocked, items };
     if (byId("flow-table").closest("details").open) this.fillTable(status);
   }

@@ -8,7 +8,8 @@ export function si(value, unit = "", digits = 3) {
   if (value === 0) return `0 ${unit}`.trim();
   const size = Math.abs(value);
   const [factor, prefix] = PREFIXES.find(([factor]) => size >= factor * 0.9995) ?? PREFIXES.at(-1);
-  const scaled = value / factor;
+  // Rounded first: 0.99999 M has as many digits as 1 M.
+  const scaled = Number((value / factor).toPrecision(digits));
   const places = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(scaled)) + 1e-9));
   return `${scaled.toFixed(Math.min(places, 9))} ${prefix}${unit}`.trim();
 }
@@ -65,3 +66,9 @@ export function parseNumber(text) {
 
 /** Names of causes in words. */
 export const words = (name) => name.replaceAll("_", " ");
+
+/** Words for a number of things. */
+export const some = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+/** Names of latencies for people. */
+export const latencyWords = (name) => (name === "behind" ? "behind the radio" : words(name));

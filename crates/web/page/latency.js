@@ -2,7 +2,7 @@
 
 import { Surface, colour } from "./draw.js";
 import { byId, make, text } from "./dom.js";
-import { count, seconds, si, words } from "./format.js";
+import { count, latencyWords, seconds, si } from "./format.js";
 import { latencyKey } from "./store.js";
 
 const QUANTILES = [[0.5, "p50"], [0.99, "p99"], [0.999, "p99.9"]];
@@ -49,7 +49,7 @@ export class LatencyPanel {
       const label = `Histogram: ${latency.about ?? latency.name}`;
       const canvas = make("canvas", { class: "histogram", role: "img", "aria-label": label });
       const figures = make("p", { class: "figures" });
-      byId("latency-body").append(make("h3", {}, several ? `${words(latency.name)} ${latency.stream}` : words(latency.name), make("small", {}, latency.about ?? "")), canvas, figures);
+      byId("latency-body").append(make("h3", {}, several ? `${latencyWords(latency.name)} · ${latency.stream}` : latencyWords(latency.name), make("small", {}, latency.about ?? "")), canvas, figures);
       this.rows.set(latencyKey(latency), { surface: new Surface(canvas, () => { this.dirty = true; }), figures });
     }
     this.dirty = true;

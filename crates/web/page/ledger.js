@@ -13,6 +13,10 @@ export class LedgerPanel {
     this.lost = new Surface(byId("ledger-lost"), () => { this.dirty = true; });
     this.rows = new Map();
     this.dirty = true;
+    byId("direction").addEventListener("change", ({ target }) => {
+      this.store?.choose(target.value === "sent");
+      if (this.store) this.update(this.store);
+    });
   }
 
   /** Differences of each second: time, expected, delivered, held, and lost by cause. */
@@ -44,13 +48,16 @@ export class LedgerPanel {
   }
 
   update(store) {
-    const { total, status } = store;
-    const has = Boolean(status?.ledgers?.length);
+    this.store = store;
+    const { total, ledgers, sending } = store;
+    const has = ledgers.length > 0;
     byId("ledger").hidden = !has;
     document.body.classList.toggle("without-ledger", !has);
     if (!has) return;
-    this.equation(total, store.hello?.verb === "tx", status.ledgers.some((ledger) => ledger.held !== undefined));
-    const said = status.ledgers.every((ledger) => ledger.balances);
+    byId("direction").hidden = !store.both;
+    byId("direction").value = sending ? "sent" : "received";
+    this.equation(total, sending, sending);
+    const said = ledgers.every((ledger) => ledger.balances);
     // Counters of a running stream may be a packet apart: only the server knows whether that is so.
     const good = said && total.difference === 0;
     const chip = byId("balance");
@@ -84,7 +91,8 @@ export class LedgerPanel {
   table(store, total) {
     const last = this.bars(store.ledger, 1)[0];
     const each = (samples) => (last && samples !== undefined ? samples / last.time : null);
-    const wanted = [["delivered", total.delivered, each(last?.delivered), null]];
+    const delivered = store.sending ? "transmitted" : "delivered";
+    const wanted = [[delivered, total.delivered, each(last?.delivered), null]];
     for (const [cause, samples] of Object.entries(total.lost)) {
       if (samples > 0) wanted.push([cause, samples, each(last?.lost[causeIndex(cause)]), causeIndex(cause)]);
     }
@@ -97,7 +105,7 @@ export class LedgerPanel {
       const body = wanted.map(([name, , , index]) => {
         const cells = [make("td"), make("td"), make("td")];
         const mark = make("i", { class: "swatch", "aria-hidden": "true" });
-        mark.style.background = index === null ? (name === "delivered" ? "var(--delivered)" : "transparent") : causeColour(index);
+        mark.style.background = index === null ? (name === delivered ? "var(--delivered)" : name === "in flight" ? "var(--held)" : "transparent") : causeColour(index);
         if (index !== null && index > 7) mark.classList.add("hatched");
         this.rows.set(name, cells);
         return make("tr", { class: name === "sum" ? "sum" : null }, make("th", { scope: "row" }, mark, words(name)), cells);
@@ -116,7 +124,7 @@ export class LedgerPanel {
 
   draw(store) {
     this.dirty = false;
-    if (!store.status?.ledgers?.length) return;
+    if (!store.ledgers.length) return;
     const most = Math.max(10, Math.min(120, Math.floor((this.all.width - LEFT - RIGHT) / 4)));
     const bars = this.bars(store.ledger, most);
     // The axis grows with what there is to show.
@@ -175,13 +183,14 @@ export class LedgerPanel {
         base += value;
       }
       if (withLine) {
-        const expected = bar.expected / bar.time;
-        context.fillStyle = Math.abs(expected - base) * bar.time < 1 ? colour("line") : colour("bad");
+        const expected = bar.expected / bar.time, sum = bar.delivered + bar.held + bar.lostTotal;
+        // In a second, more may be transmitted than was given: then fewer are in flight.
+        context.fillStyle = Math.abs(bar.expected - sum) < 1 ? colour("line") : colour("bad");
         context.fillRect(x, y(expected) - 1, wide + 1, 1.5);
       }
     });
     context.fillStyle = colour("dim");
-    for (let back = 0; back < wanted; back += 30) {
+    for (let back = 0; back < wanted; back += wanted > 30 ? 30 : 10) {
       const x = LEFT + width - (back + 0.5) * slot;
       context.textAlign = back === 0 ? "right" : "center";
       context.fillText(back === 0 ? "now" : `−${back} s`, back === 0 ? LEFT + width : x, bottom + 9);

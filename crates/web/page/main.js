@@ -58,7 +58,7 @@ function takeHello(hello) {
   const select = byId("streams");
   select.hidden = spectra.length < 2;
   select.replaceChildren(...spectra.map(({ stream, name }) => make("option", { value: stream, selected: stream === shown }, name)));
-  scope.setStream(store.stream(shown));
+  scope.setStream(store.stream(shown), hello.verb);
   byId("scope").hidden = shown === null;
   document.body.classList.toggle("without-scope", shown === null);
   showEnvironment(hello);
@@ -199,7 +199,7 @@ function start() {
   choose("palette", "viridis", (value) => scope.waterfall.setPalette(value));
   byId("streams").addEventListener("change", ({ target }) => {
     shown = Number(target.value);
-    scope.setStream(store.stream(shown));
+    scope.setStream(store.stream(shown), store.hello?.verb);
     subscribe();
   });
   const zoom = { in: () => scope.zoom(0.5), out: () => scope.zoom(2), whole: () => scope.showWhole() };

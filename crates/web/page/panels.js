@@ -1,7 +1,7 @@
 // Key figures, events, and the record of the machine.
 
 import { byId, make, text } from "./dom.js";
-import { count, seconds, share, si, words } from "./format.js";
+import { count, latencyWords, seconds, share, si, words } from "./format.js";
 import { DELIVERED, EXPECTED, TIME } from "./store.js";
 import { quantile } from "./latency.js";
 
@@ -32,11 +32,13 @@ export class Tiles {
   }
 
   update(store, scope) {
-    const { status, total, ledger } = store;
+    const { status, total, ledger, sending } = store;
     if (!status) return;
-    if (status.ledgers?.length) {
+    if (store.ledgers.length) {
       const rate = slope(ledger, DELIVERED), expected = slope(ledger, EXPECTED);
-      this.set("rate", "delivered", si(rate, "S/s"), expected === null ? "" : `of ${si(expected, "S/s", 4)}`);
+      const label = sending ? "transmitted" : "delivered", given = si(expected, "S/s", 4);
+      if (status.ended) this.set("rate", label, si(total.delivered / status.elapsed_s, "S/s"), "mean of the run");
+      else this.set("rate", label, si(rate, "S/s"), expected === null ? "" : sending ? `${given} sent` : `of ${given}`);
       const lost = total.lostTotal, now = expected !== null && rate !== null && expected - rate > expected * 1e-4;
       const part = lost ? `${share(lost / total.expected)} of all` : "of all samples";
       this.set("lost", "lost", count(lost), part, lost ? (now ? "bad" : "warn") : "good");
@@ -54,7 +56,7 @@ export class Tiles {
       const same = latencies.filter((latency) => latency.name === name && latency.count > 0);
       const late = same.map(({ bounds, counts, max }) => Math.min(quantile(bounds, counts, 0.99), max));
       const most = Math.max(0, ...same.map(({ max }) => max));
-      this.set(`latency ${name}`, name === "behind" ? "behind the radio" : words(name),
+      this.set(`latency ${name}`, latencyWords(name),
         seconds(late.length ? Math.max(...late) : null, 2), `p99, most ${seconds(most, 2)}`);
     }
     const cores = this.cores(status);
@@ -100,7 +102,9 @@ export class EventsPanel {
     const entries = events.slice(-EVENTS_SHOWN).map((event) => {
       const lost = Object.entries(event.lost ?? {}).filter(([, samples]) => samples > 0);
       const causes = lost.map(([cause, samples]) => (lost.length === 1 ? words(cause) : `${words(cause)} ${count(samples)}`));
-      const said = event.kind === "gap" ? `${count(event.items)} samples lost: ${causes.join(", ")}` : event.text ?? "";
+      const inFile = lost.length === 1 && lost[0][0] === "recording";
+      const gap = inFile ? "samples missing in the recording" : `samples lost: ${causes.join(", ")}`;
+      const said = event.kind === "gap" ? `${count(event.items)} ${gap}` : event.text ?? "";
       return make("li", { "data-kind": event.kind, "data-bad": BAD.has(event.kind) ? "yes" : null },
         make("time", {}, `${event.elapsed_s?.toFixed(2) ?? "–"} s`), make("span", { class: "kind" }, event.kind),
         make("span", { class: "what" }, `${event.name ? `${event.name}: ` : ""}${said}`));

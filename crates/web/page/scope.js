@@ -7,6 +7,12 @@ import { hertz, seconds, share } from "./format.js";
 import { attachPointer } from "./pointer.js";
 
 const AXIS = 24;
+/** Why there is no spectrum yet, by the command. */
+const EMPTY = {
+  "sim radio": "This radio sends nothing on this channel now: the spectrum appears when a host receives from it.",
+  tx: "Nothing has been sent yet.",
+  view: "The recording has not begun yet.",
+};
 
 export class Scope {
   /** `changed` is called when the view changed, so that the subscription can follow it. */
@@ -37,8 +43,9 @@ export class Scope {
     this.dirty = true;
   }
 
-  /** The stream shown, as `hello` describes it. */
-  setStream(stream) {
+  /** The stream shown, as `hello` describes it, of a command with this verb. */
+  setStream(stream, verb) {
+    text(byId("scope-empty"), EMPTY[verb] ?? "No samples have come yet.");
     if (this.stream?.stream !== stream?.stream) this.clear();
     this.stream = stream;
     this.dirty = true;
@@ -179,7 +186,7 @@ export class Scope {
       context.strokeStyle = colour("grid");
       context.beginPath(); context.moveTo(plot.left, y); context.lineTo(plot.left + plot.width, y); context.stroke();
       context.fillStyle = colour("dim");
-      if (y > plot.top + 16) context.fillText(level.toFixed(0), plot.left - 6, y);
+      if (y > plot.top + 16) context.fillText(level.toFixed(0).replace("-", "−"), plot.left - 6, y);
     }
     context.fillText("dBFS", plot.left - 6, plot.top + 5);
     context.textAlign = "center";

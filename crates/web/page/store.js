@@ -59,6 +59,9 @@ export const causeIndex = (cause) => {
   return at < 0 ? OTHER : at;
 };
 
+/** Whether a ledger is one of samples that are sent: some of those are in flight. */
+export const isSent = ({ held }) => held !== undefined && held !== null;
+
 /** Adds the ledgers of a status; `held` is in flight, where a ledger has it. */
 export function sum(ledgers) {
   const total = { expected: 0, delivered: 0, held: 0, after_end: 0, lost: {}, lostTotal: 0 };
@@ -84,7 +87,21 @@ export class Store {
     this.events = new Last(400);
     this.gaps = new Map();
     this.latencies = new Last(12);
+    // A run may receive and transmit: samples of one direction are shown at a time.
+    this.sending = false;
     this.clear();
+  }
+
+  /** The ledgers of the direction that is shown. */
+  get ledgers() {
+    return (this.status?.ledgers ?? []).filter((ledger) => isSent(ledger) === this.sending);
+  }
+
+  /** Shows samples that are received, or those that are sent. */
+  choose(sending) {
+    this.sending = sending;
+    this.ledger.clear();
+    if (this.status) this.total = sum(this.ledgers);
   }
 
   clear() {
@@ -110,7 +127,10 @@ export class Store {
   takeStatus(status) {
     const before = this.status;
     this.status = status;
-    this.total = sum(status.ledgers ?? []);
+    const directions = new Set((status.ledgers ?? []).map(isSent));
+    this.both = directions.size > 1;
+    if (directions.size === 1 && !directions.has(this.sending)) this.choose(!this.sending);
+    this.total = sum(this.ledgers);
     const row = new Array(WIDTH).fill(0);
     row[TIME] = status.elapsed_s;
     row[EXPECTED] = this.total.expected;

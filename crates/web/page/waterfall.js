@@ -219,7 +219,8 @@ export class Waterfall {
     context.textAlign = "right";
     for (const value of values) {
       const y = plot.top + this.y(value);
-      if (y < plot.top + 5 || y > plot.top + plot.height - 4) continue;
+      // No radio's time begins before 0.
+      if (value < 0 || y < plot.top + 5 || y > plot.top + plot.height - 4) continue;
       context.fillText(value > 1e6 ? clock(value) : `${value.toFixed(places)} s`, plot.left - 6, y);
       context.fillRect(plot.left - 4, Math.round(y), 4, 1);
     }
@@ -290,7 +291,7 @@ export class Waterfall {
     }
     context.textAlign = "left";
     for (const label of this.labels) {
-      const causes = [...label.causes].map(words).join(", ");
+      const causes = [...label.causes].map((cause) => (cause === "recording" ? "in the recording" : words(cause))).join(", ");
       const length = label.count === 1 && label.length > 0 ? `, ${seconds(label.length)}` : "";
       const what = label.count === 1 ? `gap: ${count(label.items)} samples${length}, ${causes}`
         : `${label.count} gaps: ${count(label.items)} samples, ${causes}`;

@@ -56,6 +56,9 @@ def test_tuning_moves_the_carrier(open_page, server):
             said = page.scope()
             return abs((said["fromHz"] + said["toHz"]) / 2 - centre) < 2 * RATE_HZ / said["bins"] and near(page, CARRIER_HZ)
         eventually("the axis and the carrier have moved", moved)
+        # The field says the present frequency.
+        said = f"now {centre / 1e6:.3f} MHz"
+        eventually("the field says it", lambda: row.locator("input").get_attribute("placeholder") == said)
     assert page.page.get_attribute("#answer", "data-good") == "yes"
 
 
@@ -118,6 +121,22 @@ def test_the_ledger_adds_up_on_the_page(open_page, server):
     assert page.page.get_attribute("#balance", "data-good") == "yes"
     said = server.get("status")["ledgers"][0]
     assert said["expected"] >= expected and said["expected"] - expected < 20 * RATE_HZ
+
+
+def test_samples_that_are_received_and_sent_are_no_common_sum(open_page):
+    page = open_page()
+    assert page.page.evaluate("""async () => {
+      const { Store } = await import("/store.js"), store = new Store();
+      const received = { name: "in", expected: 10, delivered: 9, lost: { late: 1 } };
+      const sent = { name: "out", expected: 7, delivered: 5, held: 2, lost: {} };
+      const said = () => [store.both, store.total.expected, store.total.held, store.total.difference];
+      store.takeStatus({ elapsed_s: 1, ledgers: [received, sent] });
+      const first = said();
+      store.choose(true);
+      const second = said();
+      store.takeStatus({ elapsed_s: 2, ledgers: [received] });
+      return [first, second, said()];
+    }""") == [[True, 10, 0, 0], [True, 7, 2, 0], [False, 10, 0, 0]]
 
 
 def test_the_loads_of_blocks_are_the_time_of_their_thread(open_page):
@@ -193,6 +212,7 @@ def test_the_page_ends_a_run_and_comes_back_for_the_next_one(open_page, server):
     page.page.click('form[data-control="run.stop"] button')
     assert server.process.wait(PATIENCE_S) == 0, server.log.read_text()
     eventually("the page says that nobody is there", lambda: page.state() != "live")
+    assert not page.page.is_visible("#control"), "nothing can be set behind the end"
     time.sleep(3)
     # Tuned elsewhere, the carrier is at another place: it was 100 kHz above the middle, now it is 200 kHz below.
     centre = CARRIER_HZ + 200e3
