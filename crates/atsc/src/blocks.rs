@@ -15,6 +15,7 @@ mod derandomizer;
 mod equalizer;
 mod reed_solomon;
 mod register;
+mod tag_mover;
 mod transmitter;
 mod viterbi;
 

@@ -1,8 +1,9 @@
 //! Deinterleaving.
 
+use super::tag_mover::TagMover;
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, TagRule, Work};
 
 /// Restores the order of bytes.
 ///
@@ -18,6 +19,7 @@ pub struct AtscDeinterleaver {
     /// Codewords.
     pub output: Out<CodeBlock>,
     deinterleaver: BlockDeinterleaver,
+    tags: TagMover,
 }
 
 impl AtscDeinterleaver {
@@ -28,6 +30,7 @@ impl AtscDeinterleaver {
             input: In::new(),
             output: Out::with_min_items(INCOMPLETE_CODEWORDS),
             deinterleaver: BlockDeinterleaver::new(),
+            tags: TagMover::new(),
         }
     }
 }
@@ -43,7 +46,8 @@ impl Block for AtscDeinterleaver {
         let (blocks, room) = (self.input.slice(), self.output.slice_mut());
         let count = blocks.len().min(room.len());
         let mut made = 0;
-        for block in &blocks[..count] {
+        for (index, block) in blocks[..count].iter().enumerate() {
+            self.tags.note(&self.input, index, made);
             if let Some(codeword) = self.deinterleaver.process(block) {
                 room[made] = codeword;
                 made += 1;
@@ -58,8 +62,13 @@ impl Block for AtscDeinterleaver {
                 made += 1;
             });
         }
+        self.tags.put(&mut self.output);
         self.input.consume(count);
         self.output.produce(made);
         Ok(Work::Continue)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Own
     }
 }

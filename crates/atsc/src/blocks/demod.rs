@@ -4,8 +4,10 @@ use crate::Sample;
 use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, ReceiverError, RxConfig};
-use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagValue, Work, keys};
+use crate::segment::{Segment, SegmentKind};
+use millstream_flow::{
+    Block, BlockError, Context, In, Metric, Out, Ports, TagRule, TagTime, TagValue, Work, keys,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -21,7 +23,10 @@ const PENDING_SEGMENTS: usize = 512;
 /// gap.
 ///
 /// # Stream Outputs
-/// `out`: segments whose position in the field is known; no segments without lock.
+/// `out`: segments whose position in the field is known; no segments without lock. If the samples
+/// have times, each field sync has a tag `rx_time`: the time of the last sample that was needed for
+/// it, at most a few milliseconds after its last symbol. Other tags move to the next segment, but
+/// `rx_rate_hz` ends here.
 #[derive(Ports)]
 pub struct AtscDemod {
     /// Samples.
@@ -32,6 +37,13 @@ pub struct AtscDemod {
     pending: VecDeque<Segment>,
     /// Samples before which gaps have been handled.
     gaps_taken: u64,
+    /// Samples whose tags have been taken.
+    tags_taken: u64,
+    /// A sample and its time.
+    anchor: Option<(u64, TagTime)>,
+    rate_hz: f64,
+    /// The field syncs among the segments of a call.
+    syncs: Vec<usize>,
     /// Whether this demodulator holds the monitor's only reporting claim.
     reports: bool,
     /// Whether the last samples have been taken.
@@ -50,6 +62,10 @@ impl AtscDemod {
             front_end: FrontEnd::new(config, monitor)?,
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
             gaps_taken: 0,
+            tags_taken: 0,
+            anchor: None,
+            rate_hz: config.sample_rate_hz,
+            syncs: Vec::with_capacity(PENDING_SEGMENTS),
             reports: false,
             finished: false,
         })
@@ -68,6 +84,32 @@ impl AtscDemod {
             }
         }
         (missing, usize::MAX)
+    }
+
+    /// Takes the tags before sample `end`: times as the anchor of those of segments, others to the
+    /// next segment.
+    fn take_tags(&mut self, end: u64) {
+        let Self { input, output, tags_taken, anchor, .. } = self;
+        for (_, tag) in input.tags() {
+            if tag.offset < *tags_taken || tag.offset >= end {
+                continue;
+            }
+            match (tag.key, tag.value) {
+                (keys::RX_TIME, TagValue::Time(time)) => *anchor = Some((tag.offset, time)),
+                (keys::RX_RATE_HZ, _) => {}
+                (key, value) => output.tag(0, key, value),
+            }
+        }
+        *tags_taken = end.max(*tags_taken);
+    }
+
+    /// Returns the time of sample `sample`.
+    fn time_of(&self, sample: u64) -> Option<TagTime> {
+        let (first, time) = self.anchor?;
+        let since = TagTime::from_ticks(sample.checked_sub(first)?, self.rate_hz);
+        let (fraction, carry) = time.fraction.overflowing_add(since.fraction);
+        let seconds = time.seconds.checked_add(since.seconds)?.checked_add(carry.into())?;
+        Some(TagTime { seconds, fraction })
     }
 
     /// Moves pending segments out; returns false if some remain.
@@ -101,14 +143,26 @@ impl Block for AtscDemod {
             }
             let (missing, until_gap) = self.next_gap();
             let count = samples.len().min(CHUNK_SAMPLES).min(until_gap);
-            let Self { front_end, pending, .. } = self;
-            let (room, mut made) = (self.output.slice_mut(), 0);
-            let mut on_segment = |segment: &Segment| match room.get_mut(made) {
-                Some(place) => {
-                    *place = *segment;
-                    made += 1;
+            let end = self.input.position() + count as u64;
+            self.take_tags(end);
+            let samples = self.input.slice();
+            let Self { front_end, pending, syncs, .. } = self;
+            let (room, mut made, mut all) = (self.output.slice_mut(), 0, 0);
+            syncs.clear();
+            let mut on_segment = |segment: &Segment| {
+                if matches!(segment.kind(), SegmentKind::FieldSync(_))
+                    && syncs.len() < syncs.capacity()
+                {
+                    syncs.push(all);
                 }
-                None => pending.push_back(*segment),
+                all += 1;
+                match room.get_mut(made) {
+                    Some(place) => {
+                        *place = *segment;
+                        made += 1;
+                    }
+                    None => pending.push_back(*segment),
+                }
             };
             if samples.is_empty() {
                 front_end.finish(&mut on_segment);
@@ -120,9 +174,18 @@ impl Block for AtscDemod {
                 front_end.process(&samples[..count], &mut on_segment);
                 self.input.consume(count);
             }
+            if let Some(time) = self.time_of(end) {
+                for index in 0..self.syncs.len() {
+                    self.output.tag(self.syncs[index], keys::RX_TIME, time);
+                }
+            }
             self.output.produce(made);
         }
         Ok(Work::Continue)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Own
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

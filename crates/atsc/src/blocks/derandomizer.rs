@@ -1,10 +1,11 @@
 //! Derandomising: codewords to packets.
 
+use super::tag_mover::TagMover;
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagRule, Work};
 use std::sync::Arc;
 
 /// Derandomises codewords and puts out transport stream packets.
@@ -22,13 +23,19 @@ pub struct AtscDerandomizer {
     /// Transport stream.
     pub output: Out<u8>,
     monitor: Arc<Monitor>,
+    tags: TagMover,
 }
 
 impl AtscDerandomizer {
     /// Creates a derandomiser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
-        Self { input: In::new(), output: Out::with_min_items(PACKET_BYTES), monitor }
+        Self {
+            input: In::new(),
+            output: Out::with_min_items(PACKET_BYTES),
+            monitor,
+            tags: TagMover::new(),
+        }
     }
 }
 
@@ -40,9 +47,17 @@ impl Block for AtscDerandomizer {
         for (to, codeword) in room.iter_mut().zip(codewords) {
             *to = packet(codeword, &self.monitor);
         }
+        for index in 0..count {
+            self.tags.note(&self.input, index, index * PACKET_BYTES);
+        }
+        self.tags.put(&mut self.output);
         self.input.consume(count);
         self.output.produce(count * PACKET_BYTES);
         Ok(Work::Continue)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Own
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -1,9 +1,10 @@
 //! Equalisation.
 
+use super::tag_mover::TagMover;
 use crate::monitor::Monitor;
 use crate::rx::equalizer::Equalizer;
 use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagRule, Work};
 use std::sync::Arc;
 
 /// Equalises segments, trained on the field sync.
@@ -21,13 +22,15 @@ pub struct AtscEqualizer {
     pub output: Out<Segment>,
     equalizer: Equalizer,
     monitor: Arc<Monitor>,
+    tags: TagMover,
 }
 
 impl AtscEqualizer {
     /// Creates an equaliser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
-        Self { input: In::new(), output: Out::new(), equalizer: Equalizer::new(), monitor }
+        let (equalizer, tags) = (Equalizer::new(), TagMover::new());
+        Self { input: In::new(), output: Out::new(), equalizer, monitor, tags }
     }
 }
 
@@ -36,8 +39,10 @@ impl Block for AtscEqualizer {
         let (segments, room) = (self.input.slice(), self.output.slice_mut());
         let count = segments.len().min(room.len());
         let mut made = 0;
-        for segment in &segments[..count] {
+        for (index, segment) in segments[..count].iter().enumerate() {
             made += usize::from(self.equalizer.process(segment, &mut room[made]));
+            // The segment itself comes next.
+            self.tags.note(&self.input, index, made);
         }
         if self.input.is_ended()
             && made < room.len()
@@ -49,9 +54,14 @@ impl Block for AtscEqualizer {
         if made > 0 {
             self.equalizer.report(&self.monitor);
         }
+        self.tags.put(&mut self.output);
         self.input.consume(count);
         self.output.produce(made);
         Ok(Work::Continue)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Own
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

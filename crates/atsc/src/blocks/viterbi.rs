@@ -1,8 +1,9 @@
 //! Trellis decoding.
 
+use super::tag_mover::TagMover;
 use crate::rx::trellis_decoder::TrellisDecoder;
 use crate::segment::{CodeBlock, Segment};
-use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, Context, In, Out, Ports, TagRule, Work};
 
 /// The most blocks that one segment completes.
 const BLOCKS_PER_SEGMENT: usize = 2;
@@ -21,6 +22,7 @@ pub struct AtscViterbi {
     /// Interleaved bytes.
     pub output: Out<CodeBlock>,
     decoder: TrellisDecoder,
+    tags: TagMover,
 }
 
 impl AtscViterbi {
@@ -31,6 +33,7 @@ impl AtscViterbi {
             input: In::new(),
             output: Out::with_min_items(BLOCKS_PER_SEGMENT),
             decoder: TrellisDecoder::new(),
+            tags: TagMover::new(),
         }
     }
 }
@@ -46,7 +49,8 @@ impl Block for AtscViterbi {
         let (segments, room) = (self.input.slice(), self.output.slice_mut());
         let count = segments.len().min(room.len() / BLOCKS_PER_SEGMENT);
         let mut made = 0;
-        for segment in &segments[..count] {
+        for (index, segment) in segments[..count].iter().enumerate() {
+            self.tags.note(&self.input, index, made);
             self.decoder.process(segment, &mut |block| {
                 room[made] = *block;
                 made += 1;
@@ -61,8 +65,13 @@ impl Block for AtscViterbi {
                 made += 1;
             });
         }
+        self.tags.put(&mut self.output);
         self.input.consume(count);
         self.output.produce(made);
         Ok(Work::Continue)
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        TagRule::Own
     }
 }

@@ -14,4 +14,5 @@ mod no_signal;
 mod silence;
 mod spoilt;
 mod steady_state;
+mod times;
 mod transmitter;
