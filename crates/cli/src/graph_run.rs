@@ -11,6 +11,7 @@ use millstream_flow::blocks::FileSink;
 use millstream_flow::{
     BlockStats, Graph, Plan, Profile, Registry, RunError, RunningGraph, Shape, Snapshot,
 };
+use millstream_publish::Publications;
 use millstream_radio::{Cause, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,14 +33,22 @@ pub fn add_blocks(register: fn(&mut Registry)) {
 
 /// Every type of block that this program knows, and the monitors of its receivers.
 pub fn registry() -> (Registry, Monitors) {
+    let (registry, monitors, _) = registry_with_sinks();
+    (registry, monitors)
+}
+
+/// Every type of block that this program knows, the monitors of its receivers, and the sinks that
+/// publish.
+pub fn registry_with_sinks() -> (Registry, Monitors, Publications) {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
     millstream_radio::block::register(&mut registry);
     let monitors = millstream_atsc::blocks::register(&mut registry);
+    let publications = millstream_publish::register(&mut registry);
     if let Some(register) = MORE_BLOCKS.get() {
         register(&mut registry);
     }
-    (registry, monitors)
+    (registry, monitors, publications)
 }
 
 /// The result of a run.

@@ -1,6 +1,7 @@
 //! Packet formats of networked radios: CHDR, RFNoC management and control, MPM discovery, the end
 //! of a MessagePack message of MPM's remote procedure calls, and the protocols below them:
-//! Ethernet, ARP, IPv4, UDP and ICMP. Beside them stands the protocol of `rtl_tcp`.
+//! Ethernet, ARP, IPv4, UDP and ICMP. Beside them stand the protocol of `rtl_tcp`, and those of the
+//! brokers to which results are published (NATS, MQTT), and packets of samples by VITA 49.2.
 //!
 //! All network packets of a radio or a host are parsed and emitted here: no other crate interprets
 //! bytes from the network. This crate does no I/O, has no state, never allocates, and contains no
@@ -75,11 +76,14 @@ pub mod icmp;
 pub mod ipv4;
 pub mod mgmt;
 pub mod mpm;
+pub mod mqtt;
 pub mod msgpack;
+pub mod nats;
 pub mod regs;
 pub mod rtl_tcp;
 pub mod stream;
 pub mod udp;
+pub mod vita49;
 
 pub use chdr::Width;
 pub use epid::Epid;

@@ -38,6 +38,7 @@ pub mod inspect;
 pub mod lab;
 pub mod latency;
 pub mod probe;
+pub mod relay;
 pub mod run;
 pub mod rx;
 pub mod serve;
@@ -50,7 +51,7 @@ group! {
     Verb:
     Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), View(view),
     Batch(batch), Graph(graph),
-    Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
+    Relay(relay), Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
 }
 
 impl Args {

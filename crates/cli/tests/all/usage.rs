@@ -201,6 +201,7 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         &["host", "grant", "--json", "--interface", "none0", "--user", "no such user"],
         &["lab", "guest", "--json", "--kernel", "none/vmlinuz", "--", "find"],
         &["lab", "--json", "report", "last"],
+        &["relay", "--json", "--args", &args, "--rate", "1e6", "--to", "127.0.0.1:9"],
         &["serve", "rtl-tcp", "--json", "--args", &args, "--listen", "127.0.0.1:0"],
         &["latency", "--json", "radio", "--args", &args],
         &["host", "net", "--json", "check", "none.toml"],

@@ -12,6 +12,7 @@ fn exercise_all(bytes: &[u8]) {
     crate::exercise::mgmt(bytes);
     crate::exercise::mpm(bytes);
     crate::exercise::msgpack(bytes);
+    crate::exercise::brokers(bytes);
 }
 
 fn packet_type() -> impl Strategy<Value = PacketType> {
@@ -42,6 +43,19 @@ prop_compose! {
     }
 }
 
+/// Pieces of what brokers send.
+const ANSWERS: [&[u8]; 9] = [
+    b"INFO {}\r\n",
+    b"PING\r\n",
+    b"-ERR 'x'\r\n",
+    b"+ok\n",
+    b"\x20\x02\0\0",
+    b"\x40\x02\0\x01",
+    b"\xd0\0",
+    b"P",
+    b"\n",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 4096 }))]
 
@@ -53,6 +67,13 @@ proptest! {
     #[test]
     fn arbitrary_payloads_are_parsed_or_refused(bytes in framed()) {
         exercise_all(&bytes);
+    }
+
+    #[test]
+    fn arbitrary_answers_of_brokers_are_parsed_or_refused(
+        parts in vec(prop::sample::select(&ANSWERS[..]), 0..20),
+    ) {
+        crate::exercise::brokers(&parts.concat());
     }
 
     #[test]

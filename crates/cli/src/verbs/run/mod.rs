@@ -15,6 +15,7 @@ use crate::{stdout, stored};
 use anyhow::Context;
 use millstream_atsc::blocks::Monitors;
 use millstream_flow::{Graph, GraphFile, Plan, Snapshot};
+use millstream_publish::{Publications, PublishLedger};
 use plan::{PlanArg, RequestedPlan};
 use send::{Outbox, Sending};
 use serde_json::json;
@@ -81,7 +82,7 @@ pub struct Args {
 pub fn run(mut args: Args) -> anyhow::Result<Report> {
     args.set = stdout::for_parameters(&args.set)?;
     let file = GraphFile::read(&args.graph)?;
-    let (registry, monitors) = graph_run::registry();
+    let (registry, monitors, publications) = graph_run::registry_with_sinks();
     // Before the blocks, which may open radios and files.
     let (wanted, tuned) = match &args.plan {
         Some(said) => (RequestedPlan::read(said, &file, &args.set)?, None),
@@ -109,7 +110,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     let outbox = Outbox::new(&args.send, &graph)?;
     let mut attendant = Supervisor::new(adapter, outbox, stall_limit);
     let display = (&mut attendant, &mut dashboard);
-    let run = attended(&args, graph, &plan, display, &monitors)?;
+    let run = attended(&args, graph, &plan, display, &monitors, &publications)?;
     supervisor::tell(attendant.end(run.elapsed_s));
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
@@ -117,13 +118,15 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
         note(format_args!("millstream: {advice}"));
     }
     let signals = SignalReport::all(&monitors);
+    let published = publications.ledgers();
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
     Ok(Report {
-        text: summary::text(&run, &ledgers, &signals),
-        failure: failure(&run, &ledgers, &signals),
+        text: summary::text(&run, &ledgers, &published, &signals),
+        failure: failure(&run, &ledgers, &published, &signals),
         results: json!({
             "run": run,
             "ledgers": ledgers,
+            "published": published,
             "signals": signals,
             "moves": attendant.moves,
             "events": attendant.events,
@@ -139,12 +142,14 @@ fn attended(
     plan: &Plan,
     (attendant, dashboard): (&mut Supervisor, &mut Option<Dashboard>),
     monitors: &Monitors,
+    publications: &Publications,
 ) -> anyhow::Result<GraphReport> {
     let mut live = Live::new();
     let mut view = (args.live && live.is_terminal()).then(|| LiveView::new(&args.graph));
     let run = graph_run::attended(graph, plan, |now, elapsed, running| {
         let signals = || SignalReport::all(monitors);
         let events = attendant.attend(now, elapsed, running)?;
+        publications.feed(elapsed, || metrics(elapsed, &running.snapshot()));
         if let Some(dashboard) = dashboard {
             events.iter().for_each(|event| dashboard.board().note("note", "run", event.as_str()));
             dashboard.attend(now, elapsed, running, signals);
@@ -174,12 +179,23 @@ fn attended(
     run
 }
 
+/// The metrics of all blocks, for sinks that publish them.
+fn metrics(elapsed: Duration, snapshot: &Snapshot) -> String {
+    let blocks: serde_json::Map<_, _> =
+        snapshot.blocks.iter().map(|block| (block.name.clone(), json!(block.metrics))).collect();
+    json!({ "elapsed_s": elapsed.as_secs_f64(), "blocks": blocks }).to_string()
+}
+
 fn failure(
     run: &GraphReport,
     ledgers: &[LedgerReport],
+    published: &[PublishLedger],
     signals: &[SignalReport],
 ) -> Option<String> {
     if let Some(ledger) = ledgers.iter().find(|ledger| !ledger.balances) {
+        return Some(ledger.defect());
+    }
+    if let Some(ledger) = published.iter().find(|ledger| !ledger.balances) {
         return Some(ledger.defect());
     }
     // After an early end by the user, missing results are not a failure.

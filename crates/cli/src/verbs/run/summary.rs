@@ -4,10 +4,16 @@ use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::short;
 use crate::signal::SignalReport;
 use millstream_flow::{BlockStats, LatencyStats};
+use millstream_publish::PublishLedger;
 use std::fmt::Write;
 
 /// A line for each block and for each other result.
-pub fn text(run: &GraphReport, ledgers: &[LedgerReport], signals: &[SignalReport]) -> String {
+pub fn text(
+    run: &GraphReport,
+    ledgers: &[LedgerReport],
+    published: &[PublishLedger],
+    signals: &[SignalReport],
+) -> String {
     let mut text = String::new();
     for block in &run.snapshot.blocks {
         let _ = writeln!(text, "{}", describe(block));
@@ -17,6 +23,9 @@ pub fn text(run: &GraphReport, ledgers: &[LedgerReport], signals: &[SignalReport
     }
     for ledger in ledgers {
         let _ = writeln!(text, "ledger: {}", ledger.summary());
+    }
+    for ledger in published {
+        let _ = writeln!(text, "published to {}: {}", ledger.to, ledger.summary());
     }
     for signal in signals {
         let _ = writeln!(text, "{}: {}", signal.receiver, signal.summary());

@@ -6,6 +6,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each target calls one of these")]
 
+mod brokers;
 mod internet;
 
 use millstream_wire::chdr::{self, DataRepr, Header, Packet};
@@ -16,6 +17,7 @@ use millstream_wire::msgpack::{MessageLimits, Scan, scan};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Error, Width};
 
+pub use brokers::brokers;
 pub use internet::ethernet;
 
 /// Large enough for any control, stream or management packet held in a `Repr`.

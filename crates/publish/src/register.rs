@@ -1,0 +1,152 @@
+//! The sinks by name, for graph files.
+
+use crate::mqtt::{MqttLogin, MqttOutlet};
+use crate::nats::{NatsLogin, NatsOutlet};
+use crate::publications::Publications;
+use crate::sink::{PublishOptions, PublishSink};
+use crate::{JsonlOutlet, Outlet, OutletError};
+use millstream_flow::blocks::NullSink;
+use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
+use millstream_flow::{BlockError, for_item};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Adds the sinks to a registry, and returns the list of those that it will make.
+///
+/// # Panics
+/// If the registry has them already.
+pub fn register(registry: &mut Registry) -> Publications {
+    let publications = Publications::new();
+    let jsonl = BlockType::new("jsonl_sink", "Writes packets, tags and events to a file of lines.")
+        .required("path", ParameterKind::Text, "the file (JSON Lines)")
+        .example("path = \"packets.jsonl\"")
+        .incidental("path");
+    registry.register(sink(jsonl, &publications, |parameters| {
+        Ok(Box::new(JsonlOutlet::new(Path::new(parameters.text("path")))))
+    }));
+    let nats = BlockType::new("nats_sink", "Publishes packets, tags and events at a NATS server.")
+        .required("subject", ParameterKind::Text, "the subject, such as radio.ts")
+        .optional("server", "127.0.0.1:4222", "host and port of the server")
+        .optional("user", "", "user, if the server wants one")
+        .optional("password", "", "the user's password")
+        .optional("token", "", "token, if the server wants one")
+        .example("subject = \"radio.ts\"")
+        .incidental("server");
+    registry.register(sink(nats, &publications, |parameters| {
+        let login = NatsLogin {
+            user: parameters.text("user").to_owned(),
+            password: parameters.text("password").to_owned(),
+            token: parameters.text("token").to_owned(),
+        };
+        let (server, subject) = (parameters.text("server"), parameters.text("subject"));
+        Ok(Box::new(NatsOutlet::new(server, subject, login)?))
+    }));
+    let mqtt = BlockType::new("mqtt_sink", "Publishes packets, tags and events at an MQTT broker.")
+        .required("topic", ParameterKind::Text, "the topic, such as radio/ts")
+        .optional("broker", "127.0.0.1:1883", "host and port of the broker")
+        .optional("client", "", "name at the broker; one of this process and sink if empty")
+        .optional("user", "", "user, if the broker wants one")
+        .optional("password", "", "the user's password")
+        .example("topic = \"radio/ts\"")
+        .incidental("broker");
+    registry.register(sink(mqtt, &publications, |parameters| {
+        let client = match parameters.text("client") {
+            "" => unique_client(),
+            name => name.to_owned(),
+        };
+        let user = parameters.text("user").to_owned();
+        let password = parameters.text("password").to_owned();
+        let login = MqttLogin { client, user, password };
+        let (broker, topic) = (parameters.text("broker"), parameters.text("topic"));
+        Ok(Box::new(MqttOutlet::new(broker, topic, login)?))
+    }));
+    publications
+}
+
+/// Returns a client's name that no other sink of this machine has.
+fn unique_client() -> String {
+    static SINKS: AtomicU32 = AtomicU32::new(0);
+    let number = SINKS.fetch_add(1, Ordering::Relaxed);
+    format!("millstream-{}-{number}", std::process::id())
+}
+
+/// Adds what all sinks have in common to a type.
+fn sink(
+    block_type: BlockType,
+    publications: &Publications,
+    outlet: impl Fn(&Parameters) -> Result<Box<dyn Outlet>, OutletError> + Send + Sync + 'static,
+) -> BlockType {
+    let publications = publications.clone();
+    block_type
+        .optional("stream", "", "name of the stream in the messages")
+        .optional("items", 188i64, "items of a message; 0 publishes no items")
+        .choice("item", &["u8", "i8", "i16", "sc16", "f32", "cf32"], "type of the items")
+        .optional("tags", true, "whether tags are published")
+        .optional("rate_hz", 0.0, "items per second, for times; 0: as the tag rx_rate_hz says")
+        .optional("metrics_s", 0.0, "interval of the graph's metrics, seconds; 0 for none")
+        .optional("queue_kib", 4096i64, "size of the queue, KiB")
+        .optional("linger_s", 2.0, "longest wait for acknowledgements at the end, seconds")
+        .outside(&["in: u8"])
+        .rehearsal(|parameters| {
+            for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 => NullSink::<T>::new())
+        })
+        .factory(move |parameters| {
+            let options = options(parameters)?;
+            let outlet = outlet(parameters)?;
+            let of = &publications;
+            for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 =>
+                PublishSink::<T>::new(outlet, options, of)?)
+        })
+}
+
+fn options(parameters: &Parameters) -> Result<PublishOptions, BlockError> {
+    let seconds = |name: &str| {
+        let value = parameters.number(name);
+        let time = (value <= 1e6).then(|| Duration::try_from_secs_f64(value).ok()).flatten();
+        time.ok_or_else(|| parameters.wrong(name, "seconds, 0 to 1000000"))
+    };
+    let items: usize = parameters.count("items", 0)?;
+    let items = Some(items).filter(|items| *items <= 1 << 24);
+    let queue_kib: usize = parameters.count("queue_kib", 1)?;
+    let queue_kib = Some(queue_kib).filter(|kib| *kib <= 1 << 22);
+    let rate_hz = parameters.number("rate_hz");
+    if rate_hz < 0.0 {
+        return Err(parameters.wrong("rate_hz", "items per second, or 0"));
+    }
+    Ok(PublishOptions {
+        label: parameters.text("stream").to_owned(),
+        items: items.ok_or_else(|| parameters.wrong("items", "0 to 16777216"))?,
+        tags: parameters.boolean("tags"),
+        rate_hz: Some(rate_hz).filter(|rate| *rate > 0.0),
+        metrics_every: seconds("metrics_s")?,
+        queue_bytes: queue_kib.ok_or_else(|| parameters.wrong("queue_kib", "1 to 4194304"))? << 10,
+        linger: seconds("linger_s")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_values_are_told() {
+        let mut registry = Registry::builtin();
+        register(&mut registry);
+        let error = |name: &str, values: &str| {
+            let made = registry.make(name, values);
+            made.err().expect("an error").to_string()
+        };
+        for (name, values, expected) in [
+            ("nats_sink", "subject = \"a b\"", "`a b` is not a subject to publish to: expected"),
+            ("mqtt_sink", "topic = \"a/#\"", "`a/#` is not a topic to publish to: expected"),
+            ("jsonl_sink", "path = \"a\"\nitems = -1", "items = `-1`: expected"),
+            ("jsonl_sink", "path = \"a\"\nlinger_s = -1", "linger_s = `-1`: expected"),
+            ("jsonl_sink", "path = \"a\"\nqueue_kib = 0", "queue_kib = `0`: expected"),
+            ("jsonl_sink", "path = \"a\"\nrate_hz = -1", "rate_hz = `-1`: expected"),
+        ] {
+            let told = error(name, values);
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}

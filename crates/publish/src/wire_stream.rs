@@ -1,0 +1,156 @@
+//! A TCP connection with buffers of fixed size, which never waits once it is open.
+
+use crate::OutletError;
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// The longest time to connect, and to wait for the answer to the first packets.
+pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(2);
+/// The longest time without an answer to what was sent; then the connection counts as gone.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Bytes to be sent, beside a message that is longer.
+const OUT_BYTES: usize = 256 << 10;
+/// Received bytes that were not parsed yet.
+const IN_BYTES: usize = 64 << 10;
+
+pub(crate) struct WireStream {
+    stream: TcpStream,
+    out: Vec<u8>,
+    /// Bytes of `out` that were sent.
+    sent: usize,
+    input: Vec<u8>,
+    received: usize,
+    /// When the other side last answered, or nothing was expected.
+    heard: Instant,
+}
+
+impl WireStream {
+    /// Connects to `address`, HOST:PORT.
+    pub fn connect(address: &str) -> Result<Self, OutletError> {
+        let cannot = |error: &dyn std::fmt::Display| {
+            OutletError(format!("cannot connect to {address}: {error}"))
+        };
+        let found = address.to_socket_addrs().map_err(|error| cannot(&error))?;
+        let mut last = cannot(&"it has no address");
+        for one in found {
+            match TcpStream::connect_timeout(&one, OPEN_LIMIT) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_nonblocking(true)?;
+                    return Ok(Self {
+                        stream,
+                        out: Vec::with_capacity(OUT_BYTES),
+                        sent: 0,
+                        input: vec![0; IN_BYTES],
+                        received: 0,
+                        heard: Instant::now(),
+                    });
+                }
+                Err(error) => last = cannot(&error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether `bytes` can be added. A longer message than the buffer goes alone.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.out.is_empty() || self.out.len() + bytes <= OUT_BYTES
+    }
+
+    /// Adds bytes to be sent.
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Sends what the kernel takes now.
+    pub fn flush(&mut self) -> Result<(), OutletError> {
+        while self.sent < self.out.len() {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(0) => return Err(OutletError("the connection is closed".to_owned())),
+                Ok(bytes) => self.sent += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel has all bytes.
+    pub fn is_flushed(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Receives what is there, and gives it to `parse`, which returns how many bytes it used.
+    /// `awaits`: whether an answer is due.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        awaits: bool,
+        mut parse: impl FnMut(&[u8], &mut Vec<u8>) -> Result<usize, OutletError>,
+    ) -> Result<(), OutletError> {
+        if !awaits {
+            self.heard = now;
+        }
+        loop {
+            match self.stream.read(&mut self.input[self.received..]) {
+                Ok(0) => {
+                    return Err(OutletError("the other side closed the connection".to_owned()));
+                }
+                Ok(bytes) => self.received += bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            self.heard = now;
+            let used = parse(&self.input[..self.received], &mut self.out)?;
+            self.input.copy_within(used..self.received, 0);
+            self.received -= used;
+            if self.received == self.input.len() {
+                return Err(OutletError("the other side sent a line without an end".to_owned()));
+            }
+        }
+        if now.saturating_duration_since(self.heard) > ANSWER_LIMIT {
+            let limit = ANSWER_LIMIT.as_secs();
+            return Err(OutletError(format!("the other side has not answered for {limit} s")));
+        }
+        Ok(())
+    }
+
+    /// Exchanges bytes until `parse` says that it is done, or [`OPEN_LIMIT`] has passed.
+    pub fn handshake(
+        &mut self,
+        mut parse: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(usize, bool), OutletError>,
+    ) -> Result<(), OutletError> {
+        let end = Instant::now() + OPEN_LIMIT;
+        let mut done = false;
+        while !done {
+            self.flush()?;
+            self.receive(Instant::now(), true, |bytes, out| {
+                let (used, is_done) = parse(bytes, out)?;
+                done |= is_done;
+                Ok(used)
+            })?;
+            if !done && Instant::now() > end {
+                let limit = OPEN_LIMIT.as_secs();
+                return Err(OutletError(format!(
+                    "the broker accepted the connection and did not answer within {limit} s"
+                )));
+            }
+            if !done {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        self.flush()
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
