@@ -11,6 +11,7 @@ pub mod field_tracker;
 pub mod front_end;
 pub mod level;
 pub mod level_tolerance;
+pub mod memory;
 pub mod outer;
 pub mod packer;
 pub mod pilot;

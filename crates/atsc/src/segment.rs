@@ -30,6 +30,7 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct SegmentHeader {
+    at_sample: u64,
     place: u16,
     restart: bool,
     held: bool,
@@ -65,8 +66,13 @@ impl Segment {
     /// Creates a segment of this kind; `restart` when it does not follow the previous one.
     #[must_use]
     pub fn new(kind: SegmentKind, restart: bool, symbols: &[f32; SEGMENT_SYMBOLS]) -> Self {
-        let header = SegmentHeader { place: place(kind), restart, held: false, presumed: false };
+        let place = place(kind);
+        let header = SegmentHeader { at_sample: 0, place, restart, held: false, presumed: false };
         Self { symbols: *symbols, header }
+    }
+
+    pub(crate) fn set_at_sample(&mut self, at_sample: u64) {
+        self.header.at_sample = at_sample;
     }
 
     pub(crate) fn set_held(&mut self, held: bool) {
@@ -118,6 +124,13 @@ impl SegmentHeader {
         self.held
     }
 
+    /// Returns the number of samples before its first symbol since the start of the stream, with
+    /// those that were reported as missing; exact to an eighth of a segment.
+    #[must_use]
+    pub fn at_sample(&self) -> u64 {
+        self.at_sample
+    }
+
     /// Returns the kind of the segment.
     #[must_use]
     pub fn kind(&self) -> SegmentKind {
@@ -146,6 +159,8 @@ impl SegmentHeader {
 #[derive(Clone, Copy, Debug, Zeroable)]
 #[repr(C)]
 pub struct CodeBlock {
+    /// [`SegmentHeader::at_sample`] of the field sync before its field.
+    pub field_at_sample: u64,
     /// The bytes.
     pub bytes: [u8; CODEWORD_BYTES],
     /// Whether Reed-Solomon decoding failed.

@@ -10,7 +10,7 @@ use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
     BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry,
 };
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockMemory, MemorySpan, Process, Through};
 
 /// Computes `y[m] = Σₖ taps[k] · x[m · decimation - k]`; items before the first are zero. The delay
 /// of a symmetric filter is (taps - 1) / 2 items of the input.
@@ -86,6 +86,10 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
 
     fn holds(&self) -> u64 {
         self.taps as u64 / 2 + u64::from(self.decimation) - 1
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none().with("taps", MemorySpan::Items(self.taps as u64)))
     }
 
     fn messages(&self) -> Vec<MessageSpec> {

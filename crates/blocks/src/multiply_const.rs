@@ -5,7 +5,7 @@ use millstream_dsp::scale::Scaled;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockMemory, Process, Through};
 
 /// An item that can be a factor, and be multiplied by one.
 pub trait Factor: Item + Scaled + From<f32> {}
@@ -62,6 +62,10 @@ impl<T: Factor> Process for MultiplyConst<T> {
 
     fn ns_per_item(&self) -> f64 {
         copied_ns::<T>()
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 }
 

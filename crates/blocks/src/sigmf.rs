@@ -10,7 +10,7 @@ pub use sink::{SigmfSample, SigmfSink};
 pub use source::SigmfSource;
 pub use write::{CaptureSegment, RecordingDescription, write_meta};
 
-use millstream_flow::registry::{BlockType, ParameterKind};
+use millstream_flow::registry::{BlockType, ParameterKind, part_of};
 use millstream_flow::{Registry, for_item};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,9 +78,13 @@ pub(crate) fn register(registry: &mut Registry) {
         BlockType::new("sigmf_source", "Reads a SigMF recording; its metadata becomes tags.")
             .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
             .example("path = \"in.sigmf-meta\"")
+            .optional("first", 0i64, "first sample to read, counted from 0")
+            .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
             .outside(&["out: Complex<f32>"])
             .factory(|parameters| {
-                Ok(Box::new(SigmfSource::open(Path::new(parameters.text("path")))?))
+                let (first, count) = part_of(parameters)?;
+                let source = SigmfSource::open(Path::new(parameters.text("path")))?;
+                Ok(Box::new(source.part(first, count)?))
             }),
     );
     registry.register(

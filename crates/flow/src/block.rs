@@ -1,6 +1,7 @@
 //! The interface between signal processing and the runtime: [`Block`].
 
 use crate::lane::Lane;
+use crate::memory::BlockMemory;
 use crate::message::{EmitterList, MessageSpec};
 use crate::metric::Metric;
 use crate::port::PortVisitor;
@@ -136,6 +137,12 @@ pub trait Block: Ports + Send {
         0
     }
 
+    /// Returns how much of its past the block needs, see [`memory`](crate::memory); `None` if that
+    /// is not known or has no end.
+    fn memory(&self) -> Option<BlockMemory> {
+        None
+    }
+
     /// Returns the messages that this block takes. Called once before the start.
     fn messages(&self) -> Vec<MessageSpec> {
         Vec::new()
@@ -202,6 +209,10 @@ impl Block for Box<dyn Block> {
 
     fn holds(&self) -> u64 {
         (**self).holds()
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        (**self).memory()
     }
 
     fn messages(&self) -> Vec<MessageSpec> {

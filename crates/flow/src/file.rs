@@ -140,6 +140,29 @@ impl GraphFile {
         &self.parameters
     }
 
+    /// Returns every parameter of a block that has the value of the graph's parameter `name`, with
+    /// its block.
+    #[must_use]
+    pub fn users_of(&self, name: &str) -> Vec<(&str, &str)> {
+        let whole = ParameterValue::Text(format!("${{{name}}}"));
+        let mut users = Vec::new();
+        for block in &self.blocks {
+            let values = block.values.iter().filter(|(_, value)| **value == whole);
+            users.extend(values.map(|(key, _)| (block.name.as_str(), key.as_str())));
+        }
+        users
+    }
+
+    /// Returns the same graph with another value of a block's parameter.
+    #[must_use]
+    pub fn with_value(&self, block: &str, key: &str, value: impl Into<ParameterValue>) -> Self {
+        let mut changed = self.clone();
+        if let Some(entry) = changed.blocks.iter_mut().find(|entry| entry.name == block) {
+            entry.values.insert(key.to_owned(), value.into());
+        }
+        changed
+    }
+
     /// Returns the names of the blocks, in the order of the file.
     pub fn block_names(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().map(|block| block.name.as_str())

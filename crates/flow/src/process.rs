@@ -2,7 +2,7 @@
 
 use crate::block::UNKNOWN_NS_PER_ITEM;
 use crate::{
-    Block, BlockError, Context, In, Item, ItemRatio, Lane, MessageSpec, Metric, Out,
+    Block, BlockError, BlockMemory, Context, In, Item, ItemRatio, Lane, MessageSpec, Metric, Out,
     ParameterValue, Ports, TagRule, Work,
 };
 
@@ -47,6 +47,11 @@ pub trait Process: Send + 'static {
     /// See [`Block::holds`].
     fn holds(&self) -> u64 {
         0
+    }
+
+    /// See [`Block::memory`].
+    fn memory(&self) -> Option<BlockMemory> {
+        None
     }
 
     /// See [`Block::metrics`].
@@ -127,6 +132,10 @@ impl<P: Process> Block for Through<P> {
 
     fn holds(&self) -> u64 {
         self.process.holds()
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        self.process.memory()
     }
 
     fn messages(&self) -> Vec<MessageSpec> {

@@ -4,6 +4,7 @@ mod builtin;
 mod items;
 mod parameter;
 
+pub use builtin::part_of;
 pub use parameter::{Parameter, ParameterKind, ParameterValue, Parameters, typed_number};
 
 use crate::block::{Block, BlockError};

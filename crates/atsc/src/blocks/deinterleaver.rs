@@ -1,9 +1,10 @@
 //! Deinterleaving.
 
 use super::tag_mover::TagMover;
+use crate::rx::memory;
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Out, Ports, TagRule, Work};
 
 /// Restores the order of bytes.
 ///
@@ -70,5 +71,9 @@ impl Block for AtscDeinterleaver {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Own
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(memory::of_deinterleaver())
     }
 }

@@ -3,10 +3,11 @@
 use crate::Sample;
 use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
-use crate::rx::{FrontEnd, ReceiverError, RxConfig};
+use crate::rx::{FrontEnd, ReceiverError, RxConfig, memory};
 use crate::segment::{Segment, SegmentKind};
 use millstream_flow::{
-    Block, BlockError, Context, In, Metric, Out, Ports, TagRule, TagTime, TagValue, Work, keys,
+    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, TagTime, TagValue,
+    Work, keys,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -186,6 +187,10 @@ impl Block for AtscDemod {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Own
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(memory::of_front_end(self.front_end.sample_rate_hz()))
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

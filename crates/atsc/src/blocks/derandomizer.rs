@@ -5,7 +5,9 @@ use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagRule, Work};
+use millstream_flow::{
+    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, Work, keys,
+};
 use std::sync::Arc;
 
 /// Derandomises codewords and puts out transport stream packets.
@@ -15,7 +17,9 @@ use std::sync::Arc;
 ///
 /// # Stream Outputs
 /// `out`: bytes of the transport stream, always whole packets of 188. A packet of a marked codeword
-/// has its transport error indicator set.
+/// has its transport error indicator set. The first packet of each field has the tag `source_item`:
+/// the number of samples that had entered the demodulator before the field's sync, with those that
+/// were reported as missing.
 #[derive(Ports)]
 pub struct AtscDerandomizer {
     /// Codewords corrected or marked.
@@ -47,8 +51,12 @@ impl Block for AtscDerandomizer {
         for (to, codeword) in room.iter_mut().zip(codewords) {
             *to = packet(codeword, &self.monitor);
         }
-        for index in 0..count {
+        for (index, codeword) in codewords[..count].iter().enumerate() {
             self.tags.note(&self.input, index, index * PACKET_BYTES);
+            if codeword.index == 0 {
+                let first = codeword.field_at_sample;
+                self.output.tag(index * PACKET_BYTES, keys::SOURCE_ITEM, first);
+            }
         }
         self.tags.put(&mut self.output);
         self.input.consume(count);
@@ -58,6 +66,10 @@ impl Block for AtscDerandomizer {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Own
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -2,9 +2,11 @@
 
 use super::tag_mover::TagMover;
 use crate::monitor::Monitor;
-use crate::rx::equalizer::Equalizer;
+use crate::rx::{equalizer::Equalizer, memory};
 use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, TagRule, Work};
+use millstream_flow::{
+    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, Work,
+};
 use std::sync::Arc;
 
 /// Equalises segments, trained on the field sync.
@@ -62,6 +64,10 @@ impl Block for AtscEqualizer {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Own
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(memory::of_equalizer())
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

@@ -3,7 +3,7 @@
 use crate::monitor::Monitor;
 use crate::rx::outer::correct;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, Work};
 use std::sync::Arc;
 
 /// Corrects codewords, and marks those with more than ten wrong bytes.
@@ -41,6 +41,10 @@ impl Block for AtscReedSolomon {
         self.input.consume(count);
         self.output.produce(count);
         Ok(Work::Continue)
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {

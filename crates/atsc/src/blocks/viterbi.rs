@@ -1,9 +1,9 @@
 //! Trellis decoding.
 
 use super::tag_mover::TagMover;
-use crate::rx::trellis_decoder::TrellisDecoder;
+use crate::rx::{memory, trellis_decoder::TrellisDecoder};
 use crate::segment::{CodeBlock, Segment};
-use millstream_flow::{Block, BlockError, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Out, Ports, TagRule, Work};
 
 /// The most blocks that one segment completes.
 const BLOCKS_PER_SEGMENT: usize = 2;
@@ -73,5 +73,9 @@ impl Block for AtscViterbi {
 
     fn tag_rule(&self) -> TagRule {
         TagRule::Own
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(memory::of_trellis_decoder())
     }
 }

@@ -10,8 +10,8 @@ use millstream_dsp::trim::{Moments, Trim, moments};
 
 /// Chunks that the averages span. After the first so many, one chunk in [`EVERY`] is measured. The
 /// remaining image is then at -50 dB.
-const SPAN: u32 = 64;
-const EVERY: u32 = 8;
+pub(super) const SPAN: u32 = 64;
+pub(super) const EVERY: u32 = 8;
 
 /// The largest correlation and the largest ratio of gains that are corrected.
 const CROSS_MAX: f64 = 0.3;

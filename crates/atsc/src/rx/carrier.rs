@@ -15,15 +15,15 @@ use millstream_dsp::trim::Trim;
 use std::f64::consts::TAU;
 
 /// The time between updates of the loop, and the number of samples that a block is a multiple of.
-const BLOCK_S: f64 = 40e-6;
+pub(super) const BLOCK_S: f64 = 40e-6;
 const BLOCK_UNIT: usize = 16;
 
 /// Loop bandwidth during pull-in, and the number of updates that pull-in takes (about 3 ms).
 const ACQUIRE_BANDWIDTH_HZ: f64 = 2000.0;
-const ACQUIRE_UPDATES: u32 = 75;
+pub(super) const ACQUIRE_UPDATES: u32 = 75;
 
 /// Loop bandwidth while tracking.
-const TRACK_BANDWIDTH_HZ: f64 = 300.0;
+pub(super) const TRACK_BANDWIDTH_HZ: f64 = 300.0;
 
 /// The largest distance of the loop from the pilot frequency that the search found.
 const PULL_LIMIT_HZ: f64 = 3000.0;

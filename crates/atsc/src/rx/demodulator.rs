@@ -21,7 +21,7 @@ use std::f64::consts::TAU;
 /// Pulse length on either side, in pairs of symbols, and its Kaiser window: intersymbol
 /// interference below -49 dB; of the neighbouring channels' power -51 dB passes (-44 dB at most at
 /// any frequency 50 kHz or more beyond the edge).
-const HALF_SPAN: f64 = 19.5;
+pub(super) const HALF_SPAN: f64 = 19.5;
 const KAISER_BETA: f64 = 1.5;
 
 /// Phases of the interpolation at 6.25 MS/s: the error is -46 dB, and more would not fit into a
@@ -47,6 +47,8 @@ pub struct Demodulator {
     /// The current number of samples per symbol.
     step: f64,
     level: Level,
+    /// Samples taken so far.
+    taken: u64,
 }
 
 impl Demodulator {
@@ -71,6 +73,7 @@ impl Demodulator {
             filter,
             step,
             level: Level::new(),
+            taken: 0,
         }
     }
 
@@ -81,7 +84,16 @@ impl Demodulator {
         let spent = (self.at as usize).saturating_sub(self.filter.before()).min(kept);
         self.packer.drop_first(spent);
         self.at -= spent as f64;
+        self.taken += samples.len() as u64;
         self.packer.push(samples, held)
+    }
+
+    /// Returns how many samples had been taken before the one that is `symbols` symbols before the
+    /// next symbol.
+    #[must_use]
+    pub fn before(&self, symbols: usize) -> u64 {
+        let dropped = self.taken.saturating_sub(self.packer.kept() as u64);
+        (dropped as f64 + self.at - self.step * symbols as f64).max(0.0) as u64
     }
 
     /// Computes the next block of symbols; returns false if there are not enough samples yet.

@@ -30,7 +30,7 @@ const STRAIGHT: isize = -(NEAR as isize);
 
 /// Field syncs that the estimate of an echo-free channel averages, and the largest change, as a
 /// share of its power, up to which it averages.
-const MEMORY: u32 = 4;
+pub(super) const MEMORY: u32 = 4;
 const CHANGED: f64 = 0.1;
 
 /// Echoes matter if their mean square exceeds this share of the noise, or this value.

@@ -11,7 +11,7 @@ use super::segment_sync::{SegmentSync, SyncOutput};
 use super::symbol_block::{BlockOrder, Places, SymbolBlock};
 use crate::Sample;
 use crate::monitor::{LockState, Monitor};
-use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ};
+use crate::params::{FIELD_SEGMENTS, MIN_SAMPLE_RATE_HZ, SEGMENT_SYMBOLS};
 use crate::segment::{Segment, SegmentKind};
 use std::sync::Arc;
 
@@ -56,6 +56,8 @@ pub struct FrontEnd {
     monitor: Arc<Monitor>,
     chunk: Vec<Sample>,
     stage: Stage,
+    /// Samples so far, missing ones included, without those that wait for a whole chunk.
+    passed: u64,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,8 @@ struct Receiving {
     held: bool,
     /// Segments since the segment sync was found or the field lock lost.
     unlocked: usize,
+    /// Samples of the stream before the demodulator's first.
+    before: u64,
 }
 
 /// The reason why tracking ends.
@@ -97,7 +101,14 @@ impl FrontEnd {
             monitor,
             chunk: Vec::with_capacity(CHUNK_SAMPLES),
             stage: Stage::Searching(Box::new(PilotFinder::new(sample_rate_hz))),
+            passed: 0,
         })
+    }
+
+    /// Returns the samples per second.
+    #[must_use]
+    pub fn sample_rate_hz(&self) -> f64 {
+        self.sample_rate_hz
     }
 
     /// Returns the monitor of this receiver.
@@ -134,6 +145,7 @@ impl FrontEnd {
     pub fn gap(&mut self, missing: u64, on_segment: &mut dyn FnMut(&Segment)) {
         self.flush(on_segment);
         self.monitor.add_gap(missing);
+        self.passed += missing;
         let receiving = match &mut self.stage {
             Stage::Searching(finder) => {
                 return self.monitor.bad_samples.add(finder.restart() as u64);
@@ -177,6 +189,7 @@ impl FrontEnd {
     }
 
     fn process_chunk(&mut self, chunk: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
+        self.passed += chunk.len() as u64;
         match &mut self.stage {
             Stage::Searching(finder) => match finder.push(chunk) {
                 PilotSearch::Unfinished => {}
@@ -189,7 +202,8 @@ impl FrontEnd {
                     let piece = finder.take_piece();
                     self.monitor.enter(LockState::Pilot);
                     self.monitor.pilot_offset_hz.set(offset_hz);
-                    let mut receiving = Receiving::new(self.sample_rate_hz, offset_hz);
+                    let before = self.passed - piece.len() as u64;
+                    let mut receiving = Receiving::new(self.sample_rate_hz, offset_hz, before);
                     let outcome = piece
                         .chunks(CHUNK_SAMPLES)
                         .try_for_each(|c| receiving.process(c, false, &self.monitor, on_segment));
@@ -215,13 +229,14 @@ impl FrontEnd {
 }
 
 impl Receiving {
-    fn new(sample_rate_hz: f64, offset_hz: f64) -> Self {
+    fn new(sample_rate_hz: f64, offset_hz: f64, before: u64) -> Self {
         Self {
             demodulator: Demodulator::new(sample_rate_hz, offset_hz),
             sync: SegmentSync::new(),
             fields: FieldTracker::new(),
             held: false,
             unlocked: 0,
+            before,
         }
     }
 
@@ -247,6 +262,8 @@ impl Receiving {
                     monitor.enter(LockState::SegmentSync);
                 }
                 Some(SyncOutput::Segment(segment, change)) => {
+                    let start = self.before + self.demodulator.before(SEGMENT_SYMBOLS);
+                    segment.segment.set_at_sample(start);
                     self.demodulator.adjust(change.shift, change.rate);
                     let (step, placed) = self.fields.place(segment);
                     if placed {

@@ -12,7 +12,7 @@ const ACQUIRE_WEIGHT: f32 = 1.0 / 32.0;
 /// Blocks that the averages span while tracking: the direct component's error is then about
 /// 0.01 symbol levels, the gain's about 0.2 %.
 const MEAN_BLOCKS: u32 = 512;
-const POWER_BLOCKS: u32 = 2048;
+pub(super) const POWER_BLOCKS: u32 = 2048;
 
 /// The largest distance of symbols from their mean while tracking, over their root mean square
 /// (data reaches 1.5, and echoes and noise little more): an impulse must not distort later symbols.

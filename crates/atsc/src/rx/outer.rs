@@ -25,6 +25,8 @@ pub struct BlockDeinterleaver {
     codeword: CodeBlock,
     /// Blocks taken since the restart, up to the delay.
     filled: usize,
+    /// [`CodeBlock::field_at_sample`] of the last block that begins a field.
+    field_at_sample: u64,
     is_finished: bool,
 }
 
@@ -36,6 +38,7 @@ impl BlockDeinterleaver {
             deinterleaver: Deinterleaver::new(),
             codeword: CodeBlock { restart: true, ..CodeBlock::zeroed() },
             filled: 0,
+            field_at_sample: 0,
             is_finished: false,
         }
     }
@@ -45,10 +48,16 @@ impl BlockDeinterleaver {
         if block.restart {
             *self = Self::new();
         }
+        if block.index == 0 && !self.is_finished {
+            self.field_at_sample = block.field_at_sample;
+        }
         let mut bytes = block.bytes;
         self.deinterleaver.process(&mut bytes);
         let (old, new) = bytes.split_at(CARRIED);
         self.codeword.bytes[CODEWORD_BYTES - CARRIED..].copy_from_slice(old);
+        if self.codeword.index == 0 {
+            self.codeword.field_at_sample = self.field_at_sample;
+        }
         let complete = self.codeword;
         self.codeword.bytes[..CODEWORD_BYTES - CARRIED].copy_from_slice(new);
         if self.filled < DELAY_BLOCKS {
@@ -127,7 +136,8 @@ mod tests {
                 let mut bytes = rs::encode(&payload);
                 interleaver.process(&mut bytes);
                 let index = (n % FIELD_DATA_SEGMENTS) as u16;
-                CodeBlock { bytes, index, restart: n == 0, failed: false }
+                let field_at_sample = (n / FIELD_DATA_SEGMENTS) as u64;
+                CodeBlock { field_at_sample, bytes, index, restart: n == 0, failed: false }
             })
             .collect()
     }
@@ -153,6 +163,24 @@ mod tests {
         }
         assert_eq!(monitor.status().packets, out.len() as u64);
         assert_eq!(monitor.status().corrected_bytes, 0);
+    }
+
+    #[test]
+    fn codewords_keep_the_number_of_their_field() {
+        let mut deinterleaver = BlockDeinterleaver::new();
+        let mut fields: Vec<(u16, u64)> = Vec::new();
+        let mut note =
+            |codeword: &CodeBlock| fields.push((codeword.index, codeword.field_at_sample));
+        blocks(3 * FIELD_DATA_SEGMENTS)
+            .iter()
+            .filter_map(|block| deinterleaver.process(block))
+            .for_each(|codeword| note(&codeword));
+        deinterleaver.finish(&mut note);
+        assert!(fields.len() > 2 * FIELD_DATA_SEGMENTS);
+        for (n, found) in fields.iter().enumerate() {
+            let field = n / FIELD_DATA_SEGMENTS;
+            assert_eq!(*found, ((n % FIELD_DATA_SEGMENTS) as u16, field as u64));
+        }
     }
 
     #[test]

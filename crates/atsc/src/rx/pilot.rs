@@ -46,11 +46,16 @@ pub struct PilotFinder {
     piece: Vec<Sample>,
 }
 
+/// Returns the number of samples of a searched piece.
+pub(super) fn piece_samples(sample_rate_hz: f64) -> usize {
+    ((sample_rate_hz * SEARCH_S) as usize).next_power_of_two()
+}
+
 impl PilotFinder {
     /// Creates a finder at this sample rate.
     #[must_use]
     pub fn new(sample_rate_hz: f64) -> Self {
-        let len = ((sample_rate_hz * SEARCH_S) as usize).next_power_of_two();
+        let len = piece_samples(sample_rate_hz);
         let row = Vec::with_capacity(len);
         let finder = LineFinder::new(len);
         Self { finder, sample_rate_hz, re: row.clone(), im: row, piece: Vec::with_capacity(len) }

@@ -13,7 +13,7 @@ use millstream_dsp::loop_filter::{LoopFilter, LoopGains};
 const UPDATE_RATE_HZ: f64 = SYMBOL_RATE_HZ / SEGMENT_SYMBOLS as f64;
 
 /// Loop bandwidths, each with the number of segments from which it applies.
-const GEARS: [(u32, f64); 4] = [(0, 400.0), (60, 150.0), (300, 50.0), (1200, 15.0)];
+pub(super) const GEARS: [(u32, f64); 4] = [(0, 400.0), (60, 150.0), (300, 50.0), (1200, 15.0)];
 
 /// The largest clock error that the loop follows: 150 ppm, in symbols per segment.
 const RATE_LIMIT: f64 = 150e-6 * SEGMENT_SYMBOLS as f64;

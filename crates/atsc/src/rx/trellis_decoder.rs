@@ -25,6 +25,8 @@ struct ByteOrder {
     group: usize,
     block: CodeBlock,
     bytes: usize,
+    /// [`CodeBlock::field_at_sample`] of the last field sync.
+    field_at_sample: u64,
 }
 
 impl TrellisDecoder {
@@ -32,7 +34,10 @@ impl TrellisDecoder {
     #[must_use]
     pub fn new() -> Self {
         let block = CodeBlock { restart: true, ..CodeBlock::zeroed() };
-        Self { decoders: Decoders::new(), bytes: ByteOrder { group: 0, block, bytes: 0 } }
+        Self {
+            decoders: Decoders::new(),
+            bytes: ByteOrder { group: 0, block, bytes: 0, field_at_sample: 0 },
+        }
     }
 
     /// Takes a segment; passes on the blocks that it completes.
@@ -41,8 +46,11 @@ impl TrellisDecoder {
             *self = Self::new();
             self.decoders.set_last_z2(precoder_state(segment));
         }
-        let SegmentKind::Data(index) = segment.kind() else { return };
         let Self { decoders, bytes } = self;
+        let SegmentKind::Data(index) = segment.kind() else {
+            bytes.field_at_sample = segment.header().at_sample();
+            return;
+        };
         let data = &segment.symbols[SYNC_SYMBOLS..];
         decoders.push(first_coder(index), data, &mut |decided| bytes.push(&decided, on_block));
     }
@@ -69,6 +77,10 @@ impl ByteOrder {
             self.bytes += room;
             rest = later;
             if self.bytes == CODEWORD_BYTES {
+                if self.block.index == 0 {
+                    // Less than a segment late: the next field sync has not come yet.
+                    self.block.field_at_sample = self.field_at_sample;
+                }
                 on_block(&self.block);
                 let index = (self.block.index + 1) % FIELD_DATA_SEGMENTS as u16;
                 self.block = CodeBlock { index, restart: false, ..self.block };

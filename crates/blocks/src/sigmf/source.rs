@@ -44,6 +44,8 @@ pub struct SigmfSource {
     from: (u64, u64),
     /// Whether the next sample is the first after a seek.
     has_jumped: bool,
+    /// Whether the next sample is the first of a part.
+    begins_later: bool,
     waits_at_end: bool,
 }
 
@@ -76,8 +78,25 @@ impl SigmfSource {
             count,
             from: (0, 0),
             has_jumped: false,
+            begins_later: false,
             waits_at_end: false,
         })
+    }
+
+    /// Reads only a part of the file: `count` samples from `first` on, or up to its end if that
+    /// comes earlier. Its first sample has the rate and the time as tags.
+    ///
+    /// # Errors
+    /// The data file cannot be read.
+    pub fn part(mut self, first: u64, count: u64) -> Result<Self, BlockError> {
+        self.samples = self.samples.part(first, count)?;
+        if first > 0 {
+            self.from = (first, 0);
+            self.told = self.captures.partition_point(|capture| capture.first_sample <= first);
+            self.read = self.annotations.partition_point(|one| one.first_sample < first);
+            (self.has_jumped, self.begins_later) = (true, true);
+        }
+        Ok(self)
     }
 
     /// Waits at the end of the samples for a message that goes back, in place of ending.
@@ -114,6 +133,11 @@ impl SigmfSource {
     /// lost.
     fn tell_jump(&mut self) {
         let position = self.position();
+        if std::mem::take(&mut self.begins_later)
+            && let Some(rate_hz) = self.rate_hz
+        {
+            self.samples.output.tag(0, keys::RX_RATE_HZ, rate_hz);
+        }
         let Some(capture) = self.told.checked_sub(1).and_then(|at| self.captures.get(at)) else {
             return;
         };

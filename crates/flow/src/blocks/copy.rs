@@ -1,6 +1,6 @@
 //! Passes items on.
 
-use crate::{Block, BlockError, Context, In, Item, Lane, Out, Ports, Work, copied_ns};
+use crate::{Block, BlockError, BlockMemory, Context, In, Item, Lane, Out, Ports, Work, copied_ns};
 
 /// Passes items on unchanged: the cheapest possible block, to measure the runtime with.
 ///
@@ -43,6 +43,10 @@ impl<T: Item> Block for Copy<T> {
 
     fn ns_per_item(&self) -> f64 {
         copied_ns::<T>()
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 }
 

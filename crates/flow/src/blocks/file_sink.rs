@@ -3,7 +3,7 @@
 mod direct;
 
 use super::whole::name_whole;
-use crate::{Block, BlockError, Context, In, Item, Ports, Work};
+use crate::{Block, BlockError, BlockMemory, Context, In, Item, Ports, Work};
 use direct::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -177,6 +177,10 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
         let bytes = self.write().map_err(|source| self.fail(source))?;
         self.input.consume(bytes / size_of::<T>().max(1));
         Ok(Work::Continue)
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {

@@ -1,10 +1,13 @@
 //! Samples from a file.
 
 mod error;
+mod format;
 
 pub use error::FileSourceError;
+pub use format::SampleFormat;
 
 use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
+use format::{convert_cf32, convert_sc16, silence_what_is_not_finite};
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -15,44 +18,6 @@ use std::time::Duration;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// The format of complex samples in a file, little-endian, I before Q.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum SampleFormat {
-    /// Two 16-bit integers; 32767 is 1.0.
-    Sc16,
-    /// Two 32-bit floats.
-    Cf32,
-}
-
-impl SampleFormat {
-    /// Returns the format of this name: `sc16` or `cf32`, or another usual spelling.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name.to_ascii_lowercase().as_str() {
-            "sc16" | "cs16" | "ci16" | "ci16_le" => Some(Self::Sc16),
-            "cf32" | "fc32" | "cfile" | "cf32_le" => Some(Self::Cf32),
-            _ => None,
-        }
-    }
-
-    /// Bytes of one sample.
-    #[must_use]
-    pub fn sample_bytes(self) -> usize {
-        match self {
-            Self::Sc16 => 4,
-            Self::Cf32 => 8,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sc16 => "sc16",
-            Self::Cf32 => "cf32",
-        }
-    }
-}
 
 /// Reads complex samples from a raw I/Q file, then ends. From a pipe it takes the bytes that are
 /// there, and never blocks its partition.
@@ -74,7 +39,10 @@ pub struct FileSource {
     buffer: Box<[u8]>,
     /// The range of `buffer` with bytes that were read and not converted yet.
     held: Range<usize>,
+    /// Samples of the file before the next one.
     samples: u64,
+    /// Samples of the file before the end of the part to read.
+    end: u64,
     not_finite: Counter,
 }
 
@@ -122,8 +90,22 @@ impl FileSource {
             buffer,
             held: 0..0,
             samples: 0,
+            end: u64::MAX,
             not_finite: Counter::new(),
         })
+    }
+
+    /// Reads only a part of the file: `count` samples from `first` on, or up to its end if that
+    /// comes earlier.
+    ///
+    /// # Errors
+    /// As [`seek`](Self::seek).
+    pub fn part(mut self, first: u64, count: u64) -> Result<Self, FileSourceError> {
+        if first > 0 {
+            self.seek(first)?;
+        }
+        self.end = first.saturating_add(count);
+        Ok(self)
     }
 
     /// Goes on at a sample of the file, counted from its first one.
@@ -182,7 +164,11 @@ impl FileSource {
 
 impl Block for FileSource {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        let room = self.output.slice_mut().len();
+        let left = usize::try_from(self.end.saturating_sub(self.samples)).unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(Work::Finished);
+        }
+        let room = self.output.slice_mut().len().min(left);
         if room == 0 {
             return Ok(Work::Continue);
         }
@@ -236,36 +222,6 @@ fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileS
     Ok(())
 }
 
-/// Converts samples. Written so that the compiler vectorises it.
-fn convert_sc16(bytes: &[u8], samples: &mut [Complex<f32>]) {
-    const SCALE: f32 = 1.0 / 32767.0;
-    for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(4)) {
-        let part = |low, high| f32::from(i16::from_le_bytes([low, high])) * SCALE;
-        *sample = Complex::new(part(bytes[0], bytes[1]), part(bytes[2], bytes[3]));
-    }
-}
-
-fn convert_cf32(bytes: &[u8], samples: &mut [Complex<f32>]) {
-    for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(8)) {
-        let part = |at: usize| {
-            f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        *sample = Complex::new(part(0), part(4));
-    }
-}
-
-/// Sets samples that are not finite to zero and returns their number. Written so that the compiler
-/// vectorises it.
-fn silence_what_is_not_finite(samples: &mut [Complex<f32>]) -> u64 {
-    let mut changed = 0;
-    for sample in samples {
-        let is_finite = sample.re.is_finite() & sample.im.is_finite();
-        changed += u64::from(!is_finite);
-        *sample = if is_finite { *sample } else { Complex::ZERO };
-    }
-    changed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +270,28 @@ mod tests {
         mock.block.seek(15_000).unwrap();
         mock.run().unwrap();
         assert_eq!(mock.take::<Complex<f32>>("out"), samples[15_000..]);
+    }
+
+    #[test]
+    fn a_part_has_only_its_samples() {
+        let samples: Vec<Complex<f32>> = (0..20_000).map(|i| Complex::new(i as f32, 0.5)).collect();
+        let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
+        for (first, count, last) in [
+            (0, 20_000, 20_000),
+            (0, 1, 1),
+            (9_000, 9_000, 18_000),
+            (19_999, u64::MAX, 20_000),
+            (20_000, 5, 20_000),
+            (30_000, 5, 30_000),
+        ] {
+            let source = FileSource::open(&path, None).unwrap().part(first, count).unwrap();
+            let mut mock = Mock::with_room(source, 1000);
+            mock.run().unwrap();
+            assert!(mock.is_finished());
+            let first = (first as usize).min(last);
+            let expected = samples.get(first..last).unwrap_or_default();
+            assert_eq!(mock.take::<Complex<f32>>("out"), expected, "{first} {count}");
+        }
     }
 
     #[test]

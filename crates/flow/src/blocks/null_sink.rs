@@ -1,6 +1,6 @@
 //! Discards items.
 
-use crate::{Block, BlockError, Context, In, Item, Lane, Ports, Work};
+use crate::{Block, BlockError, BlockMemory, Context, In, Item, Lane, Ports, Work};
 
 /// Discards everything.
 ///
@@ -36,5 +36,9 @@ impl<T: Item> Block for NullSink<T> {
 
     fn ns_per_item(&self) -> f64 {
         0.0
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 }

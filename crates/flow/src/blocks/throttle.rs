@@ -2,7 +2,8 @@
 
 use crate::registry::ParameterValue;
 use crate::{
-    Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work, copied_ns,
+    Block, BlockError, BlockMemory, Context, In, Item, MessageSpec, Out, ParameterKind, Ports,
+    Work, copied_ns,
 };
 use std::time::{Duration, Instant};
 
@@ -124,6 +125,10 @@ impl<T: Item> Block for Throttle<T> {
 
     fn ns_per_item(&self) -> f64 {
         copied_ns::<T>()
+    }
+
+    fn memory(&self) -> Option<BlockMemory> {
+        Some(BlockMemory::none())
     }
 }
 

@@ -55,8 +55,26 @@ impl GraphFile {
         &self,
         registry: &Registry,
         overrides: &[String],
-        (block, parameter): (&str, &str),
+        of: (&str, &str),
     ) -> Result<Option<f64>, GraphFileError> {
+        Ok(match self.value(registry, overrides, of)? {
+            Some(ParameterValue::Number(number)) => Some(number),
+            Some(ParameterValue::Integer(number)) => Some(number as f64),
+            _ => None,
+        })
+    }
+
+    /// Returns a parameter of a block, with the values that the blocks get; `None` if the block has
+    /// no such parameter.
+    ///
+    /// # Errors
+    /// As [`structure`](Self::structure).
+    pub fn value(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+        (block, parameter): (&str, &str),
+    ) -> Result<Option<ParameterValue>, GraphFileError> {
         let find = || {
             let values = self.parameter_values(overrides)?;
             let Some(entry) = self.blocks.iter().find(|entry| entry.name == block) else {
@@ -64,11 +82,7 @@ impl GraphFile {
             };
             let parameters = entry.parameters(entry.block_type(registry)?, &values)?;
             let found = parameters.iter().find(|(name, _)| *name == parameter);
-            Ok(found.and_then(|(_, value)| match value {
-                ParameterValue::Number(number) => Some(*number),
-                ParameterValue::Integer(number) => Some(*number as f64),
-                _ => None,
-            }))
+            Ok(found.map(|(_, value)| value.clone()))
         };
         find().map_err(|problem: FileProblem| problem.of(&self.name))
     }

@@ -21,10 +21,14 @@ pub(super) fn register(registry: &mut Registry) {
         BlockType::new("file_source", "Reads complex samples from a raw I/Q file.")
             .required("path", ParameterKind::Text, "the file")
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
+            .optional("first", 0i64, "first sample to read, counted from 0")
+            .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
             .example("path = \"in.sc16\"")
             .outside(&["out: Complex<f32>"])
             .incidental("path")
             .incidental("format")
+            .incidental("first")
+            .incidental("count")
             .factory(file_source),
     );
     registry.register(
@@ -81,12 +85,23 @@ fn file_source(parameters: &Parameters) -> Made {
                 .ok_or_else(|| parameters.wrong("format", "sc16, cf32 or auto"))?,
         ),
     };
-    Ok(Box::new(FileSource::open(Path::new(parameters.text("path")), format)?))
+    let (first, count) = part_of(parameters)?;
+    let source = FileSource::open(Path::new(parameters.text("path")), format)?;
+    Ok(Box::new(source.part(first, count)?))
 }
 
 fn file_sink(parameters: &Parameters) -> Made {
     let path = Path::new(parameters.text("path"));
     for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path))
+}
+
+/// Returns the part of a recording that the parameters `first` and `count` of its source name.
+///
+/// # Errors
+/// One of them is negative.
+pub fn part_of(parameters: &Parameters) -> Result<(u64, u64), BlockError> {
+    let (first, count) = (parameters.count("first", 0)?, parameters.count("count", 0)?);
+    Ok((first, if count == 0 { u64::MAX } else { count }))
 }
 
 fn head(parameters: &Parameters) -> Made {

@@ -70,6 +70,10 @@ pub mod keys {
     pub const LOSS_ITEMS: Key = Key::new("loss_items");
     /// When the item passed a latency mark, nanoseconds of its clock: a count.
     pub const PROBE_NS: Key = Key::new("probe_ns");
+    /// The item of the source from which this one and those behind it come: a count of the items
+    /// that entered the block which numbers, missing ones included. See
+    /// [`memory`](crate::memory).
+    pub const SOURCE_ITEM: Key = Key::new("source_item");
     /// A user's annotation of the items from here on: text.
     pub const ANNOTATION: Key = Key::new("annotation");
 }
