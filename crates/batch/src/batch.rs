@@ -1,17 +1,19 @@
 //! A manifest with its tasks.
 
 use crate::identity::{digest, of_recording, stamp};
-use crate::manifest::Setting;
+use crate::manifest::{Setting, Split};
 use crate::recordings::{matches, merge};
 use crate::{BatchError, Manifest, ResultFolder};
+use millstream_flow::file::read_text;
 use millstream_flow::{GraphFile, Registry};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Digits of a task's name: 80 bits of its hash.
 const NAME_DIGITS: usize = 20;
-/// Most tasks of a batch: each worker names all of them.
+/// Most tasks of a batch.
 const TASKS_MAX: usize = 100_000;
 
 /// A manifest that was read, with the tasks that it names.
@@ -21,19 +23,24 @@ pub struct Batch {
     pub path: PathBuf,
     /// What the manifest says.
     pub manifest: Manifest,
-    /// The tasks: setting by setting, each over all recordings.
+    /// The tasks: setting by setting, each over all recordings; with `[split]` then the parts of
+    /// each.
     pub tasks: Vec<Task>,
     /// The number of settings.
     pub settings: usize,
+    /// The number of tasks that are no parts.
+    pub wholes: usize,
     /// Recordings that were left out, as an earlier one has the same samples: both names.
     pub same: Vec<(String, String)>,
-    graph: GraphFile,
-    graph_path: PathBuf,
-    folder: PathBuf,
+    pub(crate) graph: GraphFile,
+    pub(crate) graph_path: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// A hash of the texts and the version, on which the tasks of given recordings depend.
+    pub(crate) key: String,
 }
 
 /// One run of the graph.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Task {
     /// Its name: a hash of all that decides its result.
     pub name: String,
@@ -43,9 +50,21 @@ pub struct Task {
     pub identity: Option<String>,
     /// The parameters but those for recording and outputs.
     pub parameters: BTreeMap<String, String>,
+    /// The part of the recording, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<TaskPart>,
     /// The number of its setting.
     #[serde(skip)]
     pub setting: usize,
+}
+
+/// A part of a recording.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct TaskPart {
+    /// Its number, from 1 on.
+    pub number: usize,
+    /// The number of parts.
+    pub of: usize,
 }
 
 /// What decides the result of a task; its JSON document is hashed.
@@ -59,6 +78,48 @@ struct TaskKey<'a> {
     parameters: &'a Setting,
     outputs: &'a BTreeMap<String, String>,
     version: &'a str,
+    /// The number of parts, and which this is; 0 is all of them joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    split: Option<(usize, usize)>,
+}
+
+/// A manifest and its graph, as texts that were read.
+pub(crate) struct Texts {
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: String,
+    pub(crate) graph_path: PathBuf,
+    pub(crate) graph: String,
+    /// See [`Batch::key`].
+    pub(crate) key: String,
+}
+
+impl Texts {
+    pub(crate) fn read(path: &Path, version: &str) -> Result<Self, BatchError> {
+        let path = path.canonicalize().map_err(BatchError::read(path))?;
+        let text = read_text(&path).map_err(BatchError::read(&path))?;
+        let manifest = Manifest::read(&path, &text)?;
+        let graph_path = folder_of(&path).join(&manifest.graph);
+        let graph = read_text(&graph_path).map_err(BatchError::read(&graph_path))?;
+        let key = serde_json::to_vec(&(version, &text, &graph)).unwrap_or_default();
+        Ok(Self { path, manifest: text, graph_path, graph, key: digest(&key) })
+    }
+
+    /// Parses the graph, and returns a batch without tasks.
+    pub(crate) fn batch(self, manifest: Manifest) -> Result<Batch, BatchError> {
+        let graph = GraphFile::parse(&self.graph_path.display().to_string(), &self.graph)?;
+        Ok(Batch {
+            folder: folder_of(&self.path).to_owned(),
+            path: self.path,
+            manifest,
+            tasks: Vec::new(),
+            settings: 1,
+            wholes: 0,
+            same: Vec::new(),
+            graph,
+            graph_path: self.graph_path,
+            key: self.key,
+        })
+    }
 }
 
 impl Batch {
@@ -69,51 +130,71 @@ impl Batch {
     /// [`BatchError`]: a file cannot be read or is wrong, a pattern matches no recording, there are
     /// too many tasks.
     pub fn of(path: &Path, version: &str) -> Result<Self, BatchError> {
-        let path = path.canonicalize().map_err(BatchError::read(path))?;
-        let text = millstream_flow::file::read_text(&path).map_err(BatchError::read(&path))?;
-        let manifest = Manifest::parse(&path, &text)?;
-        let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
-        let graph_path = folder.join(&manifest.graph);
-        let graph_text =
-            millstream_flow::file::read_text(&graph_path).map_err(BatchError::read(&graph_path))?;
-        let graph = GraphFile::parse(&graph_path.display().to_string(), &graph_text)?;
-        let wrong = |reason| BatchError::Manifest { path: path.clone(), reason };
-        let settings = manifest.settings().map_err(wrong)?;
+        let texts = Texts::read(path, version)?;
+        let manifest = Manifest::parse(&texts.path, &texts.manifest)?;
+        let graph_hash = digest(texts.graph.as_bytes());
+        let mut batch = texts.batch(manifest)?;
+        let wrong = |reason| BatchError::Manifest { path: batch.path.clone(), reason };
+        let settings = batch.manifest.settings().map_err(wrong)?;
+        let parts = batch.manifest.split.map_or(0, |split| split.parts);
         let mut recordings = vec![None];
-        if let Some(patterns) = &manifest.recordings {
-            let results = results_of(&path, &folder, &manifest);
-            let found = matches(&folder, patterns, &results).map_err(wrong)?;
-            within(settings.len(), found.len()).map_err(wrong)?;
+        if let Some(patterns) = &batch.manifest.recordings {
+            let found = matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
+            within(settings.len(), found.len(), parts + 1).map_err(wrong)?;
             let known = found.into_iter().map(|shown| {
-                let identity = of_recording(&folder.join(&shown), &shown)?;
+                let identity = of_recording(&batch.folder.join(&shown), &shown)?;
                 Ok(Some((shown, identity)))
             });
             recordings = known.collect::<Result<_, BatchError>>()?;
         }
-        let same = merge(&mut recordings);
-        let graph_hash = digest(graph_text.as_bytes());
-        let mut tasks = Vec::with_capacity(settings.len() * recordings.len());
-        for (number, setting) in settings.iter().enumerate() {
-            for recording in &recordings {
-                let key = TaskKey {
-                    format: 2,
-                    recording: recording.as_ref().map(|(_, identity)| identity.as_str()),
-                    recording_parameter: &manifest.recording_parameter,
-                    graph: &graph_hash,
-                    parameters: setting,
-                    outputs: &manifest.outputs,
-                    version,
-                };
-                let key = serde_json::to_vec(&key).unwrap_or_default();
-                let mut name = digest(&key);
-                name.truncate(NAME_DIGITS);
-                let (recording, identity) = recording.clone().unzip();
-                let parameters = setting.clone();
-                tasks.push(Task { name, recording, identity, parameters, setting: number });
+        batch.same = merge(&mut recordings);
+        batch.wholes = settings.len() * recordings.len();
+        batch.settings = settings.len();
+        let of = |number: usize, recording: &Option<(String, String)>, part: usize| {
+            let key = TaskKey {
+                format: 2,
+                recording: recording.as_ref().map(|(_, identity)| identity.as_str()),
+                recording_parameter: &batch.manifest.recording_parameter,
+                graph: &graph_hash,
+                parameters: &settings[number],
+                outputs: &batch.manifest.outputs,
+                version,
+                split: (parts > 0).then_some((parts, part)),
+            };
+            let mut name = digest(&serde_json::to_vec(&key).unwrap_or_default());
+            name.truncate(NAME_DIGITS);
+            let (recording, identity) = recording.clone().unzip();
+            let parameters = settings[number].clone();
+            let part = (part > 0).then_some(TaskPart { number: part, of: parts });
+            Task { name, recording, identity, parameters, part, setting: number }
+        };
+        let pairs = || (0..settings.len()).flat_map(|n| recordings.iter().map(move |r| (n, r)));
+        let wholes = pairs().map(|(number, recording)| of(number, recording, 0));
+        let of = &of;
+        let parts = pairs().flat_map(|(number, recording)| {
+            (1..=parts).map(move |part| of(number, recording, part))
+        });
+        batch.tasks = wholes.chain(parts).collect();
+        Ok(batch)
+    }
+
+    /// Returns the parts of a task, by their positions; none without `[split]` and for a part.
+    #[must_use]
+    pub fn parts_of(&self, task: usize) -> Range<usize> {
+        match &self.manifest.split {
+            Some(Split { parts }) if task < self.wholes => {
+                let first = self.wholes + task * parts;
+                first..first + parts
             }
+            _ => 0..0,
         }
-        let settings = settings.len();
-        Ok(Self { path, manifest, tasks, settings, same, graph, graph_path, folder })
+    }
+
+    /// Returns the task that joins a part with its others, by its position.
+    #[must_use]
+    pub fn whole_of(&self, part: usize) -> Option<usize> {
+        let Split { parts } = self.manifest.split?;
+        Some(part.checked_sub(self.wholes)? / parts)
     }
 
     /// Checks each setting against the parameters of the graph and of its blocks.
@@ -122,7 +203,7 @@ impl Batch {
     /// As [`GraphFile::structure`].
     pub fn check(&self, registry: &Registry) -> Result<(), BatchError> {
         let mut checked = None;
-        for task in &self.tasks {
+        for task in &self.tasks[..self.wholes] {
             if checked.replace(task.setting) != Some(task.setting) {
                 self.graph.structure(registry, &self.set(task, Path::new("/")))?;
             }
@@ -151,7 +232,8 @@ impl Batch {
     /// Returns the folder for results.
     #[must_use]
     pub fn results(&self) -> ResultFolder {
-        results_of(&self.path, &self.folder, &self.manifest)
+        let named = self.manifest.results.as_ref().map(|results| self.folder.join(results));
+        ResultFolder::new(named.unwrap_or_else(|| self.path.with_extension("results")))
     }
 
     /// Returns the task whose name begins with `name`.
@@ -206,6 +288,16 @@ impl Batch {
         Err(BatchError::Changed(self.folder.join(recording)))
     }
 
+    /// Returns the recording of a task in words, and which part of it; empty without one.
+    #[must_use]
+    pub fn recording_words(&self, task: &Task) -> String {
+        let recording = task.recording.clone().unwrap_or_default();
+        match task.part {
+            Some(TaskPart { number, of }) => format!("{recording} part {number} of {of}"),
+            None => recording,
+        }
+    }
+
     /// Returns the swept parameters of a task in words: `a=1 b=2`; empty without a sweep.
     #[must_use]
     pub fn words(&self, task: &Task) -> String {
@@ -215,19 +307,22 @@ impl Batch {
     }
 }
 
-fn results_of(path: &Path, folder: &Path, manifest: &Manifest) -> ResultFolder {
-    let named = manifest.results.as_ref().map(|results| folder.join(results));
-    ResultFolder::new(named.unwrap_or_else(|| path.with_extension("results")))
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
 }
 
-fn within(settings: usize, recordings: usize) -> Result<(), String> {
-    match settings.saturating_mul(recordings) {
+fn within(settings: usize, recordings: usize, each: usize) -> Result<(), String> {
+    match settings.saturating_mul(recordings).saturating_mul(each) {
         0..=TASKS_MAX => Ok(()),
-        tasks => Err(format!(
-            "{settings} settings and {recordings} recordings are {tasks} tasks, more than \
-             {TASKS_MAX}: use fewer values below [sweep], or several manifests with fewer \
-             recordings each"
-        )),
+        tasks => {
+            let parts =
+                if each > 1 { format!(" with {} parts each", each - 1) } else { String::new() };
+            Err(format!(
+                "{settings} settings and {recordings} recordings{parts} are {tasks} tasks, more \
+                 than {TASKS_MAX}: use fewer values below [sweep], or several manifests with fewer \
+                 recordings each"
+            ))
+        }
     }
 }
 
@@ -269,6 +364,7 @@ pub(crate) mod tests {
             numbers: BTreeMap::from([("x".to_owned(), x)]),
             files: BTreeMap::new(),
             remark: None,
+            notes: Vec::new(),
             results: serde_json::Value::Null,
         };
         claim.finish(&result).unwrap();

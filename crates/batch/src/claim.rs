@@ -172,6 +172,7 @@ mod tests {
             numbers: BTreeMap::from([("x".to_owned(), 1.5)]),
             files: BTreeMap::new(),
             remark: None,
+            notes: Vec::new(),
             results: serde_json::Value::Null,
         }
     }

@@ -1,5 +1,6 @@
 //! Which tasks remain to run: all without a result, or with `[early_stop]` those of the settings
-//! that are still in the running.
+//! that are still in the running. With `[split]` the parts of such a task, and then it itself,
+//! which joins them.
 //!
 //! Successive halving: the first round has the first recordings, each further round twice as many.
 //! When all tasks of a round have ended, the best settings continue with the next. The choice
@@ -32,12 +33,47 @@ impl Outlook {
     /// Concludes from the outcomes of all tasks.
     #[must_use]
     pub fn of(batch: &Batch, outcomes: &[TaskOutcome]) -> Self {
-        let recordings = batch.tasks.len() / batch.settings.max(1);
-        match &batch.manifest.early_stop {
-            Some(stop) if recordings > 0 => halve(stop, batch.settings, recordings, outcomes),
-            _ => Self { open: open(0..outcomes.len(), outcomes), stopped: Vec::new() },
-        }
+        let recordings = batch.wholes / batch.settings.max(1);
+        let wholes = without_parts(batch, outcomes);
+        let outlook = match &batch.manifest.early_stop {
+            Some(stop) if recordings > 0 => halve(stop, batch.settings, recordings, &wholes),
+            _ => Self { open: open(0..batch.wholes, &wholes), stopped: Vec::new() },
+        };
+        outlook.with_parts(batch, outcomes)
     }
+
+    /// Puts the open parts of a task in its place.
+    fn with_parts(self, batch: &Batch, outcomes: &[TaskOutcome]) -> Self {
+        let open_parts = |task: usize| open(batch.parts_of(task), outcomes);
+        let mut parts_first = Vec::with_capacity(self.open.len());
+        for task in self.open {
+            let parts = open_parts(task);
+            if parts.is_empty() {
+                parts_first.push(task);
+            }
+            parts_first.extend(parts);
+        }
+        let mut stopped = self.stopped;
+        let parts: Vec<_> = stopped.iter().flat_map(|task| open_parts(*task)).collect();
+        stopped.extend(parts);
+        Self { open: parts_first, stopped }
+    }
+}
+
+/// The outcomes of the tasks that are no parts. One of which a part failed cannot be joined now:
+/// it has failed when its other parts have ended.
+fn without_parts(batch: &Batch, outcomes: &[TaskOutcome]) -> Vec<TaskOutcome> {
+    let of = |task: usize| {
+        let parts = &outcomes[batch.parts_of(task)];
+        let has = |outcome| parts.contains(&outcome);
+        match outcomes[task] {
+            TaskOutcome::Open if has(TaskOutcome::Failed) && !has(TaskOutcome::Open) => {
+                TaskOutcome::Failed
+            }
+            outcome => outcome,
+        }
+    };
+    (0..batch.wholes).map(of).collect()
 }
 
 fn open(tasks: impl Iterator<Item = usize>, outcomes: &[TaskOutcome]) -> Vec<usize> {
@@ -144,6 +180,26 @@ mod tests {
         }
         let (ran, _) = run(Best::Highest, 2, 2, |_| Failed);
         assert_eq!(ran, 3, "of equal ones the first continues");
+    }
+
+    #[test]
+    fn parts_come_first_and_then_what_joins_them() {
+        let manifest = "[outputs]\nout = \"x\"\n[split]\nparts = 2\n";
+        let (_folder, batch) = crate::batch::tests::of_recordings(2, manifest);
+        let batch = batch.unwrap();
+        // Two tasks, then the parts of each.
+        let mut outcomes = vec![Open; 6];
+        let open = |outcomes: &[TaskOutcome]| Outlook::of(&batch, outcomes).open;
+        assert_eq!(open(&outcomes), [2, 3, 4, 5]);
+        outcomes[2] = Done(None);
+        outcomes[4] = Failed;
+        assert_eq!(open(&outcomes), [3, 5]);
+        (outcomes[3], outcomes[5]) = (Done(None), Done(None));
+        assert_eq!(open(&outcomes), [0], "the other one lacks a part");
+        outcomes[0] = Done(None);
+        assert_eq!(open(&outcomes), [0; 0]);
+        outcomes = vec![Done(None), Open, Open, Open, Done(None), Done(None)];
+        assert_eq!(open(&outcomes), [1], "parts of what is joined are not needed");
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct Progress {
 pub enum News<'a> {
     /// A task failed, for this reason.
     Failed(&'a Task, &'a str),
+    /// A task is done, and its result has this to say about its work.
+    Noted(&'a Task, String),
     /// Some time has passed.
     Progress(&'a Progress),
 }
@@ -72,6 +74,8 @@ struct State {
     workers: Vec<Worker>,
     busy: Vec<(usize, Instant)>,
     progress: Progress,
+    /// Whether an outcome has changed since the queue was filled.
+    has_news: bool,
 }
 
 impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
@@ -156,6 +160,12 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
             if results.result_of(&task.name).is_dir() {
                 state.outcomes[worker.task] = self.batch.outcome(results, task)?;
                 state.progress.done += 1;
+                state.has_news = true;
+                if !self.batch.parts_of(worker.task).is_empty() {
+                    let result = results.result(&task.name)?;
+                    let notes = result.map(|result| result.notes).unwrap_or_default();
+                    notes.into_iter().for_each(|note| tell(News::Noted(task, note)));
+                }
             } else if !asked() {
                 let reason = self.reason(results, task, status, &worker.messages())?;
                 state.fail(worker.task);
@@ -206,12 +216,13 @@ impl State {
             workers: Vec::new(),
             busy: Vec::new(),
             progress,
+            has_news: true,
         })
     }
 
     /// Queues the tasks that can run now.
     fn fill(&mut self, batch: &Batch) {
-        if !self.workers.is_empty() && batch.manifest.early_stop.is_none() {
+        if !std::mem::take(&mut self.has_news) {
             return;
         }
         let outlook = Outlook::of(batch, &self.outcomes);
@@ -225,6 +236,7 @@ impl State {
 
     fn fail(&mut self, task: usize) {
         self.outcomes[task] = TaskOutcome::Failed;
+        self.has_news = true;
         self.progress.failed += 1;
     }
 
@@ -243,6 +255,7 @@ impl State {
             if results.result_of(&task.name).is_dir() {
                 self.outcomes[at] = batch.outcome(results, task)?;
                 self.progress.done += 1;
+                self.has_news = true;
             } else {
                 self.queue.push_front(at);
             }

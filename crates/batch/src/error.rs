@@ -74,6 +74,14 @@ pub enum BatchError {
         .0.display()
     )]
     SlurmPath(PathBuf),
+    /// The graph cannot be split.
+    #[error("the manifest {}: [split]: {reason}", manifest.display())]
+    Split {
+        /// The manifest.
+        manifest: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// The results cannot be drawn.
     #[error("{0}")]
     Map(String),

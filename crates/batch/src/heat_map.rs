@@ -1,13 +1,14 @@
 //! A picture of how a number depends on two parameters, and the best setting.
 
-use crate::{Batch, BatchError, Best};
+use crate::confidence::interval;
+use crate::{Batch, BatchError, Best, Confidence};
 use millstream_draw::{Rect, Svg};
 use std::cmp::Ordering;
 
 /// The size of a cell and the margins, pixels.
 const CELL: (f64, f64) = (84.0, 34.0);
 const LEFT: f64 = 110.0;
-const TOP: f64 = 56.0;
+const TOP: f64 = 84.0;
 const BOTTOM: f64 = 66.0;
 
 /// What is drawn.
@@ -34,6 +35,10 @@ pub struct HeatMap {
     recordings: usize,
     /// The best setting: its words, its mean, its recordings, its cell.
     best: (String, f64, usize, usize),
+    /// Half the width of the confidence interval of its mean.
+    half_width: Option<f64>,
+    /// The comparison with the next best; `None` for the only setting.
+    confidence: Option<Confidence>,
 }
 
 impl HeatMap {
@@ -58,38 +63,47 @@ impl HeatMap {
             let x = &request.x;
             return Err(BatchError::Map(format!("`{x}` is on both axes: name two parameters")));
         }
-        let results = batch.results();
+        let (results, tasks) = (batch.results(), &batch.tasks[..batch.wholes]);
         let mut known = std::collections::BTreeSet::new();
-        let mut means: Vec<(f64, usize)> = vec![(0.0, 0); batch.settings];
-        for task in &batch.tasks {
+        let recordings = batch.wholes / batch.settings.max(1);
+        // By setting and recording.
+        let mut values: Vec<Option<f64>> = vec![None; tasks.len()];
+        for (value, task) in values.iter_mut().zip(tasks) {
             let Some(result) = results.result(&task.name)? else { continue };
-            if let Some(value) = result.numbers.get(&request.value) {
-                let (sum, count) = &mut means[task.setting];
-                (*sum, *count) = (*sum + value, *count + 1);
-            }
+            *value = result.numbers.get(&request.value).copied();
             known.extend(result.numbers.into_keys());
         }
-        let axis = |name: &str| sorted(batch.tasks.iter().map(|task| &task.parameters[name]));
+        let axis = |name: &str| sorted(tasks.iter().map(|task| &task.parameters[name]));
         let (columns, rows) = (axis(&request.x), axis(&request.y));
         let mut cells = vec![None; columns.len() * rows.len()];
         let mut best: Option<(String, f64, usize, usize)> = None;
-        let recordings = batch.tasks.len() / batch.settings.max(1);
-        for (setting, (sum, count)) in means.iter().enumerate().filter(|(_, mean)| mean.1 > 0) {
-            let task = &batch.tasks[setting * recordings];
+        let of = |setting: usize| &values[setting * recordings..][..recordings];
+        let mean = |setting: usize| {
+            let (sum, count) =
+                of(setting).iter().flatten().fold((0.0, 0), |(sum, n), x| (sum + x, n + 1));
+            (count > 0).then_some((sum / f64::from(count), count as usize))
+        };
+        // More recordings first, then the better mean; of equal ones the first.
+        let better = |(a, of_a): (f64, usize), (b, of_b): (f64, usize)| match of_a.cmp(&of_b) {
+            Ordering::Equal => request.best.prefers(a, b),
+            compared => compared == Ordering::Greater,
+        };
+        let mut ranking: Vec<(usize, (f64, usize))> = Vec::new();
+        for setting in 0..batch.settings {
+            let Some(found) = mean(setting) else { continue };
+            let place = ranking.iter().position(|(_, other)| better(found, *other));
+            ranking.insert(place.unwrap_or(ranking.len()).min(2), (setting, found));
+            ranking.truncate(2);
+            let task = &tasks[setting * recordings];
             let at = |values: &[String], name: &str| {
                 values.iter().position(|value| *value == task.parameters[name]).unwrap_or(0)
             };
             let cell = at(&rows, &request.y) * columns.len() + at(&columns, &request.x);
-            let mean = sum / *count as f64;
-            let better = |(other, others): (f64, usize)| match count.cmp(&others) {
-                Ordering::Equal => request.best.prefers(mean, other),
-                compared => compared == Ordering::Greater,
-            };
-            if cells[cell].is_none_or(better) {
-                cells[cell] = Some((mean, *count));
+            if cells[cell].is_none_or(|other| better(found, other)) {
+                cells[cell] = Some(found);
             }
-            if best.as_ref().is_none_or(|best| better((best.1, best.2))) {
-                best = Some((batch.words(task), mean, *count, cell));
+            if best.as_ref().is_none_or(|best| better(found, (best.1, best.2))) {
+                best = Some((batch.words(task), found.0, found.1, cell));
             }
         }
         let Some(best) = best else {
@@ -102,7 +116,17 @@ impl HeatMap {
                 }
             }));
         };
-        Ok(Self { request, columns, rows, cells, recordings, best })
+        let of_best: Vec<f64> =
+            ranking.first().iter().flat_map(|(at, _)| of(*at)).filter_map(|x| *x).collect();
+        let confidence = match ranking[..] {
+            [(first, _), (second, _)] => {
+                let next = batch.words(&tasks[second * recordings]);
+                Some(Confidence::of(request.best, next, (of(first), of(second))))
+            }
+            _ => None,
+        };
+        let half_width = interval(&of_best).1;
+        Ok(Self { request, columns, rows, cells, recordings, best, half_width, confidence })
     }
 
     /// Describes the best setting in words: its parameters, its mean, and its recordings.
@@ -111,6 +135,40 @@ impl HeatMap {
         let (words, mean, count, _) = &self.best;
         let recordings = if *count == 1 { "recording" } else { "recordings" };
         format!("{words}: {} {} ({count} {recordings})", self.request.value, short(*mean))
+    }
+
+    /// Describes how sure it is that the best setting is better than the next best.
+    #[must_use]
+    pub fn confidence(&self) -> String {
+        let Some(confidence) = &self.confidence else { return "it is the only one".to_owned() };
+        let Confidence { next, better_by, half_width, recordings } = confidence;
+        let better = match *better_by >= 0.0 {
+            true => format!("better than {next} by {}", short(*better_by)),
+            false => format!("worse than {next} by {}", short(-better_by)),
+        };
+        match half_width {
+            None => format!("{better} on {recordings} recording: give more recordings to be sure"),
+            Some(half) if confidence.is_sure() => {
+                format!("{better} ± {} (95 %, {recordings} recordings): sure", short(*half))
+            }
+            Some(half) => format!(
+                "{better} ± {} (95 %, {recordings} recordings): it may be chance",
+                short(*half)
+            ),
+        }
+    }
+
+    /// Returns the comparison of the best setting with the next best; `None` for the only one.
+    #[must_use]
+    pub fn compared(&self) -> Option<&Confidence> {
+        self.confidence.as_ref()
+    }
+
+    /// Returns half the width of the 95 % confidence interval of the best mean; `None` with fewer
+    /// than two recordings.
+    #[must_use]
+    pub fn half_width(&self) -> Option<f64> {
+        self.half_width
     }
 
     /// Returns the best mean.
@@ -122,7 +180,7 @@ impl HeatMap {
     /// Draws the map.
     #[must_use]
     pub fn svg(&self) -> String {
-        let Self { request, columns, rows, cells, recordings, best } = self;
+        let Self { request, columns, rows, cells, recordings, best, .. } = self;
         let (width, height) = (columns.len() as f64 * CELL.0, rows.len() as f64 * CELL.1);
         let size = (LEFT + width + 20.0, TOP + height + BOTTOM);
         let mut svg = Svg::new(size.0.max(420.0) as u32, size.1 as u32);
@@ -130,6 +188,7 @@ impl HeatMap {
         let text = "font-size=\"11\" fill=\"#555555\" text-anchor";
         svg.write((16.0, 24.0), "font-size=\"14\" font-weight=\"bold\" fill=\"#111111\"", &title);
         svg.write((16.0, 42.0), format!("{text}=\"start\""), &format!("best: {}", self.best()));
+        svg.write((16.0, 58.0), format!("{text}=\"start\""), &self.confidence());
         let shown = || cells.iter().flatten().map(|cell| cell.0).filter(|value| value.is_finite());
         let (low, high) = (shown().fold(f64::MAX, f64::min), shown().fold(f64::MIN, f64::max));
         for (at, cell) in cells.iter().enumerate() {
@@ -230,9 +289,17 @@ mod tests {
         let [value, x, y] = ["x", "a", "b"].map(str::to_owned);
         let map = HeatMap::of(&batch, MapRequest { value, x, y, best: Best::Highest }).unwrap();
         assert_eq!(map.best(), "a=2 b=1: x 4 (2 recordings)");
+        let told = "worse than a=1 b=1 by 6 on 1 recording: give more recordings to be sure";
+        assert_eq!(map.confidence(), told);
         let svg = map.svg();
         assert!(svg.contains("a=1 b=1: 9 (1 of 2 recordings)<"), "{svg}");
         assert!(svg.contains("a=2 b=1: 4<"), "{svg}");
+        finish(&batch, 1, 2.0);
+        let [value, x, y] = ["x", "a", "b"].map(str::to_owned);
+        let map = HeatMap::of(&batch, MapRequest { value, x, y, best: Best::Lowest }).unwrap();
+        assert!(map.best().starts_with("a=2 b=1: x 4"), "{}", map.best());
+        let told = "better than a=1 b=1 by 1.5 ± 57.177 (95 %, 2 recordings): it may be chance";
+        assert_eq!(map.confidence(), told);
     }
 
     #[test]

@@ -20,12 +20,18 @@
 //! value = "demod.mer_db"
 //! best = "highest"
 //! keep = 0.5
+//!
+//! [split]                                # optional: each recording in so many parts
+//! parts = 4
 //! ```
 
 use crate::BatchError;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+
+/// Most parts of a recording.
+const PARTS_MAX: usize = 1000;
 
 /// Most values of one swept parameter.
 const VALUES_MAX: usize = 100_000;
@@ -57,6 +63,17 @@ pub struct Manifest {
     /// How poor settings are given up.
     #[serde(default)]
     pub early_stop: Option<EarlyStop>,
+    /// How recordings are cut into parts.
+    #[serde(default)]
+    pub split: Option<Split>,
+}
+
+/// Each recording is cut into parts, which are tasks of their own.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// The number of parts.
+    pub parts: usize,
 }
 
 fn default_parameter() -> String {
@@ -137,10 +154,17 @@ impl Manifest {
     /// [`BatchError::Manifest`]: the text does not have the form of a manifest.
     pub fn parse(path: &Path, text: &str) -> Result<Self, BatchError> {
         let wrong = |reason: String| BatchError::Manifest { path: path.to_owned(), reason };
-        let manifest: Self =
-            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let manifest = Self::read(path, text)?;
         manifest.check().map_err(wrong)?;
         Ok(manifest)
+    }
+
+    /// Reads a manifest whose text was checked before.
+    pub(crate) fn read(path: &Path, text: &str) -> Result<Self, BatchError> {
+        toml::from_str(text).map_err(|error| {
+            let reason = error.to_string().trim_end().to_owned();
+            BatchError::Manifest { path: path.to_owned(), reason }
+        })
     }
 
     fn check(&self) -> Result<(), String> {
@@ -176,6 +200,18 @@ impl Manifest {
             }
             if *first == 0 {
                 return Err("[early_stop] first = 0: give at least 1 recording".to_owned());
+            }
+        }
+        if let Some(Split { parts }) = self.split {
+            if !(2..=PARTS_MAX).contains(&parts) {
+                return Err(format!("[split] parts = {parts}: give 2 to {PARTS_MAX} parts"));
+            }
+            if self.recordings.is_none() || self.outputs.len() != 1 {
+                let outputs = self.outputs.len();
+                return Err(format!(
+                    "[split] needs `recordings` and exactly one file below [outputs], and there \
+                     are {outputs}: name the transport stream"
+                ));
             }
         }
         self.settings().map(drop)
@@ -303,6 +339,8 @@ mod tests {
             ("[outputs]\nout = \"../a\"", "give a file name without a folder"),
             ("[outputs]\nout = \"result.json\"", "other than result.json"),
             ("[early_stop]\nvalue = \"x\"\nkeep = 1", "keep = 1: give a share between 0 and 1"),
+            ("[split]\nparts = 1", "[split] parts = 1: give 2 to 1000 parts"),
+            ("[split]\nparts = 2", "and there are 0: name the transport stream"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `done/NAME/` | a result: `result.json` (one line), and the files of the graph's outputs |
 //! | `failed/NAME.json` | the reason why a task failed; removed when it is done |
+//! | `tasks.jsonl` | the tasks of the last run, for its workers |
 //! | `work/NAME/`, `work/NAME.lock` | a task that is running, or whose process was killed |
 //! | `slurm/TIME/` | what was submitted to Slurm, and what the tasks printed |
 //!
@@ -43,6 +44,10 @@ pub struct TaskResult {
     /// Why the result is of little use, although the graph ran to its end; for example: no signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// What its user should know about how it was made, a line each; for example: a part of the
+    /// recording that was processed twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The results of the run, as `millstream run --json` prints them.
     pub results: Value,
 }
@@ -78,6 +83,10 @@ impl ResultFolder {
     /// Returns the folders in which files come and go.
     pub(crate) fn folders(&self) -> [PathBuf; 4] {
         ["done", "failed", "work", "slurm"].map(|name| self.root.join(name))
+    }
+
+    pub(crate) fn list(&self) -> PathBuf {
+        self.root.join("tasks.jsonl")
     }
 
     pub(crate) fn work(&self) -> PathBuf {

@@ -94,11 +94,18 @@ impl Batch {
     /// As [`states`](Self::states).
     pub fn outcomes(&self, results: &ResultFolder) -> Result<Vec<TaskOutcome>, BatchError> {
         let done = results.done()?;
-        let outcome = |task: &Task| match done.contains(&task.name) {
-            true => self.outcome(results, task),
-            false => Ok(TaskOutcome::Open),
+        let outcome = |(at, task): (usize, &Task)| {
+            let whole = self.whole_of(at).map(|whole| &self.tasks[whole].name);
+            match done.contains(&task.name) {
+                true => self.outcome(results, task),
+                // What it would contribute to is done.
+                false if whole.is_some_and(|whole| done.contains(whole)) => {
+                    Ok(TaskOutcome::Done(None))
+                }
+                false => Ok(TaskOutcome::Open),
+            }
         };
-        self.tasks.iter().map(outcome).collect()
+        self.tasks.iter().enumerate().map(outcome).collect()
     }
 
     /// Returns the outcome of a task that is done.

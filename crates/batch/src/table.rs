@@ -3,24 +3,24 @@
 use crate::{Batch, BatchError, TaskResult};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the table: one row a task with its name, state, recording, parameters, and the numbers of
-/// its result. `state` is the word for a task's state.
+/// Makes the table: one row a task that is no part, with its name, state, recording, parameters,
+/// and the numbers of its result. `state` is the word for a task's state.
 ///
 /// # Errors
 /// A result cannot be read.
 pub fn csv(batch: &Batch, state: impl Fn(usize) -> &'static str) -> Result<String, BatchError> {
-    let results = batch.results();
+    let (results, tasks) = (batch.results(), &batch.tasks[..batch.wholes]);
     let found: Vec<Option<TaskResult>> =
-        batch.tasks.iter().map(|task| results.result(&task.name)).collect::<Result<_, _>>()?;
+        tasks.iter().map(|task| results.result(&task.name)).collect::<Result<_, _>>()?;
     let parameters: BTreeSet<&String> =
-        batch.tasks.iter().flat_map(|task| task.parameters.keys()).collect();
+        tasks.iter().flat_map(|task| task.parameters.keys()).collect();
     let numbers: BTreeSet<&String> =
         found.iter().flatten().flat_map(|result| result.numbers.keys()).collect();
     let fixed = ["task", "state", "recording"].map(str::to_owned);
     let names = parameters.iter().chain(&numbers).map(|name| (*name).clone());
     let mut text = row(fixed.into_iter().chain(names));
     let empty = BTreeMap::new();
-    for (at, (task, result)) in batch.tasks.iter().zip(&found).enumerate() {
+    for (at, (task, result)) in tasks.iter().zip(&found).enumerate() {
         let recording = task.recording.clone().unwrap_or_default();
         let values = result.as_ref().map_or(&empty, |result| &result.numbers);
         let of = |name: &&String| task.parameters.get(*name).cloned().unwrap_or_default();

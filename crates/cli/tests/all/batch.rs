@@ -1,6 +1,7 @@
 //! `millstream batch`: results that are whole and there once, whatever is wrong.
 
 mod killed;
+mod split;
 
 use crate::common::{Outcome, Running, command, graph, millstream, names};
 use serde_json::Value;

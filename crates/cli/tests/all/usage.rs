@@ -226,6 +226,7 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
             "--out",
             "-",
         ],
+        &["batch", "split", "--json", "none.toml"],
         &["batch", "task", "--json", "none.toml", "0"],
         &["host", "shield", "--json", "1023", "--", "true"],
         &["graph", "tune", "--json", "none.toml"],

@@ -47,7 +47,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let table = Table::of(&listed)
         .left("task", |one| &one.task.name)
         .left("state", |one| one.state)
-        .left("recording", |one| one.task.recording.as_deref().unwrap_or("-"))
+        .left("recording", |one| match batch.recording_words(one.task) {
+            words if words.is_empty() => "-".to_owned(),
+            words => words,
+        })
         .left("setting", |one| batch.words(one.task))
         .left("reason", |one| one.reason.as_deref().unwrap_or_default());
     let text = format!("{}{}\n", table.text(), summary(&batch, &states));

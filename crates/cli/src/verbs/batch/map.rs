@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Draws how a number of the results depends on two swept parameters, and marks the best setting.
 ///
 /// Each cell shows the mean over the recordings; where further parameters are swept, that of the
-/// best setting of the cell.
+/// best setting of the cell. The best setting is compared with the next best, recording by
+/// recording: the difference, its 95 % confidence interval, and whether it may be chance.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream batch map sweep.toml --value demod.mer_db --x rate --y cn --out map.svg
@@ -50,7 +51,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return Ok(Report::done(picture.clone(), json!({ "picture": picture, "best": best })));
     }
     write_file(&args.out, picture)?;
-    let text = format!("best     {best}\npicture  {}\n", args.out.display());
-    let value = map.best_value();
-    Ok(Report::done(text, json!({ "picture": args.out, "best": best, "best_value": value })))
+    let text = format!(
+        "best     {best}\n         {}\npicture  {}\n",
+        map.confidence(),
+        args.out.display()
+    );
+    let results = json!({
+        "picture": args.out, "best": best, "best_value": map.best_value(),
+        "best_half_width": map.half_width(), "next_best": map.compared(),
+    });
+    Ok(Report::done(text, results))
 }

@@ -1,8 +1,11 @@
 //! `millstream batch`: one graph over many recordings and parameters. One file a job.
 
+mod join;
 mod list;
 mod map;
+mod part;
 mod run;
+mod split;
 mod table;
 mod task;
 
@@ -15,7 +18,7 @@ group! {
     /// A manifest (TOML) names recordings, a graph and parameters. Each combination is a task. Its
     /// name is a hash of all that decides its result, so a batch that is run again does only what
     /// is missing. The guide docs/guides/batch.md explains it step by step.
-    BatchVerb: Run(run), List(list), Table(table), Map(map), Task(task),
+    BatchVerb: Run(run), List(list), Table(table), Map(map), Split(split), Task(task),
 }
 
 impl Args {

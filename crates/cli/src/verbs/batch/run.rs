@@ -1,6 +1,6 @@
 //! `millstream batch run`: all tasks that have no result, by an engine.
 
-use super::ManifestArg;
+use super::{ManifestArg, split};
 use crate::live::{Live, TimeLeft};
 use crate::numbers::whole;
 use crate::output::{Report, count, note};
@@ -67,6 +67,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for (first, same) in &batch.same {
         note(format_args!("batch   {same} has the same samples as {first}: it is left out"));
     }
+    if batch.manifest.split.is_some() && !args.dry_run {
+        split::check(&batch)?;
+    }
+    if !batch.outlook()?.open.is_empty() {
+        // Without it each worker expands the manifest, and says what is wrong with the folder.
+        let _ = batch.write_list();
+    }
     match args.engine {
         EngineArg::Slurm => slurm(&args, &batch, &batch.outlook()?.open),
         EngineArg::Local if args.dry_run => {
@@ -112,6 +119,10 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
                 note(failed_line(batch, task, reason));
                 failed.push(json!({ "task": task.name, "reason": reason }));
             }
+            News::Noted(task, line) => {
+                live.end();
+                note(format_args!("joined  {}: {line}", task.name));
+            }
             News::Progress(progress) => {
                 let now = Instant::now();
                 live.show(now, || {
@@ -135,8 +146,7 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
 
 /// One line that names the task and says what to do.
 fn failed_line(batch: &Batch, task: &Task, reason: &str) -> String {
-    let recording = task.recording.as_deref().unwrap_or_default();
-    let what = [recording.to_owned(), batch.words(task)];
+    let what = [batch.recording_words(task), batch.words(task)];
     let what: Vec<_> = what.into_iter().filter(|words| !words.is_empty()).collect();
     let what = if what.is_empty() { String::new() } else { format!(" ({})", what.join(", ")) };
     format!("failed  {}{what}: {}", task.name, reason.replace('\n', " "))

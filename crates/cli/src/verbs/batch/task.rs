@@ -1,15 +1,16 @@
 //! `millstream batch task`: one task, in this process.
 
-use super::ManifestArg;
+use super::part::{PartDocument, SplitGraph};
+use super::{ManifestArg, join};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::numbers::whole;
-use crate::output::{CommandFailed, Report, describe};
+use crate::output::{CommandFailed, Report, count, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use millstream_batch::engine::BUSY_STATUS;
-use millstream_batch::{Batch, Claim, CpuBudget, Task, TaskClaim, TaskResult};
+use millstream_batch::{Batch, Claim, CpuBudget, Task, TaskClaim, TaskPart, TaskResult};
 use millstream_cpu::CpuSet;
-use millstream_flow::{Graph, Plan, Preset, Shape, WaitMode};
+use millstream_flow::{Graph, GraphFile, Plan, Preset, Shape, WaitMode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,10 +36,30 @@ pub struct Args {
     threads: Option<usize>,
 }
 
-/// Claims the task, runs it, and keeps its result or the reason of its failure.
+/// Claims the task, runs it, and keeps its result or the reason of its failure. The process that
+/// ends the last part of a recording joins them.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let batch = args.manifest.read()?;
+    let batch = Batch::for_task(&args.manifest.manifest, crate::release(), &args.task)?;
     let task = batch.task(&args.task)?;
+    let report = run_one(&batch, task, args.threads)?;
+    let at = batch.tasks.iter().position(|one| one == task);
+    let whole = at.and_then(|at| batch.whole_of(at));
+    if let Some(whole) = whole.filter(|whole| is_to_join(&batch, *whole)) {
+        // Its failure is kept and told as its own, and this part is done.
+        if let Err(error) = run_one(&batch, &batch.tasks[whole], args.threads) {
+            note(format_args!("join    {}: {}", batch.tasks[whole].name, describe(&error)));
+        }
+    }
+    Ok(report)
+}
+
+/// Whether all parts of a task are done and it is not.
+fn is_to_join(batch: &Batch, whole: usize) -> bool {
+    let is_done = |at: usize| batch.results().result_of(&batch.tasks[at].name).is_dir();
+    !is_done(whole) && batch.parts_of(whole).all(is_done)
+}
+
+fn run_one(batch: &Batch, task: &Task, threads: Option<usize>) -> anyhow::Result<Report> {
     let results = batch.results();
     let name = &task.name;
     let told = json!({ "task": name, "folder": results.result_of(name) });
@@ -51,7 +72,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             return Err(CommandFailed { status: BUSY_STATUS, report }.into());
         }
     };
-    match run_claimed(&batch, task, &claim, args.threads) {
+    // Paths in parameters are relative to the manifest, whoever calls.
+    let entered = std::env::set_current_dir(batch.folder())
+        .with_context(|| format!("cannot enter the folder {}", batch.folder().display()));
+    let ran = entered.and_then(|()| match (task.part, &batch.manifest.split) {
+        (Some(part), _) => run_part(batch, task, part, &claim, threads),
+        (None, Some(_)) => join::run(batch, task, &claim, threads),
+        (None, None) => run_claimed(batch, task, &claim, threads),
+    });
+    match ran {
         Ok(Some(result)) => {
             let done = claim.finish(&result);
             done.inspect_err(|error| drop(results.fail(name, &error.to_string())))?;
@@ -74,38 +103,120 @@ fn run_claimed(
     threads: Option<usize>,
 ) -> anyhow::Result<Option<TaskResult>> {
     let seen = batch.seen(task)?;
-    // Paths in parameters are relative to the manifest, whoever calls.
-    std::env::set_current_dir(batch.folder())
-        .with_context(|| format!("cannot enter the folder {}", batch.folder().display()))?;
+    let place = (task, claim.folder());
+    let Some(ran) = run_graph(batch, batch.graph(), place, threads, |_| Ok(()))? else {
+        return Ok(None);
+    };
+    batch.still(task, &seen)?;
+    ran.result(batch, task, claim, json!({})).map(Some)
+}
+
+/// Runs the graph over a part of the recording; `None` if the user ended it early.
+fn run_part(
+    batch: &Batch,
+    task: &Task,
+    part: TaskPart,
+    claim: &TaskClaim,
+    threads: Option<usize>,
+) -> anyhow::Result<Option<TaskResult>> {
+    let seen = batch.seen(task)?;
+    let split = SplitGraph::of(batch, task, &graph_run::registry().0)?;
+    let Some(range) = split.cuts.part(part.number - 1, 1) else {
+        let document = PartDocument { range: None, marks: Vec::new(), gauges: Vec::new() };
+        let results = json!({ "split": document });
+        let result = result_of(batch, task, claim, BTreeMap::new(), results)?;
+        let parts = count(split.cuts.parts as u64, "part");
+        let remark = Some(format!("the recording is long enough for {parts} only: this is empty"));
+        return Ok(Some(TaskResult { remark, ..result }));
+    };
+    let ran = split.run(batch, task, claim.folder(), range, threads)?;
+    let Some((ran, marks)) = ran else { return Ok(None) };
+    batch.still(task, &seen)?;
+    let marks = marks.iter().map(|mark| (mark.byte, mark.sample)).collect();
+    let document = PartDocument { range: Some(range), marks, gauges: ran.gauges()? };
+    ran.result(batch, task, claim, json!({ "split": document })).map(Some)
+}
+
+/// A graph that has run to its end.
+pub struct Ran {
+    run: GraphReport,
+    signals: Vec<SignalReport>,
+}
+
+/// Runs a task's graph `file`, with its files in a folder; `change` may change it before. `None` if
+/// the user ended it early.
+pub fn run_graph(
+    batch: &Batch,
+    file: &GraphFile,
+    (task, folder): (&Task, &Path),
+    threads: Option<usize>,
+    change: impl FnOnce(&mut Graph) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<Ran>> {
     let (registry, monitors) = graph_run::registry();
-    let graph = batch.graph().build(&registry, &batch.set(task, claim.folder()))?;
-    let plan = plan_within(&graph, batch.graph().plan(), threads)?;
+    let mut graph = file.build(&registry, &batch.set(task, folder))?;
+    change(&mut graph)?;
+    let plan = plan_within(&graph, file.plan(), threads)?;
     let run = graph_run::attended(graph, &plan, |_, _, _| Ok(()))?;
     if run.interrupted {
         return Ok(None);
     }
-    batch.still(task, &seen)?;
-    let signals = SignalReport::all(&monitors);
-    let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
-    let unbalanced = ledgers.iter().find(|ledger| !ledger.balances).map(LedgerReport::defect);
-    ensure!(unbalanced.is_none(), unbalanced.unwrap_or_default());
-    let graph = batch.graph_path().display().to_string();
+    Ok(Some(Ran { run, signals: SignalReport::all(&monitors) }))
+}
+
+impl Ran {
+    /// The result of a task that ran it. `more` are further entries of its `results`.
+    fn result(
+        self,
+        batch: &Batch,
+        task: &Task,
+        claim: &TaskClaim,
+        more: Value,
+    ) -> anyhow::Result<TaskResult> {
+        let Self { run, signals } = self;
+        let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
+        let unbalanced = ledgers.iter().find(|ledger| !ledger.balances).map(LedgerReport::defect);
+        ensure!(unbalanced.is_none(), unbalanced.unwrap_or_default());
+        let (numbers, _) = numbers(&run, &signals)?;
+        let mut results = json!({ "run": run, "ledgers": ledgers, "signals": signals });
+        if let (Value::Object(results), Value::Object(more)) = (&mut results, more) {
+            results.extend(more);
+        }
+        let result = result_of(batch, task, claim, numbers, results)?;
+        let remark = remark(batch, &result.files, &signals);
+        Ok(TaskResult { remark, ..result })
+    }
+
+    /// The names of its numbers that are no counts.
+    fn gauges(&self) -> anyhow::Result<Vec<String>> {
+        Ok(numbers(&self.run, &self.signals)?.1)
+    }
+}
+
+/// The result of a task with the files that are in its folder, all complete.
+pub fn result_of(
+    batch: &Batch,
+    task: &Task,
+    claim: &TaskClaim,
+    numbers: BTreeMap<String, f64>,
+    results: Value,
+) -> anyhow::Result<TaskResult> {
     let files = claim.files()?;
     for file in batch.manifest.outputs.values() {
         let part = files.keys().find(|name| **name == format!("{file}.part"));
         ensure!(part.is_none(), "the graph ended before it completed its file {file}");
     }
-    Ok(Some(TaskResult {
+    Ok(TaskResult {
         task: serde_json::to_value(task)?,
         made_by: BTreeMap::from([
-            ("graph".to_owned(), graph),
+            ("graph".to_owned(), batch.graph_path().display().to_string()),
             ("version".to_owned(), crate::release().to_owned()),
         ]),
-        numbers: numbers(&run, &signals)?,
-        remark: remark(batch, &files, &signals),
+        numbers,
+        remark: None,
+        notes: Vec::new(),
         files,
-        results: json!({ "run": run, "ledgers": ledgers, "signals": signals }),
-    }))
+        results,
+    })
 }
 
 /// Why the result is of little use: the signal, or a file without an item, which is not there.
@@ -150,24 +261,37 @@ fn plan_within(graph: &Graph, own: &Plan, threads: Option<usize>) -> anyhow::Res
 }
 
 /// The numbers of a result: what the run took, items and metrics of its blocks, figures of its
-/// receivers.
-fn numbers(run: &GraphReport, signals: &[SignalReport]) -> anyhow::Result<BTreeMap<String, f64>> {
+/// receivers; and the names of those that are no counts.
+fn numbers(
+    run: &GraphReport,
+    signals: &[SignalReport],
+) -> anyhow::Result<(BTreeMap<String, f64>, Vec<String>)> {
     let mut numbers =
         BTreeMap::from([("elapsed_s".to_owned(), run.elapsed_s), ("cpu_s".to_owned(), run.cpu_s)]);
+    let mut gauges = Vec::new();
     for block in &run.snapshot.blocks {
         numbers.insert(format!("{}.items_in", block.name), block.items_in as f64);
         numbers.insert(format!("{}.items_out", block.name), block.items_out as f64);
-        for name in block.metrics.keys() {
+        for (name, metric) in &block.metrics {
             let value = block.metric(name).filter(|value| value.is_finite());
-            numbers.extend(value.map(|value| (format!("{}.{name}", block.name), value)));
+            let Some(value) = value else { continue };
+            let name = format!("{}.{name}", block.name);
+            if serde_json::to_value(metric)?.is_f64() {
+                gauges.push(name.clone());
+            }
+            numbers.insert(name, value);
         }
     }
     for signal in signals {
         let Value::Object(figures) = serde_json::to_value(signal)? else { continue };
-        for (name, value) in figures {
-            let value = value.as_f64();
-            numbers.extend(value.map(|value| (format!("{}.{name}", signal.receiver), value)));
+        for (name, figure) in figures {
+            let Some(value) = figure.as_f64() else { continue };
+            let name = format!("{}.{name}", signal.receiver);
+            if figure.is_f64() {
+                gauges.push(name.clone());
+            }
+            numbers.insert(name, value);
         }
     }
-    Ok(numbers)
+    Ok((numbers, gauges))
 }

@@ -1,0 +1,365 @@
+//! Joins the transport streams of parts.
+//!
+//! The receiver numbers the first packet of each field by the sample at which the field began. So
+//! the groups of packets in two parts are the same field if their numbers are, whatever they
+//! contain. Where two parts overlap, every field must be in both, with as many packets, and the
+//! packets must be equal; the seam is between two such fields. Packets that could not be corrected
+//! are not compared: their bytes depend on noise, and on all that was before.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes of a packet.
+const PACKET: usize = 188;
+/// In its second byte: it could not be corrected.
+const ERROR_INDICATOR: u8 = 0x80;
+/// Packets that must agree at a seam: a field.
+const LEAST: u64 = 312;
+/// The share of a group by which two numbers of it may differ.
+const TOLERANCE: u64 = 100;
+/// Bytes copied at a time.
+const CHUNK: usize = 4096 * PACKET;
+
+/// The number of a group of packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mark {
+    /// Its first byte in the stream.
+    pub byte: u64,
+    /// The sample at which it began, missing samples included.
+    pub sample: u64,
+}
+
+/// What a part made.
+#[derive(Debug)]
+pub struct PartStream {
+    /// `None` without a packet.
+    file: Option<File>,
+    bytes: u64,
+    marks: Vec<Mark>,
+    /// Groups from this sample on count; 0: the part begins with the recording.
+    settled: u64,
+}
+
+/// Where two streams meet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Seam {
+    /// The last group of the first stream, and the same group in the second.
+    groups: (usize, usize),
+    /// Packets that are equal in both.
+    pub agreed: u64,
+    /// Packets that could not be corrected in one or both.
+    pub uncorrected: u64,
+    /// The sample at which the first group of the second stream begins, or the last of the first.
+    pub sample: u64,
+}
+
+/// The size of a joined stream.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Joined {
+    /// Packets.
+    pub packets: u64,
+    /// Of these, those that could not be corrected.
+    pub uncorrected: u64,
+}
+
+impl PartStream {
+    /// Opens the stream of a part, whose groups count from the sample `settled` on. Without a
+    /// packet there is no file.
+    ///
+    /// # Errors
+    /// It cannot be read, or its marks are not those of its packets.
+    pub fn open(path: &Path, marks: Vec<Mark>, settled: u64) -> io::Result<Self> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            file => Some(file?),
+        };
+        let bytes =
+            file.as_ref().map_or(Ok(0), |file| Ok::<_, io::Error>(file.metadata()?.len()))?;
+        let in_order = marks.is_sorted_by(|a, b| a.byte < b.byte);
+        let whole = marks.iter().all(|mark| mark.byte.is_multiple_of(PACKET as u64));
+        let begins = marks.first().map_or(bytes == 0, |first| first.byte == 0);
+        let ends = marks.last().is_none_or(|last| last.byte < bytes);
+        if !(in_order && whole && begins && ends && bytes.is_multiple_of(PACKET as u64)) {
+            return Err(io::Error::other(
+                "it is not a stream of packets of which the first of each field is numbered",
+            ));
+        }
+        Ok(Self { file, bytes, marks, settled })
+    }
+
+    /// Returns the bytes of a group.
+    fn group(&self, group: usize) -> (u64, u64) {
+        let at = |group: usize| self.marks.get(group).map_or(self.bytes, |mark| mark.byte);
+        (at(group), at(group + 1))
+    }
+
+    fn read(&self, (from, to): (u64, u64), buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.resize((to - from) as usize, 0);
+        match &self.file {
+            Some(file) => file.read_exact_at(buffer, from),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the first group that begins at the sample or later.
+    fn group_from(&self, sample: u64) -> usize {
+        self.marks.iter().position(|mark| mark.sample >= sample).unwrap_or(self.marks.len())
+    }
+}
+
+/// Streams that are joined so far.
+#[derive(Debug)]
+pub struct Joiner {
+    streams: Vec<PartStream>,
+    seams: Vec<Seam>,
+    /// Difference of numbers up to which they are the same.
+    tolerance: u64,
+}
+
+impl Joiner {
+    /// Begins with no stream; a group has so many samples.
+    #[must_use]
+    pub fn new(group: u64) -> Self {
+        Self { streams: Vec::new(), seams: Vec::new(), tolerance: group / TOLERANCE }
+    }
+
+    /// Adds the stream of the next part; the seam is near the sample `cut`. A stream that begins
+    /// with the recording replaces all others, and there is no seam. `Err` inside is the reason why
+    /// they cannot be joined.
+    ///
+    /// # Errors
+    /// A stream cannot be read.
+    pub fn push(&mut self, next: PartStream, cut: u64) -> io::Result<Result<Option<Seam>, String>> {
+        let Some(before) = self.streams.last().filter(|_| next.settled > 0) else {
+            self.seams.clear();
+            self.streams = vec![next];
+            return Ok(Ok(None));
+        };
+        let seam = match self.seam(before, &next, cut)? {
+            Ok(seam) => seam,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        self.streams.push(next);
+        self.seams.push(seam);
+        Ok(Ok(Some(seam)))
+    }
+
+    fn seam(&self, a: &PartStream, b: &PartStream, cut: u64) -> io::Result<Result<Seam, String>> {
+        let near = |x: u64, y: u64| x.abs_diff(y) <= self.tolerance;
+        let from = a.settled.max(b.settled);
+        let first = from.saturating_sub(self.tolerance);
+        let (mut at, mut bt) = (a.group_from(first), b.group_from(first));
+        // The last group of `a` is not complete.
+        let last = a.marks.len().saturating_sub(1);
+        // At the border one may be in and the other not.
+        if let (Some(x), Some(y)) = (a.marks.get(at), b.marks.get(bt)) {
+            match x.sample.cmp(&y.sample) {
+                _ if near(x.sample, y.sample) => {}
+                std::cmp::Ordering::Less if near(x.sample, from) => at += 1,
+                std::cmp::Ordering::Greater if near(y.sample, from) => bt += 1,
+                _ => {}
+            }
+        }
+        let mut seam = Seam { groups: (0, 0), agreed: 0, uncorrected: 0, sample: 0 };
+        let (mut differ, mut has_seam) = (0, false);
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        while at < last {
+            let (x, y) = (a.marks[at], b.marks.get(bt));
+            let [x_bytes, y_bytes] = [a.group(at), b.group(bt)];
+            let same = y.is_some_and(|y| near(x.sample, y.sample));
+            if !same || x_bytes.1 - x_bytes.0 != y_bytes.1 - y_bytes.0 {
+                return Ok(
+                    Err("in the overlap one part has packets that the other has not".into()),
+                );
+            }
+            a.read(x_bytes, &mut left)?;
+            b.read(y_bytes, &mut right)?;
+            for (x, y) in left.chunks_exact(PACKET).zip(right.chunks_exact(PACKET)) {
+                match (x[1] | y[1]) & ERROR_INDICATOR {
+                    0 if x == y => seam.agreed += 1,
+                    0 => differ += 1,
+                    _ => seam.uncorrected += 1,
+                }
+            }
+            let group_end = a.marks[at + 1].sample;
+            if !has_seam || group_end <= cut {
+                (seam.groups, seam.sample) = ((at, bt), group_end);
+                has_seam = true;
+            }
+            (at, bt) = (at + 1, bt + 1);
+        }
+        let end = a.marks.last().map(|mark| mark.sample);
+        let early =
+            b.marks.get(bt).zip(end).is_some_and(|(y, end)| y.sample + self.tolerance < end);
+        let begun = self.seams.last().map_or(0, |seam| seam.groups.1 + 1);
+        let compared = seam.agreed + differ;
+        Ok(if early {
+            Err("in the overlap one part has packets that the other has not".into())
+        } else if differ > 0 {
+            Err(format!("{differ} of {compared} packets in the overlap differ"))
+        } else if seam.agreed < LEAST {
+            Err(format!(
+                "only {} packets in the overlap can be compared, fewer than {LEAST}",
+                seam.agreed
+            ))
+        } else if seam.groups.0 < begun {
+            Err("the part before has no packets of its own".into())
+        } else {
+            Ok(seam)
+        })
+    }
+
+    /// Writes the joined stream.
+    ///
+    /// # Errors
+    /// A stream cannot be read, or the joined one not be written.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<Joined> {
+        let mut joined = Joined::default();
+        let mut buffer = Vec::new();
+        for (at, stream) in self.streams.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|before| self.seams.get(before));
+            let mut from = before.map_or(0, |seam| stream.group(seam.groups.1).1);
+            let end = self.seams.get(at).map_or(stream.bytes, |seam| stream.group(seam.groups.0).1);
+            while from < end {
+                let to = end.min(from + CHUNK as u64);
+                stream.read((from, to), &mut buffer)?;
+                let marked = |packet: &&[u8]| packet[1] & ERROR_INDICATOR != 0;
+                joined.uncorrected += buffer.chunks_exact(PACKET).filter(marked).count() as u64;
+                joined.packets += (buffer.len() / PACKET) as u64;
+                out.write_all(&buffer)?;
+                from = to;
+            }
+        }
+        Ok(joined)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: u64 = 10_000;
+
+    /// A number and packets.
+    type Field = (u64, Vec<u8>);
+
+    /// Fields of the whole signal: a number and packets for each.
+    fn fields(count: u64) -> Vec<Field> {
+        let field = |n: u64| {
+            let packet = |k: u64| {
+                let mut packet = [0x47; PACKET];
+                packet[1] = 0;
+                packet[2..10].copy_from_slice(&(n * 312 + k).to_le_bytes());
+                packet
+            };
+            // A break: the position of the fields jumps, and one is short.
+            let (late, packets) = (if n > 6 { 4321 } else { 0 }, if n == 6 { 100 } else { 312 });
+            (n * GROUP + late, (0..packets).flat_map(packet).collect())
+        };
+        (0..count).map(field).collect()
+    }
+
+    /// Writes some fields as a part, with numbers that are a little late, and leaves out packets at
+    /// the end.
+    fn part(fields: &[Field], late: u64, settled: u64, cut_off: usize) -> PartStream {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (mut marks, mut bytes) = (Vec::new(), Vec::new());
+        for (sample, packets) in fields {
+            marks.push(Mark { byte: bytes.len() as u64, sample: sample + late });
+            bytes.extend(packets);
+        }
+        bytes.truncate(bytes.len() - cut_off * PACKET);
+        std::fs::write(file.path(), &bytes).unwrap();
+        PartStream::open(file.path(), marks, settled).unwrap()
+    }
+
+    fn all(fields: &[Field]) -> Vec<u8> {
+        fields.iter().flat_map(|(_, packets)| packets.clone()).collect()
+    }
+
+    fn joined(joiner: &Joiner) -> Vec<u8> {
+        let mut out = Vec::new();
+        let size = joiner.write(&mut out).unwrap();
+        assert_eq!(size.packets, (out.len() / PACKET) as u64);
+        out
+    }
+
+    #[test]
+    fn no_packet_is_lost_or_doubled_wherever_the_cuts_are() {
+        let fields = fields(20);
+        for (first, second) in [(4, 9), (5, 11), (6, 12), (7, 14), (8, 15)] {
+            for late in [0, 40] {
+                let mut joiner = Joiner::new(GROUP);
+                let cut = |field: usize| fields[field].0;
+                let parts = [
+                    (part(&fields[..first + 4], late, 0, 7), 0),
+                    (part(&fields[first - 2..second + 4], 0, cut(first - 1), 30), cut(first)),
+                    (part(&fields[second - 2..], late, cut(second - 1), 0), cut(second)),
+                ];
+                for (stream, cut) in parts {
+                    joiner.push(stream, cut).unwrap().unwrap();
+                }
+                assert!(joined(&joiner) == all(&fields), "{first} {second} {late}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_agree_are_refused() {
+        let fields = fields(12);
+        let push = |change: &dyn Fn(&mut Vec<Field>)| {
+            let mut joiner = Joiner::new(GROUP);
+            joiner.push(part(&fields[..6], 0, 0, 3), 0).unwrap().unwrap();
+            let mut second = fields[1..].to_vec();
+            change(&mut second);
+            let outcome = joiner.push(part(&second, 0, 2 * GROUP, 0), 3 * GROUP).unwrap();
+            // What was refused can be replaced.
+            let whole = joiner.push(part(&fields, 0, 0, 0), 3 * GROUP).unwrap();
+            assert_eq!(whole, Ok(None));
+            assert!(joined(&joiner) == all(&fields));
+            outcome.map(|seam| seam.unwrap().agreed)
+        };
+        assert_eq!(push(&|_| ()), Ok(3 * 312));
+        assert_eq!(push(&|second| second[0].1[5] ^= 1), Ok(3 * 312), "not settled yet");
+        assert_eq!(
+            push(&|second| second[2].1[5] ^= 1),
+            Err("1 of 936 packets in the overlap differ".to_owned())
+        );
+        assert_eq!(push(&|second| second[2].1[1] |= 0x80), Ok(3 * 312 - 1));
+        let missing = Err("in the overlap one part has packets that the other has not".to_owned());
+        assert_eq!(push(&|second| drop(second.remove(2))), missing);
+        assert_eq!(push(&|second| second.truncate(2)), missing);
+        assert_eq!(push(&|second| second.clear()), missing);
+        assert_eq!(push(&|second| second[2].1.truncate(PACKET * 311)), missing);
+        assert_eq!(push(&|second| second.insert(2, second[2].clone())), missing);
+        let marked = |second: &mut Vec<Field>| {
+            second[..5].iter_mut().for_each(|field| {
+                field.1.chunks_exact_mut(PACKET).for_each(|packet| packet[1] |= 0x80);
+            });
+        };
+        assert_eq!(
+            push(&marked),
+            Err("only 0 packets in the overlap can be compared, fewer than 312".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_part_without_packets_is_a_stream_and_anything_else_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none.ts");
+        let mut joiner = Joiner::new(GROUP);
+        let open = |marks: &[Mark]| PartStream::open(&path, marks.to_vec(), 7);
+        joiner.push(PartStream::open(&path, Vec::new(), 0).unwrap(), 0).unwrap().unwrap();
+        let refused = joiner.push(open(&[]).unwrap(), 9).unwrap().unwrap_err();
+        assert!(refused.starts_with("only 0 packets"), "{refused}");
+        assert_eq!(joined(&joiner), b"");
+        std::fs::write(&path, [0; 2 * PACKET]).unwrap();
+        let mark = |byte| Mark { byte, sample: 0 };
+        for wrong in [&[][..], &[mark(188)], &[mark(0), mark(7)], &[mark(0), mark(376)]] {
+            assert!(open(wrong).is_err(), "{wrong:?}");
+        }
+        open(&[mark(0), mark(188)]).unwrap();
+    }
+}
