@@ -53,6 +53,7 @@ SlurmdLogFile=$WORK/slurmd.log
 SlurmctldPort=46817
 SlurmdPort=46818
 ReturnToService=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
@@ -68,24 +69,24 @@ done
 sinfo --noheader --format=%t | grep -qx idle || fail "the node is not idle within a minute"
 
 mkdir here there
-for number in 1 2 3 4 5; do head -c $((800000 + 8000 * number)) /dev/urandom >"here/r$number.cf32"; done
-head -c 801 /dev/urandom >here/r6.cf32
-cp -p here/r?.cf32 there
+for number in $(seq 100 199); do head -c $((80000 + 8 * number)) /dev/urandom >"here/r$number.cf32"; done
+head -c 801 /dev/urandom >here/r200.cf32
+cp -p here/r*.cf32 there
 for folder in here there; do
   printf 'graph = "%s"\nrecordings = ["r*.cf32"]\n[outputs]\nout = "rows.f32"\n[sweep]\nsize = [256, 512]\n' \
     "$ROOT/graphs/spectrum.toml" >"$folder/b.toml"
 done
 "$MILLSTREAM" batch run here/b.toml 2>/dev/null && fail "a truncated recording passes"
 "$MILLSTREAM" batch run there/b.toml --engine slurm --workers 2 || fail "the job is not accepted"
-for _ in $(seq 600); do
+for _ in $(seq 1200); do
   [ -z "$(squeue --noheader)" ] && break
   sleep 0.2
 done
-[ -z "$(squeue --noheader)" ] || fail "the job has not ended within two minutes"
+[ -z "$(squeue --noheader)" ] || fail "the job has not ended within four minutes"
 for folder in here there; do
   (cd "$folder/b.results/done" && sha256sum ./*/rows.f32) >"$folder.sums"
 done
 cmp here.sums there.sums || fail "Slurm's results are others"
-[ "$(wc -l <there.sums)" = 10 ] || fail "$(wc -l <there.sums) results, not 10"
-[ "$(find there/b.results/failed -name '*.json' | wc -l)" = 2 ] || fail "not the two tasks of r6.cf32 failed"
-echo "agrees: $(sinfo --version): 10 results of an array job are those of batch run, 2 tasks failed alone"
+[ "$(wc -l <there.sums)" = 200 ] || fail "$(wc -l <there.sums) results, not 200"
+[ "$(find there/b.results/failed -name '*.json' | wc -l)" = 2 ] || fail "not the two tasks of r200.cf32 failed"
+echo "agrees: $(sinfo --version): 200 results of an array job are those of batch run, 2 tasks failed alone"
