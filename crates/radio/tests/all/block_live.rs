@@ -277,14 +277,14 @@ fn a_device_that_went_away_in_a_pause_is_opened_by_the_start() {
 #[test]
 fn what_is_lost_right_before_a_stop_of_a_group_is_told_as_its_own() {
     let (radio, args) = radio(patient());
-    radio.faults().add("lose to_host data p=0.05 seed=3").unwrap();
+    radio.faults().add("lose to_host data p=0.3 seed=3").unwrap();
     let mut set = DeviceSet::open([args]).unwrap();
     set.set_rate(1e6).unwrap();
     let small = |channel| RxArgs::new(channel).with_samples_per_packet(SPP as u32);
     let group = set.rx_group(&[(0, small(0)), (0, small(1))]).unwrap();
     let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
     let running = start_group(source.tunable(vec![(0, 0), (0, 1)]));
-    for turn in 0..20 {
+    for turn in 0..10 {
         if turn > 0 {
             send(&running, "start", true);
         }
