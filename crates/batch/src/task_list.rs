@@ -3,8 +3,7 @@
 //!
 //! `tasks.jsonl` has one JSON document a line: first the key of the batch (its texts and the
 //! version of the program), then each task with the names of its parts. A worker whose batch has
-//! another key, or whose task is not there, expands the manifest; the recording of a task is
-//! compared with its identity in any case.
+//! another key, or whose task is not there or has another recording now, expands the manifest.
 
 use crate::batch::Texts;
 use crate::results::{line_of, make_parent};
@@ -51,7 +50,8 @@ impl Batch {
         let texts = Texts::read(path, version)?;
         let manifest = Manifest::read(&texts.path, &texts.manifest)?;
         let mut batch = texts.batch(manifest)?;
-        match find(&batch.results(), &batch.key, name) {
+        let found = find(&batch.results(), &batch.key, name);
+        match found.filter(|listed| batch.seen(&listed.task).is_ok()) {
             Some(ListedTask { task, parts }) => {
                 let of = parts.len();
                 let part = |(at, name): (usize, String)| {
@@ -101,9 +101,6 @@ mod tests {
             let (folder, batch) = of_recordings(3, split);
             let batch = batch.unwrap();
             batch.write_list().unwrap();
-            // Without the list this would end in an error.
-            fs::remove_file(folder.path().join("0.cf32")).unwrap();
-            fs::remove_file(folder.path().join("1.cf32")).unwrap();
             for (at, task) in batch.tasks.iter().enumerate() {
                 let read = Batch::for_task(&batch.path, "1", &task.name[..9]).unwrap();
                 assert_eq!(read.task(&task.name).unwrap(), task);
@@ -111,6 +108,11 @@ mod tests {
                 assert_eq!(read.tasks[0], batch.tasks[whole]);
                 assert_eq!(read.tasks[1..], batch.tasks[batch.parts_of(whole)]);
             }
+            // The recording is another one now, and so its task has another name.
+            fs::write(folder.path().join("1.cf32"), "longer").unwrap();
+            let read = Batch::for_task(&batch.path, "1", &batch.tasks[1].name).unwrap();
+            assert_eq!((read.wholes, read.tasks.len()), (3, batch.tasks.len()));
+            assert!(read.task(&batch.tasks[1].name).is_err());
         }
     }
 
