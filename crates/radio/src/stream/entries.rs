@@ -73,13 +73,19 @@ impl RxCore {
             let lost = gap.filter(|gap| gap.unsent > 0).map(|gap| gap.packets);
             since.is_multiple_of(full) && lost.is_some_and(|lost| since / full <= lost)
         };
-        let recovered = self.run.restarted().copied().filter(|recovery| {
+        let awaited = self.run.restarted().copied();
+        let unanswered = awaited.and_then(|recovery| recovery.since_unanswered(arrival.ticks));
+        let recovered = awaited.filter(|recovery| {
             let over = recovery.is_over(arrival.ticks) || begins(recovery) || set_back;
             let over = over && !goes_on;
-            (ended && (is_there || over)) || (over && (may || arrival.ticks.is_none()))
+            let may_be = over || is_there && unanswered.is_none();
+            (ended && may_be) || (over && (may || arrival.ticks.is_none()))
         });
         match self.run.restarted_mut().filter(|_| recovered.is_none()) {
-            Some(recovery) => recovery.due = self.tracker.next_ticks(),
+            Some(recovery) => {
+                recovery.due = self.tracker.next_ticks();
+                recovery.unanswered = recovery.unanswered.filter(|_| unanswered.is_none());
+            }
             None => {
                 self.run.await_start(AwaitedStart::Nothing);
                 self.tracker.set_interrupted(None);
@@ -88,7 +94,9 @@ impl RxCore {
         if recovered.is_some() {
             self.ends_due = 0;
         }
-        let lost_run = self.lost_run;
+        // Numbers that were restarted do not show a run whose start was not answered.
+        let may_be_lost = before.restarted && recovered.is_some_and(|run| run.unanswered.is_some());
+        let lost_run = self.lost_run || may_be_lost;
         self.lost_run &= recovered.is_none();
         let Some(gap) = gap else {
             self.losses.clear_malformed();
@@ -102,15 +110,18 @@ impl RxCore {
         // A device continues at another time behind an end, which may be among the missing packets.
         let restart = recovered.as_ref().or(self.run.restarted());
         let missing = gap.packets > 0 || before.restarted;
-        let goes_on = goes_on || (recovered.is_none() && self.is_before_the_overrun(arrival));
+        let is_before = recovered.is_none() && self.is_before_the_overrun(arrival);
+        let goes_on = goes_on || is_before;
         let stopped = before.ended || (restart.is_some() && missing && !goes_on);
-        let since = recovered.zip(arrival.ticks).map_or(0, |(new, at)| at.wrapping_sub(new.start));
-        let since = rate.samples(since);
+        let since = recovered.zip(arrival.ticks).map(|(new, at)| at.wrapping_sub(new.start));
+        // Where another run was lost, it may be one behind the start that was not answered.
+        let since = since.or(unanswered.filter(|_| !lost_run));
+        let since = rate.samples(since.unwrap_or(0));
         let (gap, unknown) = match restart {
             Some(restart) => {
                 let since = if since <= gap.samples() { since } else { 0 };
                 let overrun = restart.overrun.filter(|_| !lost_run);
-                self.split(gap, before, since, overrun, lost_run)
+                self.split(gap, before, since, overrun, lost_run, is_before)
             }
             None => (gap, 0),
         };
@@ -281,7 +292,8 @@ impl RxCore {
 
     /// Divides the gap before a restarted run, `since` samples after its start, into samples that
     /// the device had sent and those that it never sent. Also returns the samples that may be
-    /// either. Of a `lost_run` in between, the sent part is unknown.
+    /// either. Of a `lost_run` in between, the sent part is unknown; `is_before`: the packet lies
+    /// before the overrun, so all samples before it were sent.
     fn split(
         &self,
         gap: PacketGap,
@@ -289,6 +301,7 @@ impl RxCore {
         since: u64,
         overrun: Option<u64>,
         lost_run: bool,
+        is_before: bool,
     ) -> (PacketGap, u64) {
         let samples = gap.samples();
         if gap.jump != 0 {
@@ -299,17 +312,24 @@ impl RxCore {
             false => sent_before(overrun, before.due, samples, self.path.rate),
         };
         if let Some(sent) = sent {
+            let spp = u64::from(self.samples_per_packet);
             let in_packets = sent.saturating_add(since).min(gap.in_packets);
-            let packets = in_packets.div_ceil(self.samples_per_packet.into());
-            let mut gap = PacketGap { packets, in_packets, unsent: samples - in_packets, ..gap };
+            let packets = in_packets.div_ceil(spp);
+            // More packets are missing by their numbers: of a run between the two, whose start was
+            // not answered, and whose length nothing shows.
+            let others = gap.packets.saturating_sub(sent.div_ceil(spp) + since.div_ceil(spp));
+            let others = if before.restarted { 0 } else { others };
+            let unknown = others.saturating_mul(spp).min(samples - in_packets);
+            let unsent = samples - in_packets - unknown;
+            let mut gap = PacketGap { packets, in_packets, unsent, ..gap };
             gap.damaged = self.damaged(&gap, before, sent);
-            return (gap, 0);
+            return (gap, unknown);
         }
         // Samples from the device's buffer continue where the lost packets ended, unless these were
         // not whole packets: then the clock jumped, or the device did not send all.
         let whole = samples.is_multiple_of(self.samples_per_packet.into());
         let is_old = self.run.restarted().is_some() && !lost_run;
-        let stored = is_old && whole && samples <= self.window_samples();
+        let stored = is_old && whole && (is_before || samples <= self.window_samples());
         if !before.restarted || stored {
             return (gap, 0);
         }
@@ -329,7 +349,7 @@ impl RxCore {
     }
 
     /// Returns the samples for which the device had credit behind the newest packet that came.
-    fn surely_sent_samples(&self) -> u64 {
+    pub(super) fn surely_sent_samples(&self) -> u64 {
         let packets = self.credit.unreported_packets();
         let unreported = packets.saturating_mul(self.samples_per_packet.into());
         self.windows_samples(1 + self.setups).saturating_sub(unreported)
@@ -339,57 +359,11 @@ impl RxCore {
         let packets = self.credit.window_packets().saturating_mul(windows);
         packets.saturating_mul(self.samples_per_packet.into())
     }
-
-    /// Counts samples of a finite capture that will not come.
-    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
-        self.expectation.add(samples);
-        self.ledger.expected = self.expectation.total();
-        self.ledger.lose(cause, samples);
-    }
-
-    /// Counts the end of a finite capture as lost: its packets are lost, or the device stopped
-    /// before it sent them.
-    pub(super) fn lose_tail(&mut self, samples: u64) {
-        let spp = u64::from(self.samples_per_packet);
-        let packets = samples.div_ceil(spp);
-        let damaged = self.tracker.damaged_in_end(samples);
-        let mut gap = PacketGap { packets, damaged, in_packets: samples, ..PacketGap::default() };
-        let mut unknown = 0;
-        let (overrun, due) = (self.new_overrun(), self.tracker.next_ticks());
-        if let Some(sent) = sent_before(overrun, due, samples, self.path.rate) {
-            let in_packets = if sent > self.surely_sent_samples() { 0 } else { sent };
-            unknown = sent - in_packets;
-            gap = PacketGap {
-                packets: sent.div_ceil(spp),
-                in_packets,
-                unsent: samples - sent,
-                ..gap
-            };
-        } else if !self.tracker.has_begun() && self.run.awaited().is_some() {
-            // The start may have been too late, and the report of that lost.
-            (gap.in_packets, unknown) = (0, samples);
-        } else if samples > self.surely_sent_samples() {
-            // Without credit the device keeps the last ones.
-            (gap.in_packets, unknown) = (0, samples);
-        }
-        let drops = self.reports.queue_drops;
-        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
-        self.ledger.lose(Cause::Unknown, unknown);
-        self.expectation.add(samples);
-        self.ledger.expected = self.expectation.total();
-        self.tracker.lose_end(packets, samples);
-        let event = if gap.unsent > 0 {
-            RxEvent::Overrun { samples }
-        } else {
-            RxEvent::SequenceGap { packets, samples }
-        };
-        self.end_burst(event);
-    }
 }
 
 /// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the
 /// device reported its time.
-fn sent_before(
+pub(super) fn sent_before(
     overrun: Option<u64>,
     due: Option<u64>,
     missing: u64,

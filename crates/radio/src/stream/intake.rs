@@ -105,6 +105,7 @@ impl RxCore {
             let ahead = arrival.ticks.zip(due).map_or(0, |(at, due)| at.wrapping_sub(due));
             if self.aside.put(arrival.seq, packet, ahead, self.last_look) {
                 self.counters.reordered += 1;
+                self.tracker.note_waiting(arrival);
             } else if self.is_misnumbered(arrival) {
                 // Replace the buffered packet, whose number is damaged, by this one.
                 self.aside.replace(arrival.seq, packet);

@@ -20,6 +20,7 @@ mod group;
 mod handshake;
 mod intake;
 mod losses;
+mod lost_end;
 mod meta;
 mod opening;
 mod passed_over;

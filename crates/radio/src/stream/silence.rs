@@ -38,6 +38,9 @@ pub(super) struct Recovery {
     /// The next time of the run before it, and its end, ticks, if the device reported it.
     pub due: Option<u64>,
     pub until: Option<u64>,
+    /// The first start between the two that was not answered, ticks: it may have begun a run, which
+    /// was stopped again.
+    pub unanswered: Option<u64>,
 }
 
 impl Recovery {
@@ -55,6 +58,14 @@ impl Recovery {
             may && !is_before(ticks, due) && (set_back || is_stored)
         });
         !is_before(ticks, self.start) && !is_in_store
+    }
+
+    /// Returns how long after a start that was not answered a packet of this time is, ticks, if it
+    /// is of the run behind that.
+    pub fn since_unanswered(&self, ticks: Option<u64>) -> Option<u64> {
+        let (start, ticks) = self.unanswered.zip(ticks)?;
+        let (since, all) = (ticks.wrapping_sub(start), self.start.wrapping_sub(start));
+        (since < all && all < 1 << 63).then_some(since)
     }
 }
 
@@ -258,7 +269,9 @@ impl RxCore {
         let overrun = end.or(before.and_then(|before| before.overrun));
         // Of several starts, the first one came behind the device's buffered samples.
         let until = before.map_or(end, |before| before.until);
-        Recovery { attempts, told, start, cause, overrun, due: self.tracker.next_ticks(), until }
+        let (due, unanswered) =
+            (self.tracker.next_ticks(), before.and_then(|before| before.unanswered));
+        Recovery { attempts, told, start, cause, overrun, due, until, unanswered }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -277,7 +290,8 @@ mod tests {
     fn over(start: u64, until: Option<u64>, ticks: u64) -> bool {
         let (attempts, told, cause) = (1, start - 10, Cause::DeviceOverrun);
         let due = Some(1000);
-        let run = Recovery { attempts, told, start, cause, overrun: until, due, until };
+        let (overrun, unanswered) = (until, None);
+        let run = Recovery { attempts, told, start, cause, overrun, due, until, unanswered };
         run.is_over(Some(ticks))
     }
 

@@ -121,8 +121,11 @@ impl RxCore {
         self.attempt_start(recovery, 1);
     }
 
-    fn attempt_start(&mut self, recovery: Recovery, attempts: u32) {
+    fn attempt_start(&mut self, mut recovery: Recovery, attempts: u32) {
         self.see_reports();
+        if attempts > 1 {
+            recovery.unanswered.get_or_insert(recovery.start);
+        }
         let part = StartPart::High;
         self.stage = Some(RecoveryStage::Start(StartCommand { recovery, attempts, part }));
     }
@@ -234,8 +237,9 @@ impl RxCore {
             }
             Some(RecoveryStage::Start(start)) => self.take_started(start, outcome, now)?,
             Some(RecoveryStage::StopFailed { recovery, failure }) => {
-                // Without an answer the run may have begun before this stop.
-                if outcome.is_err() || matches!(failure, RadioError::Silent { .. }) {
+                // Without an answer the run may have begun before this stop or an earlier one.
+                let is_silent = matches!(failure, RadioError::Silent { .. });
+                if outcome.is_err() || is_silent || recovery.unanswered.is_some() {
                     self.await_restart(recovery);
                 }
                 return Err(failure.into());
@@ -271,7 +275,13 @@ impl RxCore {
                 self.stage = Some(RecoveryStage::StopFailed { recovery, failure });
                 return Ok(());
             }
-            (_, Err(error)) => return Err(error.into()),
+            (_, Err(error)) => {
+                // An earlier attempt may have begun the run.
+                if recovery.unanswered.is_some() {
+                    self.await_restart(recovery);
+                }
+                return Err(error.into());
+            }
             (StartPart::High, Ok(_)) => StartPart::Low,
             (StartPart::Low, Ok(_)) => StartPart::Start,
             (StartPart::Start, Ok(_)) => {

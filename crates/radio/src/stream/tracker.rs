@@ -42,6 +42,8 @@ pub(super) struct Tracker {
     suspects: u8,
     /// The packets left of [`SETTLING`].
     settling: u16,
+    /// The clock was set back since: packets with smaller numbers may have later times.
+    set_back: bool,
     /// The newest packet, if its time was right and its number was not.
     misnumbered: Option<Arrival>,
 }
@@ -63,6 +65,7 @@ impl Tracker {
             suspect: None,
             suspects: 0,
             settling: 0,
+            set_back: false,
             misnumbered: None,
         }
     }
@@ -95,7 +98,7 @@ impl Tracker {
             .filter(|fate| *fate == PacketFate::Damaged)
             .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
-        self.settling = SETTLING;
+        (self.settling, self.set_back) = (SETTLING, false);
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
     }

@@ -17,15 +17,17 @@ impl Tracker {
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
     /// old numbers: a later packet has a smaller number. Returns whether it does.
     pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
-        // Before the first packets of the new run all may be delayed ones.
+        if self.settling == 0 || arrival.seq.wrapping_sub(self.next_seq) < 0x8000 {
+            return false;
+        }
+        // Before the first packets with new numbers all may be delayed ones.
         let ticks = arrival.ticks.unwrap_or_default();
         let starts = self.interrupted.is_some_and(|start| ticks.wrapping_sub(start) < 1 << 63);
-        let is_first = starts && arrival.seq < DELAYED_MAX;
+        let is_first = arrival.seq < DELAYED_MAX && (starts || !self.set_back);
         let most = if is_first { SETTLING } else { DELAYED_MAX };
         let is_near = (1..=most).contains(&(SETTLING - self.settling));
-        let is_back = arrival.seq.wrapping_sub(self.next_seq) >= 0x8000;
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
-        let disowned = is_near && is_back && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);
+        let disowned = is_near && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);
         disowned.then(|| self.restart()).is_some()
     }
 
@@ -33,6 +35,14 @@ impl Tracker {
     pub fn suspect(&mut self, arrival: &Arrival) {
         self.suspects = if self.follows_suspect(arrival) { self.suspects + 1 } else { 1 };
         self.suspect = Some(*arrival);
+    }
+
+    /// Takes a packet that waits for an earlier one. Where it fits those before it, suspects that
+    /// came before it show no clock that was set back.
+    pub fn note_waiting(&mut self, arrival: &Arrival) {
+        if self.fits(arrival) {
+            self.suspects = 0;
+        }
     }
 
     /// Returns whether a packet comes right behind the suspect, by its number and its time.
@@ -78,5 +88,6 @@ impl Tracker {
     /// Records that a packet with a later time and a smaller number is an old one from here on.
     pub(super) fn trust_numbers(&mut self) {
         self.settling = self.settling.min(SETTLING - DELAYED_MAX - 1);
+        self.set_back = true;
     }
 }

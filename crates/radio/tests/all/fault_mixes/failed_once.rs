@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 34] = [
+pub const FAILED_ONCE: [u64; 36] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -64,4 +64,8 @@ pub const FAILED_ONCE: [u64; 34] = [
     178_838_290_006_031,
     // A clock was set back twice within one gap.
     178_838_290_396_879,
+    // More than 16 delayed packets with old numbers came before the first one with a new number.
+    178_838_290_318_738,
+    // Delayed packets with old numbers followed each other, between packets of the new run.
+    178_838_400_001_604,
 ];

@@ -119,6 +119,11 @@ impl Mix {
         })
     }
 
+    /// Returns whether register accesses may be unanswered for a while.
+    pub fn delays_answers(&self) -> bool {
+        self.packets.iter().any(|fault| fault.of == CONTROL)
+    }
+
     /// Loses all packets of the stream for a while, perhaps for more than the credit.
     fn cut(&mut self, draw: &mut Draw<'_>) {
         let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));

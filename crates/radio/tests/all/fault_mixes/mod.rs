@@ -294,6 +294,12 @@ impl Outcome {
             // And of one before a clock that was set back, behind which no time counts.
             let cut = (late + suspects).saturating_sub(truth.late).min(ends).min(truth.set_back);
             let suspects = suspects.saturating_sub(cut);
+            // A run whose start was not answered, and that was stopped again: nothing shows what it
+            // sent.
+            let open = if mix.delays_answers() { unknown } else { 0 };
+            let sent = truth.lost.saturating_sub(network).min(open);
+            let (network, overrun, unknown) =
+                (network + sent, overrun + open - sent, unknown - open);
             let booked = [late + suspects, jumped, network, overrun, unknown];
             let really = [truth.late, truth.jumped, truth.lost, truth.overrun, 0];
             assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");

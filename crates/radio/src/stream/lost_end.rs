@@ -1,0 +1,55 @@
+//! The ends of bursts that did not come.
+
+use super::core::RxCore;
+use super::entries::sent_before;
+use super::meta::RxEvent;
+use super::tracker::PacketGap;
+use crate::Cause;
+
+impl RxCore {
+    /// Counts samples of a finite capture that will not come.
+    pub(super) fn lose_rest(&mut self, samples: u64, cause: Cause) {
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.ledger.lose(cause, samples);
+    }
+
+    /// Counts the end of a finite capture as lost: its packets are lost, or the device stopped
+    /// before it sent them.
+    pub(super) fn lose_tail(&mut self, samples: u64) {
+        let spp = u64::from(self.samples_per_packet);
+        let packets = samples.div_ceil(spp);
+        let damaged = self.tracker.damaged_in_end(samples);
+        let mut gap = PacketGap { packets, damaged, in_packets: samples, ..PacketGap::default() };
+        let mut unknown = 0;
+        let (overrun, due) = (self.new_overrun(), self.tracker.next_ticks());
+        if let Some(sent) = sent_before(overrun, due, samples, self.path.rate) {
+            let in_packets = if sent > self.surely_sent_samples() { 0 } else { sent };
+            unknown = sent - in_packets;
+            gap = PacketGap {
+                packets: sent.div_ceil(spp),
+                in_packets,
+                unsent: samples - sent,
+                ..gap
+            };
+        } else if !self.tracker.has_begun() && self.run.awaited().is_some() {
+            // The start may have been too late, and the report of that lost.
+            (gap.in_packets, unknown) = (0, samples);
+        } else if samples > self.surely_sent_samples() {
+            // Without credit the device keeps the last ones.
+            (gap.in_packets, unknown) = (0, samples);
+        }
+        let drops = self.reports.queue_drops;
+        self.losses.book(&gap, Cause::DeviceOverrun, drops, &mut self.ledger);
+        self.ledger.lose(Cause::Unknown, unknown);
+        self.expectation.add(samples);
+        self.ledger.expected = self.expectation.total();
+        self.tracker.lose_end(packets, samples);
+        let event = if gap.unsent > 0 {
+            RxEvent::Overrun { samples }
+        } else {
+            RxEvent::SequenceGap { packets, samples }
+        };
+        self.end_burst(event);
+    }
+}
