@@ -180,15 +180,18 @@ impl HeatMap {
     /// Draws the map.
     #[must_use]
     pub fn svg(&self) -> String {
-        let Self { request, columns, rows, cells, recordings, best, .. } = self;
+        let Self { request, columns, rows, cells, recordings, best: chosen, .. } = self;
         let (width, height) = (columns.len() as f64 * CELL.0, rows.len() as f64 * CELL.1);
-        let size = (LEFT + width + 20.0, TOP + height + BOTTOM);
-        let mut svg = Svg::new(size.0.max(420.0) as u32, size.1 as u32);
         let title = format!("{}: mean over the recordings", request.value);
+        let (best, confidence) = (format!("best: {}", self.best()), self.confidence());
+        // A character of this font and size takes 6 or less.
+        let longest = best.len().max(confidence.len()).max(60);
+        let wide = (LEFT + width + 20.0).max(32.0 + 6.0 * longest as f64);
+        let mut svg = Svg::new(wide as u32, (TOP + height + BOTTOM) as u32);
         let text = "font-size=\"11\" fill=\"#555555\" text-anchor";
         svg.write((16.0, 24.0), "font-size=\"14\" font-weight=\"bold\" fill=\"#111111\"", &title);
-        svg.write((16.0, 42.0), format!("{text}=\"start\""), &format!("best: {}", self.best()));
-        svg.write((16.0, 58.0), format!("{text}=\"start\""), &self.confidence());
+        svg.write((16.0, 42.0), format!("{text}=\"start\""), &best);
+        svg.write((16.0, 58.0), format!("{text}=\"start\""), &confidence);
         let shown = || cells.iter().flatten().map(|cell| cell.0).filter(|value| value.is_finite());
         let (low, high) = (shown().fold(f64::MAX, f64::min), shown().fold(f64::MIN, f64::max));
         for (at, cell) in cells.iter().enumerate() {
@@ -203,7 +206,7 @@ impl HeatMap {
             let value = cell.map(|(mean, _)| mean);
             let share =
                 value.map(|value| if high > low { (value - low) / (high - low) } else { 1.0 });
-            let edge = if at == best.3 { "#c2571a\" stroke-width=\"3" } else { "#ffffff" };
+            let edge = if at == chosen.3 { "#c2571a\" stroke-width=\"3" } else { "#ffffff" };
             let (fill, ink) = colours(share);
             let (x, y) = (&columns[column], &rows[at / columns.len()]);
             let words = value.map_or("-".to_owned(), short);
