@@ -72,10 +72,12 @@ fn a_wait_ends_in_time_while_nothing_but_too_long_datagrams_come() {
     for link in LINKS {
         let (mut a, mut b) = (port("udp", &big()), port(link, &short));
         let (to, content) = (b.local, train(1000));
+        // A thread of a busy machine may begin after the waits below.
+        a.tx.send(&content, to).unwrap();
         let end = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&end);
         let flood = std::thread::spawn(move || {
-            let mut sent = 0u64;
+            let mut sent = 1u64;
             while !ended.load(Ordering::Relaxed) {
                 a.tx.send(&content, to).unwrap();
                 sent += 1;
