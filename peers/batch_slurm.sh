@@ -79,10 +79,11 @@ done
 "$MILLSTREAM" batch run here/b.toml 2>/dev/null && fail "a truncated recording passes"
 "$MILLSTREAM" batch run there/b.toml --engine slurm --workers 2 || fail "the job is not accepted"
 for _ in $(seq 1200); do
-  [ -z "$(squeue --noheader)" ] && break
+  jobs=$(squeue --noheader) && [ -z "$jobs" ] && break
   sleep 0.2
 done
-[ -z "$(squeue --noheader)" ] || fail "the job has not ended within four minutes"
+jobs=$(squeue --noheader) || fail "squeue does not answer"
+[ -z "$jobs" ] || fail "the job has not ended within four minutes"
 for folder in here there; do
   (cd "$folder/b.results/done" && sha256sum ./*/rows.f32) >"$folder.sums"
 done
