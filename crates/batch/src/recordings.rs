@@ -127,6 +127,14 @@ mod tests {
     fn results_are_no_recordings() {
         for results in ["b.results", "in/../b.results", "."] {
             let (_folder, path, results) = place(results);
+            let list = results.list();
+            fs::create_dir_all(list.parent().unwrap()).unwrap();
+            fs::write(&list, "a list").unwrap();
+            fs::write(list.with_extension("7.part"), "half a list").unwrap();
+            let all = matches(&path, &["**/*".to_owned()], &results).unwrap();
+            assert_eq!(all, ["a.cf32", "in/b.cf32"]);
+            results.tidy().unwrap();
+            assert!(list.exists() && !list.with_extension("7.part").exists());
             let above = "in/../**/*.cf32".to_owned();
             for pattern in ["**/*.cf32".to_owned(), format!("{}/**/*.cf32", path.display())] {
                 let found = matches(&path, &[pattern], &results).unwrap();

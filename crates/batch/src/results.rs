@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `done/NAME/` | a result: `result.json` (one line), and the files of the graph's outputs |
 //! | `failed/NAME.json` | the reason why a task failed; removed when it is done |
-//! | `tasks.jsonl` | the tasks of the last run, for its workers |
+//! | `list/tasks.jsonl` | the tasks of the last run, for its workers |
 //! | `work/NAME/`, `work/NAME.lock` | a task that is running, or whose process was killed |
 //! | `slurm/TIME/` | what was submitted to Slurm, and what the tasks printed |
 //!
@@ -81,12 +81,12 @@ impl ResultFolder {
     }
 
     /// Returns the folders in which files come and go.
-    pub(crate) fn folders(&self) -> [PathBuf; 4] {
-        ["done", "failed", "work", "slurm"].map(|name| self.root.join(name))
+    pub(crate) fn folders(&self) -> [PathBuf; 5] {
+        ["done", "failed", "list", "work", "slurm"].map(|name| self.root.join(name))
     }
 
     pub(crate) fn list(&self) -> PathBuf {
-        self.root.join("tasks.jsonl")
+        self.root.join("list").join("tasks.jsonl")
     }
 
     pub(crate) fn work(&self) -> PathBuf {
@@ -181,7 +181,7 @@ impl ResultFolder {
         let _ = fs::remove_file(self.failed(name));
     }
 
-    /// Removes what killed processes left in `work`. Tasks that run keep theirs.
+    /// Removes what killed processes left in `work` and `list`. Tasks that run keep theirs.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -191,6 +191,11 @@ impl ResultFolder {
             if let Some(name) = name.strip_suffix(".lock") {
                 drop(TaskClaim::take(self, name, 1)?);
             }
+        }
+        let lists = self.root.join("list");
+        for name in names_in(&lists)?.iter().filter(|name| name.ends_with(".part")) {
+            // Half a list; a process that writes one now does without it.
+            let _ = fs::remove_file(lists.join(name));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The tasks of a batch as a file, so that a worker need not expand the manifest again: matching
 //! patterns and looking at every recording takes longer than many a task.
 //!
-//! `tasks.jsonl` has one JSON document a line: first the key of the batch (its texts and the
+//! `list/tasks.jsonl` has one JSON document a line: first the key of the batch (its texts and the
 //! version of the program), then each task with the names of its parts. A worker whose batch has
 //! another key, or whose task is not there or has another recording now, expands the manifest.
 
