@@ -1,69 +1,135 @@
 //! How sure it is that the best setting is the best.
 //!
 //! Recordings differ more than settings do, so settings are compared recording by recording: the
-//! mean of the differences and its 95 % confidence interval by Student's t-distribution, as if the
-//! recordings were drawn at random from those that will come. With few recordings it is wide.
+//! mean of the differences and its confidence interval by Student's t-distribution, as if the
+//! recordings were drawn at random from those that will come. With few recordings it is wide. The
+//! best of many settings is compared with each other one; the intervals are so wide that all of
+//! them hold at once in 19 of 20 cases (Bonferroni).
 
 use crate::Best;
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::f64::consts::FRAC_PI_2;
 
-/// The 97.5 % quantiles of Student's t-distribution for 1 to 30 degrees of freedom.
-const STUDENT: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-/// That of the normal distribution.
-const NORMAL: f64 = 1.960;
+/// The share of cases in which an interval, or one of several, does not hold.
+const WRONG: f64 = 0.05;
+/// Recordings that it takes at least to be sure.
+const LEAST: usize = 5;
+/// More degrees of freedom than that make no difference.
+const FREEDOM_MAX: usize = 10_000;
 
-/// The best setting compared with the next best.
+/// The best setting compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Confidence {
-    /// The next best setting, in words.
+    /// The other setting.
     pub next: String,
     /// By how much the best one is better, the mean over the recordings that both have; negative if
     /// it is worse on these.
     pub better_by: f64,
-    /// The 95 % confidence interval is this to either side; `None` with fewer than two recordings.
+    /// The confidence interval is this to either side; `None` with fewer than two recordings.
     pub half_width: Option<f64>,
     /// The recordings that both have.
     pub recordings: usize,
 }
 
 impl Confidence {
-    /// Compares the values of the best setting with those of the next by recording; `None` stands
-    /// for no value.
+    /// Compares the values of the best setting with those of each other one, by recording, and
+    /// returns the comparison that is the least sure, and the position of its setting; `None`
+    /// without another one. `None` for a value stands for no value.
     #[must_use]
-    pub fn of(best: Best, next: String, (a, b): (&[Option<f64>], &[Option<f64>])) -> Self {
+    pub fn weakest(
+        best: Best,
+        a: &[Option<f64>],
+        others: &[&[Option<f64>]],
+    ) -> Option<(usize, Self)> {
         let sign = if best.prefers(1.0, 0.0) { 1.0 } else { -1.0 };
-        let pairs = a.iter().zip(b);
-        let differences: Vec<f64> = pairs
-            .filter_map(|(a, b)| Some(sign * ((*a)? - (*b)?)))
-            .filter(|d| d.is_finite())
-            .collect();
-        let (mean, half_width) = interval(&differences);
-        Self { next, better_by: mean, half_width, recordings: differences.len() }
+        let wrong = WRONG / others.len().max(1) as f64;
+        let mut quantiles = BTreeMap::new();
+        let compared = others.iter().map(|b| {
+            let pairs = a.iter().zip(*b);
+            let differences: Vec<f64> = pairs
+                .filter_map(|(a, b)| Some(sign * ((*a)? - (*b)?)))
+                .filter(|d| d.is_finite())
+                .collect();
+            let (better_by, error) = mean(&differences);
+            let recordings = differences.len();
+            let half_width = error.map(|error| {
+                let freedom = recordings - 1;
+                error * *quantiles.entry(freedom).or_insert_with(|| student(freedom, wrong))
+            });
+            Self { next: String::new(), better_by, half_width, recordings }
+        });
+        compared.enumerate().min_by(|(_, a), (_, b)| a.strength().total_cmp(&b.strength()))
     }
 
-    /// Whether the difference is larger than chance explains in 19 of 20 cases.
+    /// The difference in half widths of the interval; without enough recordings not over 1.
+    fn strength(&self) -> f64 {
+        let most = if self.has_enough() { f64::MAX } else { 1.0 };
+        self.half_width
+            .filter(|half| *half > 0.0)
+            .map_or(0.0, |half| self.better_by / half)
+            .min(most)
+    }
+
+    /// Whether there are enough recordings that both have.
+    #[must_use]
+    pub fn has_enough(&self) -> bool {
+        self.recordings >= LEAST
+    }
+
+    /// Whether it is better by more than chance explains in 19 of 20 cases.
     #[must_use]
     pub fn is_sure(&self) -> bool {
-        self.half_width.is_some_and(|half| self.better_by > half)
+        self.has_enough() && self.half_width.is_some_and(|half| half > 0.0 && self.better_by > half)
+    }
+
+    /// Whether it is worse by more than chance explains in 19 of 20 cases.
+    #[must_use]
+    pub fn is_surely_worse(&self) -> bool {
+        self.has_enough()
+            && self.half_width.is_some_and(|half| half > 0.0 && -self.better_by > half)
     }
 }
 
-/// Returns the mean of some numbers and half the width of its 95 % confidence interval.
+/// Returns half the width of the 95 % confidence interval of the mean of some numbers.
 #[must_use]
-pub(crate) fn interval(numbers: &[f64]) -> (f64, Option<f64>) {
+pub(crate) fn half_width(numbers: &[f64]) -> Option<f64> {
+    mean(numbers).1.map(|error| error * student(numbers.len() - 1, WRONG))
+}
+
+/// Returns the mean of some numbers and its standard error; `None` for one number.
+fn mean(numbers: &[f64]) -> (f64, Option<f64>) {
     let count = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / count.max(1.0);
     let Some(freedom) = numbers.len().checked_sub(1).filter(|freedom| *freedom > 0) else {
         return (mean, None);
     };
     let square = numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
-    let error = (square / freedom as f64 / count).sqrt();
-    let quantile = STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL);
-    (mean, Some(quantile * error))
+    (mean, Some((square / freedom as f64 / count).sqrt()))
+}
+
+/// Returns the value that Student's t exceeds, to either side, in a share `wrong` of cases. With
+/// t = √freedom · tan(angle), its density is proportional to a power of the cosine.
+fn student(freedom: usize, wrong: f64) -> f64 {
+    let freedom = freedom.min(FREEDOM_MAX) as f64;
+    let beyond = |angle: f64| {
+        // Simpson's rule.
+        const STEPS: u32 = 2000;
+        let step = (FRAC_PI_2 - angle) / f64::from(STEPS);
+        let weight = |at| if at == 0 || at == STEPS { 1.0 } else { f64::from(2 + at % 2 * 2) };
+        let density = |at| (angle + step * f64::from(at)).cos().max(0.0).powf(freedom - 1.0);
+        (0..=STEPS).map(|at| weight(at) * density(at)).sum::<f64>() * step / 3.0
+    };
+    let all = beyond(0.0);
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        match beyond(middle) > wrong * all {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    freedom.sqrt() * low.tan()
 }
 
 #[cfg(test)]
@@ -71,29 +137,71 @@ mod tests {
     use super::*;
 
     #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (freedom, wrong, expected) in [
+            (1, 0.05, 12.706),
+            (4, 0.05, 2.776),
+            (30, 0.05, 2.042),
+            (40, 0.05, 2.021),
+            (1_000_000, 0.05, 1.960),
+            (1, 0.001, 636.619),
+            (9, 0.001, 4.781),
+        ] {
+            let found = student(freedom, wrong);
+            assert!((found - expected).abs() < 6e-4, "{freedom} {wrong}: {found}");
+        }
+    }
+
+    #[test]
     fn an_interval_is_that_of_the_tables() {
         // Mean 3, standard deviation √2.5, five numbers.
-        let (mean, half) = interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert!((mean - 3.0).abs() < 1e-12);
-        assert!((half.unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-9);
-        assert_eq!(interval(&[7.0]), (7.0, None));
-        assert_eq!(interval(&[]), (0.0, None));
-        assert_eq!(interval(&[2.0; 40]), (2.0, Some(0.0)));
+        let half = half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((half - 2.7764 * (2.5f64 / 5.0).sqrt()).abs() < 1e-4);
+        assert_eq!(half_width(&[7.0]), None);
+        assert_eq!(half_width(&[]), None);
+        assert_eq!(half_width(&[2.0; 40]), Some(0.0));
+    }
+
+    fn some(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().map(|x| Some(*x)).collect()
     }
 
     #[test]
     fn settings_are_compared_on_the_recordings_that_both_have() {
-        let some = |values: &[f64]| values.iter().map(|x| Some(*x)).collect::<Vec<_>>();
         // Recordings differ by 10, settings by 1: that is sure.
-        let (a, b) = (some(&[11.0, 21.1, 31.0, 41.2]), some(&[10.0, 20.0, 30.1, 40.0]));
-        let of = |b: &[Option<f64>]| Confidence::of(Best::Highest, "b".to_owned(), (&a, b));
+        let a = some(&[11.0, 21.1, 31.0, 41.2, 51.1]);
+        let b = some(&[10.0, 20.0, 30.1, 40.0, 50.0]);
+        let of = |b: &[Option<f64>]| Confidence::weakest(Best::Highest, &a, &[b]).unwrap().1;
         let sure = of(&b);
-        assert!(sure.is_sure() && (sure.better_by - 1.05).abs() < 1e-9, "{sure:?}");
-        let chance = of(&some(&[9.0, 23.0, 28.0, 44.0]));
-        assert!(!chance.is_sure() && chance.recordings == 4, "{chance:?}");
+        assert!(sure.is_sure() && (sure.better_by - 1.06).abs() < 1e-9, "{sure:?}");
+        let chance = of(&some(&[9.0, 23.0, 28.0, 44.0, 50.0]));
+        assert!(!chance.is_sure() && chance.recordings == 5, "{chance:?}");
+        let four = of(&b[..4]);
+        assert!(!four.is_sure() && !four.has_enough(), "{four:?}");
         let one = of(&[Some(3.0), None, None, None]);
         assert_eq!((one.recordings, one.half_width, one.is_sure()), (1, None, false));
-        let lowest = Confidence::of(Best::Lowest, "b".to_owned(), (&b, &a));
+        let same = of(&some(&[10.0, 20.1, 30.0, 40.2, 50.1]));
+        assert!(!same.is_surely_worse(), "{same:?}");
+        let lowest = Confidence::weakest(Best::Lowest, &b, &[&a]).unwrap().1;
         assert!(lowest.is_sure() && lowest.better_by > 0.0, "{lowest:?}");
+        let worse = Confidence::weakest(Best::Lowest, &a, &[&b]).unwrap().1;
+        assert!(worse.is_surely_worse() && !worse.is_sure(), "{worse:?}");
+    }
+
+    #[test]
+    fn the_least_sure_of_all_comparisons_is_told() {
+        let a = some(&[11.0, 21.1, 31.0, 41.2, 51.1]);
+        let b = some(&[10.0, 20.0, 30.1, 40.0, 50.0]);
+        // Worse by more, and by chance.
+        let c = some(&[9.0, 23.0, 18.0, 44.0, 30.0]);
+        let none = vec![None; 5];
+        let of = |others: &[&[Option<f64>]]| Confidence::weakest(Best::Highest, &a, others);
+        let (at, found) = of(&[&b, &c, &b]).unwrap();
+        assert!(at == 1 && !found.is_sure(), "{found:?}");
+        assert_eq!(of(&[&b, &c, &none]).unwrap().1.recordings, 0);
+        assert_eq!(of(&[]), None);
+        // The more settings, the wider.
+        let widths = [1, 20].map(|count| of(&vec![&b[..]; count]).unwrap().1.half_width);
+        assert!(widths[1] > widths[0], "{widths:?}");
     }
 }

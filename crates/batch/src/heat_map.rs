@@ -1,6 +1,6 @@
 //! A picture of how a number depends on two parameters, and the best setting.
 
-use crate::confidence::interval;
+use crate::confidence::half_width;
 use crate::{Batch, BatchError, Best, Confidence};
 use millstream_draw::{Rect, Svg};
 use std::cmp::Ordering;
@@ -37,7 +37,7 @@ pub struct HeatMap {
     best: (String, f64, usize, usize),
     /// Half the width of the confidence interval of its mean.
     half_width: Option<f64>,
-    /// The comparison with the next best; `None` for the only setting.
+    /// The comparison with another setting that is the least sure; `None` for the only setting.
     confidence: Option<Confidence>,
 }
 
@@ -77,6 +77,7 @@ impl HeatMap {
         let (columns, rows) = (axis(&request.x), axis(&request.y));
         let mut cells = vec![None; columns.len() * rows.len()];
         let mut best: Option<(String, f64, usize, usize)> = None;
+        let mut first = 0;
         let of = |setting: usize| &values[setting * recordings..][..recordings];
         let mean = |setting: usize| {
             let (sum, count) =
@@ -88,12 +89,10 @@ impl HeatMap {
             Ordering::Equal => request.best.prefers(a, b),
             compared => compared == Ordering::Greater,
         };
-        let mut ranking: Vec<(usize, (f64, usize))> = Vec::new();
+        let mut measured = Vec::new();
         for setting in 0..batch.settings {
             let Some(found) = mean(setting) else { continue };
-            let place = ranking.iter().position(|(_, other)| better(found, *other));
-            ranking.insert(place.unwrap_or(ranking.len()).min(2), (setting, found));
-            ranking.truncate(2);
+            measured.push(setting);
             let task = &tasks[setting * recordings];
             let at = |values: &[String], name: &str| {
                 values.iter().position(|value| *value == task.parameters[name]).unwrap_or(0)
@@ -104,6 +103,7 @@ impl HeatMap {
             }
             if best.as_ref().is_none_or(|best| better(found, (best.1, best.2))) {
                 best = Some((batch.words(task), found.0, found.1, cell));
+                first = setting;
             }
         }
         let Some(best) = best else {
@@ -116,16 +116,15 @@ impl HeatMap {
                 }
             }));
         };
-        let of_best: Vec<f64> =
-            ranking.first().iter().flat_map(|(at, _)| of(*at)).filter_map(|x| *x).collect();
-        let confidence = match ranking[..] {
-            [(first, _), (second, _)] => {
-                let next = batch.words(&tasks[second * recordings]);
-                Some(Confidence::of(request.best, next, (of(first), of(second))))
-            }
-            _ => None,
-        };
-        let half_width = interval(&of_best).1;
+        measured.retain(|setting| *setting != first);
+        let others: Vec<_> = measured.iter().map(|setting| of(*setting)).collect();
+        let weakest = Confidence::weakest(request.best, of(first), &others);
+        let confidence = weakest.map(|(at, confidence)| {
+            let next = batch.words(&tasks[measured[at] * recordings]);
+            Confidence { next, ..confidence }
+        });
+        let of_best: Vec<f64> = of(first).iter().filter_map(|x| *x).collect();
+        let half_width = half_width(&of_best);
         Ok(Self { request, columns, rows, cells, recordings, best, half_width, confidence })
     }
 
@@ -137,28 +136,33 @@ impl HeatMap {
         format!("{words}: {} {} ({count} {recordings})", self.request.value, short(*mean))
     }
 
-    /// Describes how sure it is that the best setting is better than the next best.
+    /// Describes how sure it is that the best setting is better than every other one, by the
+    /// comparison that is the least sure.
     #[must_use]
     pub fn confidence(&self) -> String {
         let Some(confidence) = &self.confidence else { return "it is the only one".to_owned() };
         let Confidence { next, better_by, half_width, recordings } = confidence;
+        if *recordings == 0 {
+            return format!("it has no recording in common with {next}: too few to say");
+        }
         let better = match *better_by >= 0.0 {
             true => format!("better than {next} by {}", short(*better_by)),
             false => format!("worse than {next} by {}", short(-better_by)),
         };
-        match half_width {
-            None => format!("{better} on {recordings} recording: give more recordings to be sure"),
-            Some(half) if confidence.is_sure() => {
-                format!("{better} ± {} (95 %, {recordings} recordings): sure", short(*half))
-            }
-            Some(half) => format!(
-                "{better} ± {} (95 %, {recordings} recordings): it may be chance",
-                short(*half)
-            ),
-        }
+        let Some(half) = half_width else {
+            return format!("{better} on {recordings} recording: too few recordings to say");
+        };
+        let words = match confidence.has_enough() {
+            false => "too few recordings to say",
+            true if confidence.is_sure() => "sure",
+            true if confidence.is_surely_worse() => "sure, on the recordings that both have",
+            true => "it may be chance",
+        };
+        format!("{better} ± {} (95 %, {recordings} recordings): {words}", short(*half))
     }
 
-    /// Returns the comparison of the best setting with the next best; `None` for the only one.
+    /// Returns the comparison of the best setting with another one that is the least sure; `None`
+    /// for the only one.
     #[must_use]
     pub fn compared(&self) -> Option<&Confidence> {
         self.confidence.as_ref()
@@ -292,7 +296,7 @@ mod tests {
         let [value, x, y] = ["x", "a", "b"].map(str::to_owned);
         let map = HeatMap::of(&batch, MapRequest { value, x, y, best: Best::Highest }).unwrap();
         assert_eq!(map.best(), "a=2 b=1: x 4 (2 recordings)");
-        let told = "worse than a=1 b=1 by 6 on 1 recording: give more recordings to be sure";
+        let told = "worse than a=1 b=1 by 6 on 1 recording: too few recordings to say";
         assert_eq!(map.confidence(), told);
         let svg = map.svg();
         assert!(svg.contains("a=1 b=1: 9 (1 of 2 recordings)<"), "{svg}");
@@ -301,7 +305,8 @@ mod tests {
         let [value, x, y] = ["x", "a", "b"].map(str::to_owned);
         let map = HeatMap::of(&batch, MapRequest { value, x, y, best: Best::Lowest }).unwrap();
         assert!(map.best().starts_with("a=2 b=1: x 4"), "{}", map.best());
-        let told = "better than a=1 b=1 by 1.5 ± 57.177 (95 %, 2 recordings): it may be chance";
+        let told =
+            "better than a=1 b=1 by 1.5 ± 57.1779 (95 %, 2 recordings): too few recordings to say";
         assert_eq!(map.confidence(), told);
     }
 

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 /// Draws how a number of the results depends on two swept parameters, and marks the best setting.
 ///
 /// Each cell shows the mean over the recordings; where further parameters are swept, that of the
-/// best setting of the cell. The best setting is compared with the next best, recording by
-/// recording: the difference, its 95 % confidence interval, and whether it may be chance.
+/// best setting of the cell. The best setting is compared with each other one, recording by
+/// recording, and the least sure comparison is shown: the difference, its 95 % confidence interval
+/// (all comparisons at once), and whether it may be chance.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream batch map sweep.toml --value demod.mer_db --x rate --y cn --out map.svg
