@@ -4,7 +4,8 @@
 //! the groups of packets in two parts are the same field if their numbers are, whatever they
 //! contain. Where two parts overlap, every field must be in both, with as many packets, and the
 //! packets must be equal; the seam is between two such fields. Packets that could not be corrected
-//! are not compared: their bytes depend on noise, and on all that was before.
+//! are not compared: their bytes depend on noise, and on all that was before. A part in which many
+//! more of them are uncorrected than in the one before has not settled.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -19,6 +20,10 @@ const ERROR_INDICATOR: u8 = 0x80;
 const LEAST: u64 = 312;
 /// The share of a group by which two numbers of it may differ.
 const TOLERANCE: u64 = 100;
+/// The share of packets, correct in the earlier part, that the later one may not have correct.
+const WORSE_PER_CENT: u64 = 1;
+/// A reason to refuse a seam.
+const MISSING: &str = "in the overlap one part has packets that the other has not";
 /// Bytes copied at a time.
 const CHUNK: usize = 4096 * PACKET;
 
@@ -51,8 +56,17 @@ pub struct Seam {
     pub agreed: u64,
     /// Packets that could not be corrected in one or both.
     pub uncorrected: u64,
-    /// The sample at which the first group of the second stream begins, or the last of the first.
+    /// The sample at which the last group of the first stream ends.
     pub sample: u64,
+}
+
+/// Why two streams are not joined.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// The reason, in words.
+    pub reason: String,
+    /// No packet of the overlap is correct in either stream: a longer overlap hardly helps.
+    pub is_dead: bool,
 }
 
 /// The size of a joined stream.
@@ -126,12 +140,16 @@ impl Joiner {
     }
 
     /// Adds the stream of the next part; the seam is near the sample `cut`. A stream that begins
-    /// with the recording replaces all others, and there is no seam. `Err` inside is the reason why
-    /// they cannot be joined.
+    /// with the recording replaces all others, and there is no seam. `Err` inside says why they
+    /// cannot be joined.
     ///
     /// # Errors
     /// A stream cannot be read.
-    pub fn push(&mut self, next: PartStream, cut: u64) -> io::Result<Result<Option<Seam>, String>> {
+    pub fn push(
+        &mut self,
+        next: PartStream,
+        cut: u64,
+    ) -> io::Result<Result<Option<Seam>, Refusal>> {
         let Some(before) = self.streams.last().filter(|_| next.settled > 0) else {
             self.seams.clear();
             self.streams = vec![next];
@@ -139,14 +157,14 @@ impl Joiner {
         };
         let seam = match self.seam(before, &next, cut)? {
             Ok(seam) => seam,
-            Err(reason) => return Ok(Err(reason)),
+            Err(refusal) => return Ok(Err(refusal)),
         };
         self.streams.push(next);
         self.seams.push(seam);
         Ok(Ok(Some(seam)))
     }
 
-    fn seam(&self, a: &PartStream, b: &PartStream, cut: u64) -> io::Result<Result<Seam, String>> {
+    fn seam(&self, a: &PartStream, b: &PartStream, cut: u64) -> io::Result<Result<Seam, Refusal>> {
         let near = |x: u64, y: u64| x.abs_diff(y) <= self.tolerance;
         let from = a.settled.max(b.settled);
         let first = from.saturating_sub(self.tolerance);
@@ -163,24 +181,26 @@ impl Joiner {
             }
         }
         let mut seam = Seam { groups: (0, 0), agreed: 0, uncorrected: 0, sample: 0 };
-        let (mut differ, mut has_seam) = (0, false);
+        let (mut differ, mut worse, mut better, mut has_seam) = (0, 0, 0, false);
         let (mut left, mut right) = (Vec::new(), Vec::new());
         while at < last {
             let (x, y) = (a.marks[at], b.marks.get(bt));
             let [x_bytes, y_bytes] = [a.group(at), b.group(bt)];
             let same = y.is_some_and(|y| near(x.sample, y.sample));
             if !same || x_bytes.1 - x_bytes.0 != y_bytes.1 - y_bytes.0 {
-                return Ok(
-                    Err("in the overlap one part has packets that the other has not".into()),
-                );
+                return Ok(Err(Refusal { reason: MISSING.to_owned(), is_dead: false }));
             }
             a.read(x_bytes, &mut left)?;
             b.read(y_bytes, &mut right)?;
             for (x, y) in left.chunks_exact(PACKET).zip(right.chunks_exact(PACKET)) {
-                match (x[1] | y[1]) & ERROR_INDICATOR {
-                    0 if x == y => seam.agreed += 1,
-                    0 => differ += 1,
-                    _ => seam.uncorrected += 1,
+                match (is_marked(x), is_marked(y)) {
+                    (false, false) if x == y => seam.agreed += 1,
+                    (false, false) => differ += 1,
+                    (before, after) => {
+                        seam.uncorrected += 1;
+                        worse += u64::from(!before && after);
+                        better += u64::from(before && !after);
+                    }
                 }
             }
             let group_end = a.marks[at + 1].sample;
@@ -195,20 +215,25 @@ impl Joiner {
             b.marks.get(bt).zip(end).is_some_and(|(y, end)| y.sample + self.tolerance < end);
         let begun = self.seams.last().map_or(0, |seam| seam.groups.1 + 1);
         let compared = seam.agreed + differ;
-        Ok(if early {
-            Err("in the overlap one part has packets that the other has not".into())
+        let correct = compared + worse;
+        let reason = if early {
+            MISSING.to_owned()
         } else if differ > 0 {
-            Err(format!("{differ} of {compared} packets in the overlap differ"))
+            format!("{differ} of {compared} packets in the overlap differ")
+        } else if worse * 100 > correct * WORSE_PER_CENT {
+            format!(
+                "{worse} of {correct} packets in the overlap are correct only in the part before"
+            )
         } else if seam.agreed < LEAST {
-            Err(format!(
-                "only {} packets in the overlap can be compared, fewer than {LEAST}",
-                seam.agreed
-            ))
+            let agreed = seam.agreed;
+            format!("only {agreed} packets in the overlap can be compared, fewer than {LEAST}")
         } else if seam.groups.0 < begun {
-            Err("the part before has no packets of its own".into())
+            "the part before has no packets of its own".to_owned()
         } else {
-            Ok(seam)
-        })
+            return Ok(Ok(seam));
+        };
+        let is_dead = !early && correct + better == 0;
+        Ok(Err(Refusal { reason, is_dead }))
     }
 
     /// Writes the joined stream.
@@ -225,8 +250,8 @@ impl Joiner {
             while from < end {
                 let to = end.min(from + CHUNK as u64);
                 stream.read((from, to), &mut buffer)?;
-                let marked = |packet: &&[u8]| packet[1] & ERROR_INDICATOR != 0;
-                joined.uncorrected += buffer.chunks_exact(PACKET).filter(marked).count() as u64;
+                let marked = buffer.chunks_exact(PACKET).filter(|packet| is_marked(packet));
+                joined.uncorrected += marked.count() as u64;
                 joined.packets += (buffer.len() / PACKET) as u64;
                 out.write_all(&buffer)?;
                 from = to;
@@ -234,6 +259,10 @@ impl Joiner {
         }
         Ok(joined)
     }
+}
+
+fn is_marked(packet: &[u8]) -> bool {
+    packet[1] & ERROR_INDICATOR != 0
 }
 
 #[cfg(test)]
@@ -319,7 +348,7 @@ mod tests {
             let whole = joiner.push(part(&fields, 0, 0, 0), 3 * GROUP).unwrap();
             assert_eq!(whole, Ok(None));
             assert!(joined(&joiner) == all(&fields));
-            outcome.map(|seam| seam.unwrap().agreed)
+            outcome.map(|seam| seam.unwrap().agreed).map_err(|refusal| refusal.reason)
         };
         assert_eq!(push(&|_| ()), Ok(3 * 312));
         assert_eq!(push(&|second| second[0].1[5] ^= 1), Ok(3 * 312), "not settled yet");
@@ -328,7 +357,7 @@ mod tests {
             Err("1 of 936 packets in the overlap differ".to_owned())
         );
         assert_eq!(push(&|second| second[2].1[1] |= 0x80), Ok(3 * 312 - 1));
-        let missing = Err("in the overlap one part has packets that the other has not".to_owned());
+        let missing = Err(MISSING.to_owned());
         assert_eq!(push(&|second| drop(second.remove(2))), missing);
         assert_eq!(push(&|second| second.truncate(2)), missing);
         assert_eq!(push(&|second| second.clear()), missing);
@@ -339,10 +368,15 @@ mod tests {
                 field.1.chunks_exact_mut(PACKET).for_each(|packet| packet[1] |= 0x80);
             });
         };
-        assert_eq!(
-            push(&marked),
-            Err("only 0 packets in the overlap can be compared, fewer than 312".to_owned())
-        );
+        let of = "of 936 packets in the overlap are correct only in the part before";
+        let worse = |count| Err(format!("{count} {of}"));
+        assert_eq!(push(&marked), worse(936));
+        let mark = |second: &mut Vec<Field>, count| {
+            let packets = second[1].1.chunks_exact_mut(PACKET).take(count);
+            packets.for_each(|packet| packet[1] |= 0x80);
+        };
+        assert_eq!(push(&|second| mark(second, 9)), Ok(3 * 312 - 9), "less than 1 %");
+        assert_eq!(push(&|second| mark(second, 10)), worse(10));
     }
 
     #[test]
@@ -353,7 +387,8 @@ mod tests {
         let open = |marks: &[Mark]| PartStream::open(&path, marks.to_vec(), 7);
         joiner.push(PartStream::open(&path, Vec::new(), 0).unwrap(), 0).unwrap().unwrap();
         let refused = joiner.push(open(&[]).unwrap(), 9).unwrap().unwrap_err();
-        assert!(refused.starts_with("only 0 packets"), "{refused}");
+        assert!(refused.reason.starts_with("only 0 packets"), "{refused:?}");
+        assert!(refused.is_dead);
         assert_eq!(joined(&joiner), b"");
         std::fs::write(&path, [0; 2 * PACKET]).unwrap();
         let mark = |byte| Mark { byte, sample: 0 };

@@ -32,7 +32,7 @@ pub use cpus::CpuBudget;
 pub use early_stop::{Outlook, TaskOutcome};
 pub use error::BatchError;
 pub use heat_map::{HeatMap, MapRequest};
-pub use join::{Joined, Joiner, Mark, PartStream, Seam};
+pub use join::{Joined, Joiner, Mark, PartStream, Refusal, Seam};
 pub use manifest::{Best, EarlyStop, Manifest, Split};
 pub use results::{ResultFolder, TaskFailure, TaskResult};
 pub use split::{Cuts, PartRange};

@@ -9,7 +9,7 @@ use crate::graph_run;
 use crate::output::{count, note};
 use anyhow::{Context, anyhow};
 use millstream_batch::{
-    Batch, Cuts, Joiner, Mark, PartRange, PartStream, Seam, Task, TaskClaim, TaskResult,
+    Batch, Cuts, Joiner, Mark, PartRange, PartStream, Refusal, Seam, Task, TaskClaim, TaskResult,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -111,9 +111,9 @@ impl Join<'_> {
             let path = results.result_of(name).join(self.file);
             let mut outcome = self.push(&mut joiner, &path, part.marks(), range)?;
             let mut times = 2;
-            while let Err(reason) = &outcome {
+            while let Err(refusal) = &outcome {
                 let Some(longer) = self.split.cuts.part(number, times) else { break };
-                self.tell(number, &longer, reason);
+                self.tell(number, &longer, &refusal.reason);
                 let folder = self.again(number);
                 remove(&folder)?;
                 fs::create_dir(&folder)
@@ -138,7 +138,7 @@ impl Join<'_> {
         path: &Path,
         marks: Vec<Mark>,
         range: PartRange,
-    ) -> anyhow::Result<Result<Option<Seam>, String>> {
+    ) -> anyhow::Result<Result<Option<Seam>, Refusal>> {
         let [settled, cut] = [range.settled, range.cut].map(|at| self.split.in_signal(at));
         let pushed =
             PartStream::open(path, marks, settled).and_then(|stream| joiner.push(stream, cut));
