@@ -21,7 +21,9 @@ const large = (name) => name.charAt(0).toUpperCase() + name.slice(1);
 function hint({ target, name, kind, min, max }, streams) {
   if (min !== undefined && max !== undefined) return `${min} to ${Number(max.toFixed(3))}`;
   const [, setting, channel] = name.match(/^(.*?)(\d*)$/);
-  const stream = streams.find((one) => one.name === `${target}.out${channel}`);
+  // A setting of no channel is that of the only output, or of all.
+  const outputs = [`${target}.out${channel}`, ...(channel ? [] : [`${target}.out0`])];
+  const stream = outputs.map((output) => streams.find((one) => one.name === output)).find(Boolean);
   if (setting === "freq_hz") return stream?.centre_hz ? `now ${hertz(stream.centre_hz, 1e3)}` : "such as 98.5M";
   if (setting === "rate_hz") return stream?.rate_hz ? `now ${si(stream.rate_hz, "S/s", 4)}` : "such as 1M";
   if (setting === "gain_db") return "such as 40";

@@ -8,14 +8,15 @@ import { CAUSES, DELIVERED, EXPECTED, HELD, LOST, TIME, causeIndex } from "./sto
 const LEFT = 58, RIGHT = 8;
 
 export class LedgerPanel {
-  constructor() {
+  /** `changed` is called when the user has chosen the other direction. */
+  constructor(changed) {
     this.all = new Surface(byId("ledger-all"), () => { this.dirty = true; });
     this.lost = new Surface(byId("ledger-lost"), () => { this.dirty = true; });
     this.rows = new Map();
     this.dirty = true;
     byId("direction").addEventListener("change", ({ target }) => {
       this.store?.choose(target.value === "sent");
-      if (this.store) this.update(this.store);
+      if (this.store) changed();
     });
   }
 

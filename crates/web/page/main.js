@@ -23,11 +23,12 @@ const store = new Store();
 const seen = { lines: 0, statuses: 0 };
 let shown = null;
 let drawn = null;
+let described = null;
 const delays = [];
 
 const scope = new Scope(() => later());
 const counters = new CountersPanel(), tiles = new Tiles(), events = new EventsPanel(), flow = new FlowPanel(), latency = new LatencyPanel();
-const ledger = new LedgerPanel(), television = new TelevisionPanel();
+const ledger = new LedgerPanel(showDirection), television = new TelevisionPanel();
 const panels = [ledger, latency, television];
 
 const control = new ControlPanel();
@@ -61,7 +62,9 @@ function takeHello(hello) {
   scope.setStream(store.stream(shown), hello.verb);
   byId("scope").hidden = shown === null;
   document.body.classList.toggle("without-scope", shown === null);
-  showEnvironment(hello);
+  const machine = JSON.stringify([hello.environment, hello.command]);
+  if (machine !== described) showEnvironment(hello);
+  described = machine;
   control.show(hello);
   subscribe();
 }
@@ -86,6 +89,11 @@ function takeStatus(status) {
     `${count(seen.lines)} lines, ${count(dropped)} dropped for this page, ${count(server.lines_dropped ?? 0)} for all`,
     ...(delays.length ? [`samples to picture ${delay().toFixed(0)} ms (p95)`] : []), `${si(connection.bytes, "B")} received`, `${server.clients ?? 0} watching`, `${count(refused)} requests refused`,
   ].join(" · "));
+}
+
+function showDirection() {
+  tiles.update(store, scope);
+  ledger.update(store);
 }
 
 function takeFrame(frame) {

@@ -82,7 +82,8 @@ export function sum(ledgers) {
 
 export class Store {
   constructor() {
-    this.ledger = new Rows(STATUSES_KEPT, WIDTH);
+    // By direction: received, and sent.
+    this.histories = [false, true].map(() => new Rows(STATUSES_KEPT, WIDTH));
     this.signal = new Rows(STATUSES_KEPT, 3);
     this.events = new Last(400);
     this.gaps = new Map();
@@ -93,14 +94,18 @@ export class Store {
   }
 
   /** The ledgers of the direction that is shown. */
-  get ledgers() {
-    return (this.status?.ledgers ?? []).filter((ledger) => isSent(ledger) === this.sending);
-  }
+  get ledgers() { return this.ledgersOf(this.sending); }
+
+  /** The history of that direction. */
+  get ledger() { return this.histories[Number(this.sending)]; }
+
+  ledgersOf(sending) { return (this.status?.ledgers ?? []).filter((ledger) => isSent(ledger) === sending); }
+
+  clearLedgers() { for (const history of this.histories) history.clear(); }
 
   /** Shows samples that are received, or those that are sent. */
   choose(sending) {
     this.sending = sending;
-    this.ledger.clear();
     if (this.status) this.total = sum(this.ledgers);
   }
 
@@ -109,7 +114,7 @@ export class Store {
     this.status = null;
     this.total = null;
     this.lastEvent = -1;
-    this.ledger.clear();
+    this.clearLedgers();
     this.signal.clear();
     this.events.clear();
     this.gaps.clear();
@@ -131,15 +136,9 @@ export class Store {
     this.both = directions.size > 1;
     if (directions.size === 1 && !directions.has(this.sending)) this.choose(!this.sending);
     this.total = sum(this.ledgers);
-    const row = new Array(WIDTH).fill(0);
-    row[TIME] = status.elapsed_s;
-    row[EXPECTED] = this.total.expected;
-    row[DELIVERED] = this.total.delivered;
-    row[HELD] = this.total.held;
-    for (const [cause, samples] of Object.entries(this.total.lost)) row[LOST + causeIndex(cause)] += samples;
     // A pause of the connection or a start anew leaves no slope across it.
-    if (before && status.elapsed_s < before.elapsed_s) { this.ledger.clear(); this.signal.clear(); }
-    this.ledger.push(row);
+    if (before && status.elapsed_s < before.elapsed_s) { this.clearLedgers(); this.signal.clear(); }
+    for (const sending of directions) this.keep(sending);
     const signal = status.signals?.[0];
     if (signal) this.signal.push([status.elapsed_s, signal.mer_db ?? NaN, signal.snr_db ?? NaN]);
     const kept = this.latencies.items.at(-1);
@@ -147,6 +146,17 @@ export class Store {
       const counts = new Map(status.latencies.map((one) => [latencyKey(one), one.counts]));
       this.latencies.push({ at: status.elapsed_s, counts });
     }
+  }
+
+  /** Adds the ledgers of a direction to its history. */
+  keep(sending) {
+    const total = sum(this.ledgersOf(sending)), row = new Array(WIDTH).fill(0);
+    row[TIME] = this.status.elapsed_s;
+    row[EXPECTED] = total.expected;
+    row[DELIVERED] = total.delivered;
+    row[HELD] = total.held;
+    for (const [cause, samples] of Object.entries(total.lost)) row[LOST + causeIndex(cause)] += samples;
+    this.histories[Number(sending)].push(row);
   }
 
   /** Takes `events`; returns the new ones. */

@@ -197,6 +197,8 @@ def of_two_channels(browser, radio, seconds):
 def start_browser(driver, folder, *under):
     """Chromium, started by this command if there is one."""
     program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not program:
+        sys.exit("no Chromium here (Debian package chromium)")
     start = folder / f"chromium-{len(under)}"
     start.write_text(f'#!/bin/sh\nexec {shlex.join([*under, program])} "$@"\n')
     start.chmod(0o755)

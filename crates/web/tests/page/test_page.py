@@ -212,7 +212,8 @@ def test_the_page_ends_a_run_and_comes_back_for_the_next_one(open_page, server):
     page.page.click('form[data-control="run.stop"] button')
     assert server.process.wait(PATIENCE_S) == 0, server.log.read_text()
     eventually("the page says that nobody is there", lambda: page.state() != "live")
-    assert not page.page.is_visible("#control"), "nothing can be set behind the end"
+    for part in ("#control-body", "#control-run"):
+        eventually("nothing can be set behind the end", lambda part=part: not page.page.is_visible(part))
     time.sleep(3)
     # Tuned elsewhere, the carrier is at another place: it was 100 kHz above the middle, now it is 200 kHz below.
     centre = CARRIER_HZ + 200e3
