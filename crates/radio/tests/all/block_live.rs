@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::block::{balance, into_nothing, metric, plan};
-use crate::block_switch::{end, received, send, wait_for};
+use crate::block_switch::{end, received, send, until, wait_for};
 use crate::common::{PATIENCE, SPP, patient, radio};
 use millstream_emulator::{DeviceKind, Radio, RadioConfig, RunningRadio, RxBand, RxWatcher};
 use millstream_flow::blocks::NullSink;
@@ -73,16 +73,6 @@ fn again(args: &DeviceArgs, freq_hz: Option<f64>) -> OpenAgain {
         let stream = device.rx_stream(RxArgs::new(0))?;
         Ok((device, stream))
     })
-}
-
-/// Waits until something is so.
-fn until(running: &RunningGraph, what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + 6 * PATIENCE;
-    while !done() {
-        assert!(!running.is_finished(), "it ended before: {what}");
-        assert!(Instant::now() < end, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 fn reopenings(running: &RunningGraph) -> u64 {

@@ -1,24 +1,31 @@
 //! Tests of sources that messages stop, start and give another rate.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::block::{balance, check_times, metric, plan};
-use crate::common::{SPP, device, patient, radio, radio_with};
+use crate::common::{PATIENCE, SPP, device, patient, radio, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{Graph, RunningGraph, Snapshot};
 use millstream_radio::block::{GroupSource, RadioSource, RecordingSegment};
 use millstream_radio::{Complex32, Device, DeviceSet, RxArgs};
 
+/// Waits until something is so.
+pub fn until(running: &RunningGraph, what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + 6 * PATIENCE;
+    while !done() {
+        assert!(!running.is_finished(), "it ended before: {what}");
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Sends a message, and waits until the block has taken it and not refused it.
 pub fn send(running: &RunningGraph, name: &str, value: impl Into<millstream_flow::ParameterValue>) {
     let messages = || running.snapshot().block("tuner").unwrap().messages.clone().unwrap();
     let before = messages();
     running.send("tuner", name, value).unwrap();
-    while messages().taken == before.taken {
-        assert!(!running.is_finished(), "it goes on");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until(running, name, || messages().taken != before.taken);
     assert_eq!(messages().refused, before.refused, "{:?}", messages().refusal);
 }
 
@@ -28,11 +35,8 @@ pub fn received(running: &RunningGraph, sink: &str) -> u64 {
 
 /// Waits for so many more samples.
 pub fn wait_for(running: &RunningGraph, sink: &str, samples: u64) {
-    let until = received(running, sink) + samples;
-    while received(running, sink) < until {
-        assert!(!running.is_finished(), "it goes on");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let wanted = received(running, sink) + samples;
+    until(running, sink, || received(running, sink) >= wanted);
 }
 
 pub fn end(running: RunningGraph) -> Snapshot {
