@@ -225,9 +225,12 @@ impl<T: StreamSample> GroupSource<T> {
             // A gap that is counted and not reported yet would be part of the next one. It is
             // complete when each channel has samples behind it.
             let mut places: [&mut [T]; CHANNELS_MAX] = Default::default();
-            let last = group.recv_as(&mut places[..self.outs.len()], STOP_WAIT);
-            if let Some(meta) = last.ok().filter(|meta| meta.event != RxEvent::Timeout) {
-                self.account(meta, false, Instant::now())?;
+            match group.recv_as(&mut places[..self.outs.len()], STOP_WAIT) {
+                Ok(meta) if meta.event == RxEvent::Timeout => {}
+                Ok(meta) => self.account(meta, false, Instant::now())?,
+                // It is gone: what it would have sent until now is lost.
+                Err(error) if self.comeback.is_wanted(&error) => self.lose(error).map(drop)?,
+                Err(_) => {}
             }
         } else if !self.comeback.is_under_way() {
             return Err(NOT_OPEN.into());

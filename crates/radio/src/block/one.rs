@@ -14,7 +14,9 @@ use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
 };
 use super::{REOPEN_POLL, SPILL_SAMPLES};
-use crate::{Device, Ledger, RxArgs, RxError, RxMetadata, RxStreamer, StreamRate, StreamSample};
+use crate::{
+    Device, Ledger, RxArgs, RxError, RxEvent, RxMetadata, RxStreamer, StreamRate, StreamSample,
+};
 
 /// Samples of one receive channel.
 ///
@@ -186,9 +188,12 @@ impl<T: StreamSample> RadioSource<T> {
     fn stop(&mut self) -> Result<(), BlockError> {
         if let Some(stream) = &mut self.stream {
             // A gap that is counted and not reported yet would be part of the next one.
-            let last = stream.recv_as(&mut [] as &mut [T], Duration::ZERO);
-            if let Some(meta) = last.ok().filter(|meta| meta.event != crate::RxEvent::Timeout) {
-                self.account(meta, false, Instant::now())?;
+            match stream.recv_as(&mut [] as &mut [T], Duration::ZERO) {
+                Ok(meta) if meta.event == RxEvent::Timeout => {}
+                Ok(meta) => self.account(meta, false, Instant::now())?,
+                // It is gone: what it would have sent until now is lost.
+                Err(error) if self.comeback.is_wanted(&error) => self.lose(error).map(drop)?,
+                Err(_) => {}
             }
         } else if !self.comeback.is_under_way() {
             return Err(NOT_OPEN.into());
@@ -243,11 +248,16 @@ impl<T: StreamSample> RadioSource<T> {
         let samples = meta.samples as u64;
         let rate = self.stream.as_ref().map_or(StreamRate::of_radio(0.0), RxStreamer::rate);
         let mut reopened = false;
+        // Samples that are missing behind the start are a gap of their own.
+        let lost = meta.event.missing();
+        let begin = meta.time_ticks.map(|ticks| ticks.wrapping_sub(rate.ticks(lost)));
+        if (samples > 0 || lost > 0 && begin.is_some())
+            && let Some(missing) = self.comeback.close_gap(begin, rate)
+        {
+            self.progress.reopen(missing);
+            reopened = true;
+        }
         if samples > 0 {
-            if let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate) {
-                self.progress.reopen(missing);
-                reopened = true;
-            }
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
             self.comeback.note_end(end, rate, now);
         }

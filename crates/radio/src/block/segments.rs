@@ -13,8 +13,8 @@ type Losses = [u64; Cause::ALL.len()];
 /// The most gaps that wait for the reader; the ledger counts further ones too.
 const GAPS_WAITING_MAX: usize = 4096;
 
-/// The most tunings that wait for their samples.
-const TUNINGS_WAITING: usize = 16;
+/// The most tunings that wait for their samples: the last one of each output at least.
+const TUNINGS_WAITING: usize = super::CHANNELS_MAX;
 
 /// The gaps at one place for which memory is allocated at the start.
 const SEGMENTS_UNTAGGED: usize = 64;
@@ -211,10 +211,11 @@ impl SampleCount {
 
     /// Counts delivered samples; `time_ticks` is the time of the first.
     pub fn deliver(&mut self, samples: u64, time_ticks: Option<u64>, rate: StreamRate) {
+        // Also without samples: a gap may be tagged before them.
+        self.begin = self.delivered;
         if samples == 0 {
             return;
         }
-        self.begin = self.delivered;
         if self.is_restart {
             // A gap before it is reported by itself.
             self.end();
@@ -299,13 +300,21 @@ impl SampleCount {
         }
     }
 
-    /// Begins a segment with the first sample from the time `at` on, ticks: it is from another
-    /// frequency. The device's time was read behind the tuning, so samples before it may be, too.
-    pub fn tune(&mut self, at: u64, tuned: TunedOutput) {
+    /// Begins a segment with the first sample from the time `at` on, ticks, or at once: it is from
+    /// another frequency. The device's time was read behind the tuning, so samples before it may
+    /// be, too.
+    pub fn tune(&mut self, at: Option<u64>, tuned: TunedOutput) {
         if self.tunings.len() == TUNINGS_WAITING {
-            self.tunings.pop_front();
+            // With as many places as outputs, a later one of the same output is there.
+            let outputs = || self.tunings.iter().map(|(_, tuned)| tuned.output);
+            let later = |(index, output): (usize, usize)| {
+                let mut behind = outputs().skip(index + 1).chain([tuned.output]);
+                behind.any(|other| other == output).then_some(index)
+            };
+            let superseded = outputs().enumerate().find_map(later);
+            self.tunings.remove(superseded.unwrap_or(0));
         }
-        self.tunings.push_back((Some(at), tuned));
+        self.tunings.push_back((at, tuned));
     }
 
     /// Returns the next tuning, and the number of samples before it from this time on.

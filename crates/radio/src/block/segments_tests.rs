@@ -14,11 +14,15 @@ struct Gappy(SampleCount, Out<u8>);
 
 impl Gappy {
     fn give(&mut self, ticks: u64) {
-        self.0.deliver(10, Some(ticks), RATE);
+        self.deliver(10, Some(ticks));
+    }
+
+    fn deliver(&mut self, samples: u64, ticks: Option<u64>) {
+        self.0.deliver(samples, ticks, RATE);
         for (index, segment) in self.0.untagged() {
             segment.tag((0, index), &mut self.1, RATE);
         }
-        self.1.produce(10);
+        self.1.produce(samples as usize);
     }
 }
 
@@ -34,11 +38,14 @@ impl Block for Gappy {
         self.0.refuse(4);
         self.0.refuse(3);
         self.0.note(RxEvent::Overrun { samples: 5 }, None)?;
+        // An event comes without samples.
+        self.deliver(0, None);
         self.give(52);
         self.0.restart(false);
+        self.deliver(0, None);
         self.give(900);
         // From tick 915 on; the samples before it are not from there.
-        self.0.tune(915, TunedOutput { output: 0, freq_hz: 1e9 });
+        self.0.tune(Some(915), TunedOutput { output: 0, freq_hz: 1e9 });
         self.give(910);
         self.give(920);
         Ok(Work::Finished)
@@ -82,14 +89,14 @@ fn told(count: &mut SampleCount, deliveries: &[(u64, u64)]) {
 fn tunings_begin_at_their_samples_and_those_behind_a_delivery_wait() {
     let (mut count, segments) = SampleCount::new(None);
     let to = |output, freq_hz| TunedOutput { output, freq_hz };
-    count.tune(103, to(0, 1e9));
+    count.tune(Some(103), to(0, 1e9));
     // Both outputs moved at once; another tuning comes between the same samples as the first.
-    count.tune(108, to(0, 2e9));
-    count.tune(108, to(1, 3e9));
-    count.tune(115, to(0, 4e9));
+    count.tune(Some(108), to(0, 2e9));
+    count.tune(Some(108), to(1, 3e9));
+    count.tune(Some(115), to(0, 4e9));
     told(&mut count, &[(10, 100), (5, 110), (5, 115)]);
     // One whose time has passed begins with the next samples.
-    count.tune(90, to(0, 5e9));
+    count.tune(Some(90), to(0, 5e9));
     told(&mut count, &[(5, 120)]);
     let found: Vec<_> = segments
         .try_iter()
@@ -116,7 +123,7 @@ fn behind_a_device_that_was_opened_again_the_outputs_have_their_last_frequencies
     let (mut count, segments) = SampleCount::new(None);
     told(&mut count, &[(10, 100)]);
     // It went away before the samples of a tuning came.
-    count.tune(110, TunedOutput { output: 1, freq_hz: 7e9 });
+    count.tune(Some(110), TunedOutput { output: 1, freq_hz: 7e9 });
     let again = [1e9, 7e9].into_iter().enumerate();
     count.opened_again(again.map(|(output, freq_hz)| TunedOutput { output, freq_hz }).collect());
     count.reopen(50);
@@ -126,4 +133,16 @@ fn behind_a_device_that_was_opened_again_the_outputs_have_their_last_frequencies
     assert_eq!((first.first_sample, first.gap), (10, Some(GapCause::Reopened { samples: 50 })));
     assert_eq!((second.first_sample, second.gap), (10, None));
     assert_eq!([first, second].map(|one| one.tuning().unwrap().freq_hz), [1e9, 7e9]);
+}
+
+#[test]
+fn the_last_tuning_of_each_output_waits_however_many_came() {
+    let (mut count, segments) = SampleCount::new(None);
+    let to = |output, freq_hz| TunedOutput { output, freq_hz };
+    count.tune(Some(100), to(1, 9e9));
+    (0..40).for_each(|turn| count.tune(Some(100 + turn), to(0, turn as f64)));
+    assert_eq!(count.tunings.len(), TUNINGS_WAITING);
+    told(&mut count, &[(90, 100)]);
+    let found: Vec<_> = segments.try_iter().filter_map(|segment| segment.tuning()).collect();
+    assert_eq!((found[0], found.last()), (to(1, 9e9), Some(&to(0, 39.0))));
 }

@@ -203,6 +203,9 @@ impl FrontEndSetting {
     }
 }
 
+/// The time from which on outputs have another frequency, ticks, if it could be read, and these.
+pub(super) type MadeTuning = (Option<u64>, Vec<TunedOutput>);
+
 /// The channels whose front ends messages set; none if none may.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TunableOutputs {
@@ -233,14 +236,14 @@ impl TunableOutputs {
     }
 
     /// Sets what the message says, and returns the time from which on outputs have another
-    /// frequency, with these outputs: channels may share an oscillator. The samples wait in the
-    /// sockets' queues meanwhile.
+    /// frequency, if it could be read, with these outputs: channels may share an oscillator. The
+    /// samples wait in the sockets' queues meanwhile.
     pub fn set(
         &mut self,
         devices: Option<&mut [Device]>,
         name: &str,
         value: &ParameterValue,
-    ) -> Result<Option<(u64, Vec<TunedOutput>)>, BlockError> {
+    ) -> Result<Option<MadeTuning>, BlockError> {
         let (output, setting) = self.read(name, value).ok_or("this is no setting of the radio")?;
         let (devices, place) = (devices.ok_or(NOT_OPEN)?, self.places[output]);
         let before = self.tuned(devices);
@@ -250,7 +253,8 @@ impl TunableOutputs {
         if !matches!(setting, FrontEndSetting::Frequency(_)) {
             return Ok(None);
         }
-        let at = devices[place.0].time_ticks()?;
+        // The tuning is made, whether the time is known or not.
+        let at = devices[place.0].time_ticks().ok();
         let mut tuned = self.tuned(devices);
         tuned.retain(|now| now.output == output || !before.contains(now));
         Ok(Some((at, tuned)))
