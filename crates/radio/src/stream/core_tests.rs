@@ -13,6 +13,8 @@ use crate::stream::stages::RecoveryNeed;
 use crate::topology::Endpoint;
 use crate::{Cause, Clock, RadioError};
 
+#[path = "doubt_tests.rs"]
+mod doubt;
 #[path = "stages_tests.rs"]
 mod stages;
 
@@ -154,28 +156,6 @@ fn packets_wait_for_an_earlier_one_until_it_comes_or_time_has_passed() {
     let at = BEGIN + 5 * SPP;
     assert_eq!(bench.results(), [(gap, Some(at)), samples_at(at)]);
     assert_eq!(bench.core.ledger.lost(Cause::NetworkLoss), 2 * SPP);
-}
-
-#[test]
-fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
-    let mut bench = Bench::running();
-    bench.core.tracker.confirm_jumps();
-    let at = |seq: u16, ahead: u64| BEGIN + SPP * u64::from(seq) + ahead;
-    // The packet with number 4 alone has a wrong time.
-    for (seq, ahead) in [(0, 0), (1, 777), (2, 777), (3, 777), (4, 9), (5, 777)] {
-        bench.take(&packet(seq, at(seq, ahead), SPP, false));
-        let mut results = bench.results();
-        results.retain(|(event, _)| *event == RxEvent::None);
-        let due = [&[0][..], &[], &[1, 2], &[3], &[], &[]][usize::from(seq)];
-        let due = due.iter().map(|seq| samples_at(at(*seq, if *seq == 0 { 0 } else { 777 })));
-        assert_eq!(results, Vec::from_iter(due), "behind packet {seq}");
-    }
-    // The right packet with that number might still have come.
-    bench.pass_time(100);
-    bench.core.look(bench.now);
-    assert!(bench.core.give_up_waiting());
-    assert_eq!(bench.results().last(), Some(&samples_at(at(5, 777))));
-    assert_eq!(bench.core.ledger.lost(Cause::Malformed), SPP);
 }
 
 #[test]

@@ -128,6 +128,21 @@ impl Credit {
         self.consumed_packets = self.consumed_packets.wrapping_add(packets);
     }
 
+    /// Takes back the credit of a counted packet that was rejected: the gap at its number counts
+    /// it, or another packet with that number does. The sender's totals include it once.
+    pub fn take_back(&mut self, flow_bytes: usize) {
+        if !self.may_be_ahead {
+            self.consumed_bytes = self.consumed_bytes.wrapping_sub(flow_bytes as u64);
+            self.consumed_packets = self.consumed_packets.wrapping_sub(1);
+        }
+    }
+
+    /// Returns the packets that were consumed or lost.
+    #[cfg(test)]
+    pub fn consumed_packets(&self) -> u64 {
+        self.consumed_packets
+    }
+
     /// Counts `packets` missing before a data packet of `flow_bytes`: they left the network too.
     ///
     /// Without this a burst of losses would leave the window nearly closed until the sender sends

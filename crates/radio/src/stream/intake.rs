@@ -99,13 +99,18 @@ impl RxCore {
         }
         let begun = self.run.awaited().is_none();
         let urgent = eob && self.run.is_continuous();
-        let may = begun && !urgent && self.aside.takes(arrival.seq, packet, missing);
+        // It may be what confirms the packet before it, which then goes first.
+        let confirms = self.aside.is_in_doubt();
+        let may = begun && (!urgent || confirms) && self.aside.takes(arrival.seq, packet, missing);
         if may {
             let due = self.tracker.next_ticks();
             let ahead = arrival.ticks.zip(due).map_or(0, |(at, due)| at.wrapping_sub(due));
             if self.aside.put(arrival.seq, packet, ahead, self.last_look) {
-                self.counters.reordered += 1;
+                self.counters.reordered += u64::from(!confirms);
                 self.tracker.note_waiting(arrival);
+                if urgent {
+                    self.aside.give_up();
+                }
             } else if self.is_misnumbered(arrival) {
                 // Replace the buffered packet, whose number is damaged, by this one.
                 self.aside.replace(arrival.seq, packet);
@@ -166,12 +171,16 @@ impl RxCore {
         if self.tracker.disown_delayed(&arrival) {
             self.credit.begin_anew();
         }
-        let before = self.before();
+        let (before, due) = (self.before(), self.tracker.next_seq());
         let gap = match self.judge(&arrival) {
             PacketClass::Next => None,
             PacketClass::After(gap) => Some(gap),
-            other => return self.pass_by(place, &arrival, other),
+            other => return self.pass_by(place, &arrival, flow_bytes, other),
         };
+        let is_due = self.tracker.next_seq() == due.wrapping_add(1);
+        if lent.is_some() && is_due {
+            self.drop_doubted(due);
+        }
         self.counters.packets += 1;
         let missing = gap.map_or(0, |gap| gap.in_packets.div_ceil(self.samples_per_packet.into()));
         let fresh = matches!(place, PacketSource::Lent(_));
@@ -228,10 +237,29 @@ impl RxCore {
         self.tracker.judge(arrival)
     }
 
+    /// Drops a waiting packet of a doubtful time whose place another one with its number has taken.
+    fn drop_doubted(&mut self, seq: u16) {
+        let Some(place) = self.aside.place_of(seq) else { return };
+        let packet = Packet::parse(self.aside.packet(place), self.path.width);
+        self.credit.take_back(packet.map_or(0, |packet| packet.flow_len()));
+        self.aside.free(place);
+        self.malformed(Some(seq));
+    }
+
     /// Counts a packet of no use.
-    fn pass_by(&mut self, place: PacketSource, arrival: &Arrival, verdict: PacketClass) -> Intake {
+    fn pass_by(
+        &mut self,
+        place: PacketSource,
+        arrival: &Arrival,
+        flow_bytes: usize,
+        verdict: PacketClass,
+    ) -> Intake {
         if let PacketSource::Aside(place) = place {
             self.aside.free(place);
+            if verdict == PacketClass::Nonsense {
+                // The gap at its number will count it.
+                self.credit.take_back(flow_bytes);
+            }
         }
         match verdict {
             PacketClass::Duplicate => self.counters.duplicates += 1,

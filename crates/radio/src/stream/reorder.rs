@@ -119,6 +119,11 @@ impl ReorderBuffer {
         self.doubted = true;
     }
 
+    /// Returns whether only a packet with a doubtful time is here: the next one may confirm it.
+    pub fn is_in_doubt(&self) -> bool {
+        self.doubted && self.count == 1
+    }
+
     /// Replaces the stored packet of this number.
     pub fn replace(&mut self, seq: u16, packet: &[u8]) {
         let Some(place) = self.place_of(seq) else { return };
@@ -153,8 +158,7 @@ impl ReorderBuffer {
             return None;
         }
         if !self.given_up {
-            let waits = self.doubted && self.count == 1;
-            return self.place_of(next_seq).filter(|_| !waits);
+            return self.place_of(next_seq).filter(|_| !self.is_in_doubt());
         }
         let mut seqs = (0..=self.waiting.len() as u16).map(|ahead| next_seq.wrapping_add(ahead));
         let first = seqs.find_map(|seq| self.place_of(seq));

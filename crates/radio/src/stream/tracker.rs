@@ -141,7 +141,9 @@ impl Tracker {
             _ => return false,
         };
         let is_next = arrival.seq == self.next_seq && self.anchored;
-        is_next && self.by_time(arrival, ahead, 0) == PacketClass::Nonsense
+        is_next
+            && !self.may_be_delayed(arrival)
+            && self.by_time(arrival, ahead, 0) == PacketClass::Nonsense
     }
 
     /// Returns whether its time and its number are equally far ahead.
