@@ -10,8 +10,8 @@ const MARKS_MAX: usize = 256;
 
 /// Measures the delay of a transmit stream by its ledger: from the time at which the stream took
 /// samples to the report that the device has taken them for transmission, or lost them. Only this
-/// machine's clock is used, so the delay is never too short: it contains the way of the report, and
-/// the time until [`TxDelay::follow`] is called.
+/// machine's clock is used. The delay contains the way of the report, and the time until
+/// [`TxDelay::follow`] is called; the time that the call took which sent them is not in it.
 #[derive(Debug)]
 pub struct TxDelay {
     /// Numbers of samples that had been taken, each with its time; the next one first.
