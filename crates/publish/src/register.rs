@@ -8,8 +8,8 @@ use crate::{JsonlOutlet, Outlet, OutletError};
 use millstream_flow::blocks::NullSink;
 use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
 use millstream_flow::{BlockError, for_item};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Adds the sinks to a registry, and returns the list of those that it will make.
@@ -45,7 +45,7 @@ pub fn register(registry: &mut Registry) -> Publications {
     let mqtt = BlockType::new("mqtt_sink", "Publishes packets, tags and events at an MQTT broker.")
         .required("topic", ParameterKind::Text, "the topic, such as radio/ts")
         .optional("broker", "127.0.0.1:1883", "host and port of the broker")
-        .optional("client", "", "name at the broker; one of this process and sink if empty")
+        .optional("client", "", "name at the broker; a random one if empty")
         .optional("user", "", "user, if the broker wants one")
         .optional("password", "", "the user's password")
         .example("topic = \"radio/ts\"")
@@ -64,11 +64,12 @@ pub fn register(registry: &mut Registry) -> Publications {
     publications
 }
 
-/// Returns a client's name that no other sink of this machine has.
+/// Returns a client's name that no other sink has, on any machine or in any container: 23 letters
+/// and digits, which every broker takes (MQTT 3.1.1, clause 3.1.3.1).
 fn unique_client() -> String {
-    static SINKS: AtomicU32 = AtomicU32::new(0);
-    let number = SINKS.fetch_add(1, Ordering::Relaxed);
-    format!("millstream-{}-{number}", std::process::id())
+    // The keys of the hash are random.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("millstream{:013x}", random >> 12)
 }
 
 /// Adds what all sinks have in common to a type.
@@ -128,6 +129,16 @@ fn options(parameters: &Parameters) -> Result<PublishOptions, BlockError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_client_has_a_name_of_its_own_that_all_brokers_take() {
+        let names: Vec<_> = (0..100).map(|_| unique_client()).collect();
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(name.len(), 23, "{name}");
+            assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
+            assert!(!names[..index].contains(name), "{name}");
+        }
+    }
 
     #[test]
     fn wrong_values_are_told() {
