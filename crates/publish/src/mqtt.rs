@@ -4,13 +4,14 @@ use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
 use crate::wire_stream::WireStream;
 use millstream_wire::mqtt::{self, BrokerPacket, ConnectRepr, DISCONNECT, PINGREQ};
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// The longest time between two packets that the broker is promised.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Messages that may wait for their acknowledgement; their identifiers have 16 bits.
-const IN_FLIGHT_MAX: u16 = 16_384;
+const IN_FLIGHT_MAX: usize = 16_384;
 /// Bytes before a message, beside the topic.
 const HEAD_BYTES: usize = 16;
 /// Bytes of a CONNECT packet, beside its texts.
@@ -27,7 +28,7 @@ pub struct MqttOutlet {
     connection: Option<MqttConnection>,
     /// The number of next messages that were on a connection that was lost: the broker may have
     /// them already (flag DUP, clause 3.3.1.1).
-    again: u16,
+    again: usize,
 }
 
 /// How a client names itself to the broker.
@@ -43,18 +44,51 @@ pub struct MqttLogin {
 
 struct MqttConnection {
     wire: WireStream,
-    /// The identifiers of the next message, and of the oldest that is not acknowledged.
+    /// The identifier of the next message.
     next: u16,
-    oldest: u16,
-    in_flight: u16,
+    window: Window,
     /// When the last packet was sent, and whether a PINGREQ waits for its answer.
     last: Instant,
     pinged: bool,
 }
 
+/// The messages that wait for their acknowledgement.
+struct Window {
+    /// The identifier of the oldest.
+    oldest: u16,
+    /// Of the oldest and each one behind it, whether it is acknowledged.
+    done: VecDeque<bool>,
+}
+
 /// Returns the identifier after `identifier`: 0 is none.
 fn after(identifier: u16) -> u16 {
     identifier.checked_add(1).unwrap_or(1)
+}
+
+impl Window {
+    fn new() -> Self {
+        Self { oldest: 1, done: VecDeque::with_capacity(IN_FLIGHT_MAX) }
+    }
+
+    /// Notes an acknowledgement; returns false for a message that waits for none.
+    fn acknowledge(&mut self, identifier: u16) -> bool {
+        // There are 65535 identifiers.
+        let (oldest, identifier) = (u32::from(self.oldest), u32::from(identifier));
+        let place = (identifier + 65_535 - oldest) % 65_535;
+        let waits = self.done.get_mut(place as usize).filter(|done| !**done);
+        identifier > 0 && waits.map(|done| *done = true).is_some()
+    }
+
+    /// Removes the oldest messages that are acknowledged; returns their number.
+    fn take_acknowledged(&mut self) -> u64 {
+        let mut count = 0;
+        while self.done.front() == Some(&true) {
+            self.done.pop_front();
+            self.oldest = after(self.oldest);
+            count += 1;
+        }
+        count
+    }
 }
 
 impl MqttOutlet {
@@ -90,7 +124,9 @@ impl Outlet for MqttOutlet {
     }
 
     fn open(&mut self) -> Result<(), OutletError> {
-        self.connection = None;
+        if let Some(lost) = self.connection.take() {
+            self.again += lost.window.done.len();
+        }
         let mut wire = WireStream::connect(&self.broker)?;
         let MqttLogin { client, user, password } = &self.login;
         let login = (!user.is_empty()).then_some((user.as_str(), password.as_str()));
@@ -100,19 +136,32 @@ impl Outlet for MqttOutlet {
             .emit(&mut packet)
             .map_err(|error| OutletError(format!("the login is too long: {error}")))?;
         wire.put(&packet[..length]);
-        wire.handshake(|bytes, _| match BrokerPacket::parse(bytes).map_err(not_mqtt)? {
-            Some((BrokerPacket::Connack(0), length)) => Ok((length, true)),
-            Some((BrokerPacket::Connack(code), _)) => {
-                let reason = BrokerPacket::refusal(code);
-                Err(OutletError(format!("the broker refuses the connection: {reason}")))
+        wire.handshake(|received| {
+            match BrokerPacket::parse(received.bytes).map_err(not_mqtt)? {
+                Some((BrokerPacket::Connack(0), length)) => {
+                    received.used = length;
+                    Ok(true)
+                }
+                Some((BrokerPacket::Connack(code), _)) => {
+                    let reason = BrokerPacket::refusal(code);
+                    Err(OutletError(format!("the broker refuses the connection: {reason}")))
+                }
+                Some(_) => Err(not_mqtt(millstream_wire::Error::WrongPacketType)),
+                None => Ok(false),
             }
-            Some(_) => Err(not_mqtt(millstream_wire::Error::WrongPacketType)),
-            None => Ok((0, false)),
         })?;
-        let last = Instant::now();
-        self.connection =
-            Some(MqttConnection { wire, next: 1, oldest: 1, in_flight: 0, last, pinged: false });
+        self.connection = Some(MqttConnection {
+            wire,
+            next: 1,
+            window: Window::new(),
+            last: Instant::now(),
+            pinged: false,
+        });
         Ok(())
+    }
+
+    fn may_choke(&self) -> bool {
+        true
     }
 
     fn message_bytes_max(&self) -> usize {
@@ -123,7 +172,7 @@ impl Outlet for MqttOutlet {
         let Self { connection: Some(connection), head, topic, again, .. } = self else {
             return false;
         };
-        let is_full = connection.in_flight >= IN_FLIGHT_MAX;
+        let is_full = connection.window.done.len() >= IN_FLIGHT_MAX;
         if is_full || !connection.wire.has_room(head.len() + message.len()) {
             return false;
         }
@@ -134,49 +183,42 @@ impl Outlet for MqttOutlet {
         connection.wire.put(&head[..length]);
         connection.wire.put(message);
         connection.next = after(connection.next);
-        connection.in_flight += 1;
+        connection.window.done.push_back(false);
         true
     }
 
     fn exchange(&mut self, now: Instant) -> Result<Outcomes, OutletError> {
         let mut progress = Outcomes::default();
         let Some(connection) = &mut self.connection else { return Ok(progress) };
-        let MqttConnection { wire, oldest, in_flight, last, pinged, .. } = connection;
-        if *in_flight > 0 {
-            *last = now;
-        } else if now.saturating_duration_since(*last) > KEEP_ALIVE / 2 {
-            wire.put(&PINGREQ);
-            (*last, *pinged) = (now, true);
+        let is_waiting = !connection.window.done.is_empty();
+        if is_waiting {
+            connection.last = now;
+        } else if now.saturating_duration_since(connection.last) > KEEP_ALIVE / 2 {
+            connection.wire.put(&PINGREQ);
+            (connection.last, connection.pinged) = (now, true);
         }
+        let awaits = is_waiting || connection.pinged;
+        let MqttConnection { wire, window, pinged, .. } = connection;
         let result = wire.flush().and_then(|()| {
-            wire.receive(now, *in_flight > 0 || *pinged, |bytes, _| {
-                let mut used = 0;
-                while let Some((packet, len)) =
-                    BrokerPacket::parse(&bytes[used..]).map_err(not_mqtt)?
+            wire.receive(now, awaits, |received| {
+                while let Some((packet, length)) =
+                    BrokerPacket::parse(&received.bytes[received.used..]).map_err(not_mqtt)?
                 {
-                    used += len;
+                    received.used += length;
                     match packet {
-                        // In the order of the messages (clause 4.6).
-                        BrokerPacket::Puback(identifier)
-                            if *in_flight > 0 && identifier == *oldest =>
-                        {
-                            *oldest = after(identifier);
-                            *in_flight -= 1;
-                            progress.acknowledged += 1;
-                        }
+                        // In the order of the messages by clause 4.6; not all brokers keep it.
+                        BrokerPacket::Puback(identifier) if window.acknowledge(identifier) => {}
                         BrokerPacket::Pingresp => *pinged = false,
                         _ => return Err(not_mqtt(millstream_wire::Error::WrongPacketType)),
                     }
                 }
-                Ok(used)
+                Ok(false)
             })
         });
-        // What has arrived counts, although the connection is gone.
-        if let Err(error) = result {
-            self.again = *in_flight;
-            if progress == Outcomes::default() {
-                return Err(error);
-            }
+        progress.acknowledged = window.take_acknowledged();
+        // What has arrived counts, although the connection is gone; the next call tells.
+        if progress == Outcomes::default() {
+            result?;
         }
         Ok(progress)
     }
@@ -192,5 +234,27 @@ impl Outlet for MqttOutlet {
             let _ = connection.wire.flush();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acknowledgements_may_come_out_of_order() {
+        let mut window = Window::new();
+        window.oldest = 65_534;
+        window.done.extend([false; 4]);
+        // 65534, 65535, 1 and 2.
+        assert!(window.acknowledge(1) && window.acknowledge(65_535));
+        assert_eq!(window.take_acknowledged(), 0, "the oldest waits");
+        for wrong in [0, 1, 3, 65_533] {
+            assert!(!window.acknowledge(wrong), "{wrong}");
+        }
+        assert!(window.acknowledge(65_534));
+        assert_eq!((window.take_acknowledged(), window.oldest), (3, 2));
+        assert!(window.acknowledge(2));
+        assert_eq!((window.take_acknowledged(), window.oldest), (1, 3));
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::WireStream;
+use crate::wire_stream::{Received, WireStream};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -17,8 +17,10 @@ use std::time::Instant;
 const LINE_BYTES: usize = 64;
 /// Batches that wait for their answer; more wait in the queue.
 const BATCHES_MAX: usize = 1024;
+/// Bytes after which a batch ends within an exchange: over a slow network, too, answers come often.
+const BATCH_BYTES: usize = 16 << 10;
 /// A server's limit when it does not say another: 1 MiB.
-const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
+const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 /// A subject at a NATS server.
 pub struct NatsOutlet {
@@ -43,8 +45,9 @@ pub struct NatsLogin {
 struct NatsConnection {
     wire: WireStream,
     payload_max: usize,
-    /// Messages since the last `PING`.
+    /// Messages since the last `PING`, and their bytes.
     fresh: u64,
+    fresh_bytes: usize,
     /// Messages before each `PING` that was sent and not answered.
     batches: VecDeque<u64>,
     /// Messages of the first batch that were refused.
@@ -106,6 +109,41 @@ fn said(reason: &[u8]) -> OutletError {
     OutletError(format!("the server says {}", String::from_utf8_lossy(reason)))
 }
 
+/// Returns the longest message by the server's `INFO`; `now` if that does not say.
+fn payload_max(info: &Value, now: usize) -> usize {
+    let said = info["max_payload"].as_u64();
+    said.map_or(now, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+fn read_info(text: &[u8]) -> Result<Value, OutletError> {
+    serde_json::from_slice(text)
+        .map_err(|error| OutletError(format!("the server does not speak NATS: {error}")))
+}
+
+/// Returns the next operation.
+fn next_op<'a>(received: &mut Received<'a>) -> Result<Option<ServerOp<'a>>, OutletError> {
+    let found = ServerOp::parse(&received.bytes[received.used..]).map_err(not_nats)?;
+    Ok(found.map(|(op, bytes)| {
+        received.used += bytes;
+        op
+    }))
+}
+
+fn unasked() -> OutletError {
+    OutletError("the server does not speak NATS: it answers a PING that was not sent".to_owned())
+}
+
+impl NatsConnection {
+    /// Ends the batch: its answer acknowledges it.
+    fn ping(&mut self) {
+        if self.fresh > 0 {
+            self.wire.put(PING);
+            self.batches.push_back(std::mem::take(&mut self.fresh));
+            self.fresh_bytes = 0;
+        }
+    }
+}
+
 /// Whether an error is about one message only; the others end the connection.
 fn is_violation(reason: &[u8]) -> bool {
     let reason = reason.to_ascii_lowercase();
@@ -124,35 +162,40 @@ impl Outlet for NatsOutlet {
     fn open(&mut self) -> Result<(), OutletError> {
         self.connection = None;
         let mut wire = WireStream::connect(&self.server)?;
-        let mut payload_max = PAYLOAD_BYTES_MAX;
-        wire.handshake(|bytes, out| {
-            let mut used = 0;
-            while let Some((op, len)) = ServerOp::parse(&bytes[used..]).map_err(not_nats)? {
-                used += len;
+        let (mut longest, mut is_greeted, mut is_answered) = (PAYLOAD_BYTES_MAX, false, false);
+        wire.handshake(|received| {
+            while let Some(op) = next_op(received)? {
                 match op {
                     ServerOp::Info(text) => {
-                        let info: Value = serde_json::from_slice(text).map_err(|error| {
-                            OutletError(format!("the server does not speak NATS: {error}"))
-                        })?;
-                        payload_max = info["max_payload"].as_u64().unwrap_or(payload_max);
-                        out.extend_from_slice(self.connect_line(&info)?.as_bytes());
+                        let info = read_info(text)?;
+                        longest = payload_max(&info, longest);
+                        if !std::mem::replace(&mut is_greeted, true) {
+                            let line = self.connect_line(&info)?;
+                            received.answers.extend_from_slice(line.as_bytes());
+                        }
                     }
                     ServerOp::Err(reason) => return Err(said(reason)),
-                    ServerOp::Ping => out.extend_from_slice(PONG),
-                    ServerOp::Pong => return Ok((used, true)),
+                    ServerOp::Ping => received.answers.extend_from_slice(PONG),
+                    ServerOp::Pong if is_greeted && !is_answered => is_answered = true,
+                    ServerOp::Pong => return Err(unasked()),
                     ServerOp::Ok => {}
                 }
             }
-            Ok((used, false))
+            Ok(is_answered)
         })?;
         self.connection = Some(NatsConnection {
             wire,
-            payload_max: usize::try_from(payload_max).unwrap_or(usize::MAX),
+            payload_max: longest,
             fresh: 0,
+            fresh_bytes: 0,
             batches: VecDeque::with_capacity(BATCHES_MAX),
             refused: 0,
         });
         Ok(())
+    }
+
+    fn may_choke(&self) -> bool {
+        true
     }
 
     fn message_bytes_max(&self) -> usize {
@@ -170,38 +213,36 @@ impl Outlet for NatsOutlet {
         connection.wire.put(message);
         connection.wire.put(b"\r\n");
         connection.fresh += 1;
+        connection.fresh_bytes += message.len();
+        if connection.fresh_bytes >= BATCH_BYTES {
+            connection.ping();
+        }
         true
     }
 
     fn exchange(&mut self, now: Instant) -> Result<Outcomes, OutletError> {
         let mut progress = Outcomes::default();
-        let Some(NatsConnection { wire, fresh, batches, refused, .. }) = &mut self.connection
-        else {
-            return Ok(progress);
-        };
-        if *fresh > 0 {
-            wire.put(PING);
-            batches.push_back(std::mem::take(fresh));
-        }
+        let Some(connection) = &mut self.connection else { return Ok(progress) };
+        connection.ping();
+        let NatsConnection { wire, batches, refused, payload_max: longest, .. } = connection;
         wire.flush()?;
-        let result = wire.receive(now, !batches.is_empty(), |bytes, out| {
-            let mut used = 0;
-            while let Some((op, len)) = ServerOp::parse(&bytes[used..]).map_err(not_nats)? {
-                used += len;
+        let result = wire.receive(now, !batches.is_empty(), |received| {
+            while let Some(op) = next_op(received)? {
                 match op {
-                    ServerOp::Ping => out.extend_from_slice(PONG),
+                    ServerOp::Ping => received.answers.extend_from_slice(PONG),
                     ServerOp::Err(reason) if is_violation(reason) => *refused += 1,
                     ServerOp::Err(reason) => return Err(said(reason)),
                     ServerOp::Pong => {
-                        let batch = batches.pop_front().unwrap_or(0);
+                        let batch = batches.pop_front().ok_or_else(unasked)?;
                         let lost = std::mem::take(refused).min(batch);
                         progress.acknowledged += batch - lost;
                         progress.refused += lost;
                     }
-                    ServerOp::Info(_) | ServerOp::Ok => {}
+                    ServerOp::Info(text) => *longest = payload_max(&read_info(text)?, *longest),
+                    ServerOp::Ok => {}
                 }
             }
-            Ok(used)
+            Ok(false)
         });
         // What has arrived counts, although the connection is gone; the next call tells.
         if progress == Outcomes::default() {

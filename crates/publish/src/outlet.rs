@@ -55,6 +55,12 @@ pub trait Outlet: Send {
     /// The courier tries again later.
     fn open(&mut self) -> Result<(), OutletError>;
 
+    /// Whether the other side may end the connection because of a message. Only then is a message
+    /// given up on which connections end again and again.
+    fn may_choke(&self) -> bool {
+        false
+    }
+
     /// Returns the longest message that the other side takes; known once it is open.
     fn message_bytes_max(&self) -> usize {
         usize::MAX

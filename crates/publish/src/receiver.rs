@@ -77,13 +77,21 @@ pub struct DatagramOutlet {
     /// The bytes of packets that are to be sent, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Whether the last batch was full and left.
+    is_busy: bool,
 }
 
 impl DatagramOutlet {
     /// Creates the outlet.
     #[must_use]
     pub fn new(to: SocketAddr) -> Self {
-        Self { to, socket: None, bytes: Vec::new(), ends: Vec::with_capacity(BATCH) }
+        Self {
+            to,
+            socket: None,
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(BATCH),
+            is_busy: false,
+        }
     }
 
     /// Sends packets from the front; returns the outcome of those that left.
@@ -174,11 +182,15 @@ impl Outlet for DatagramOutlet {
     }
 
     fn exchange(&mut self, _: Instant) -> Result<Outcomes, OutletError> {
-        self.send()
+        let is_full = self.ends.len() == BATCH;
+        let result = self.send();
+        self.is_busy = is_full && self.ends.is_empty();
+        result
     }
 
     fn pause(&self) -> Duration {
-        PAUSE
+        // More than a full batch comes in a pause, so there is more already.
+        if self.is_busy { Duration::ZERO } else { PAUSE }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -231,7 +243,10 @@ impl Outlet for ConnectionOutlet {
             progress.acknowledged = std::mem::take(&mut self.packets);
         }
         // A receiver has nothing to say, but its end shows here.
-        let heard = wire.receive(now, false, |bytes, _| Ok(bytes.len()));
+        let heard = wire.receive(now, false, |received| {
+            received.used = received.bytes.len();
+            Ok(false)
+        });
         if progress == Outcomes::default() {
             heard?;
         }

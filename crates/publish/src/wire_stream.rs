@@ -14,6 +14,21 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const OUT_BYTES: usize = 256 << 10;
 /// Received bytes that were not parsed yet.
 const IN_BYTES: usize = 64 << 10;
+/// Reads of one call: who sends without end does not keep the courier from its other work.
+const READS_MAX: usize = 16;
+/// Bytes of answers that may wait to be sent: more wait only if the other side asks and does not
+/// read.
+const ANSWERS_BYTES_MAX: usize = 64 << 10;
+
+/// What was received, for a parser.
+pub(crate) struct Received<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// How many of them the parser has used; they count as used even if it then fails.
+    pub used: usize,
+    /// Where it puts its answers.
+    pub answers: &'a mut Vec<u8>,
+}
 
 pub(crate) struct WireStream {
     stream: TcpStream,
@@ -22,8 +37,12 @@ pub(crate) struct WireStream {
     sent: usize,
     input: Vec<u8>,
     received: usize,
-    /// When the other side last answered, or nothing was expected.
+    /// Bytes of `out` that are answers.
+    answers: usize,
+    /// When the other side last answered or took bytes, or nothing was expected.
     heard: Instant,
+    /// Why the connection is at its end, once it is.
+    failure: Option<String>,
 }
 
 impl WireStream {
@@ -45,7 +64,9 @@ impl WireStream {
                         sent: 0,
                         input: vec![0; IN_BYTES],
                         received: 0,
+                        answers: 0,
                         heard: Instant::now(),
+                        failure: None,
                     });
                 }
                 Err(error) => last = cannot(&error),
@@ -69,7 +90,10 @@ impl WireStream {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(0) => return Err(OutletError("the connection is closed".to_owned())),
-                Ok(bytes) => self.sent += bytes,
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    self.heard = Instant::now();
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -77,7 +101,7 @@ impl WireStream {
         }
         if self.sent == self.out.len() {
             self.out.clear();
-            self.sent = 0;
+            (self.sent, self.answers) = (0, 0);
         }
         Ok(())
     }
@@ -87,18 +111,36 @@ impl WireStream {
         self.out.is_empty()
     }
 
-    /// Receives what is there, and gives it to `parse`, which returns how many bytes it used.
-    /// `awaits`: whether an answer is due.
+    /// Receives what is there, at most a fixed number of bytes, and gives it to `parse`, which
+    /// returns whether this call is to end. `awaits`: whether an answer is due. After an error each
+    /// further call returns the same.
     pub fn receive(
         &mut self,
         now: Instant,
         awaits: bool,
-        mut parse: impl FnMut(&[u8], &mut Vec<u8>) -> Result<usize, OutletError>,
+        mut parse: impl FnMut(&mut Received<'_>) -> Result<bool, OutletError>,
+    ) -> Result<(), OutletError> {
+        if self.failure.is_none() {
+            let result = self.receive_some(now, awaits, &mut parse);
+            self.failure = result.err().map(|error| error.0);
+        }
+        self.failure.clone().map_or(Ok(()), |text| Err(OutletError(text)))
+    }
+
+    fn receive_some(
+        &mut self,
+        now: Instant,
+        awaits: bool,
+        parse: &mut dyn FnMut(&mut Received<'_>) -> Result<bool, OutletError>,
     ) -> Result<(), OutletError> {
         if !awaits {
             self.heard = now;
         }
-        loop {
+        // What an earlier call left.
+        if self.received > 0 && self.parse(parse)? {
+            return Ok(());
+        }
+        for _ in 0..READS_MAX {
             match self.stream.read(&mut self.input[self.received..]) {
                 Ok(0) => {
                     return Err(OutletError("the other side closed the connection".to_owned()));
@@ -109,11 +151,8 @@ impl WireStream {
                 Err(error) => return Err(error.into()),
             }
             self.heard = now;
-            let used = parse(&self.input[..self.received], &mut self.out)?;
-            self.input.copy_within(used..self.received, 0);
-            self.received -= used;
-            if self.received == self.input.len() {
-                return Err(OutletError("the other side sent a line without an end".to_owned()));
+            if self.parse(parse)? {
+                break;
             }
         }
         if now.saturating_duration_since(self.heard) > ANSWER_LIMIT {
@@ -123,19 +162,42 @@ impl WireStream {
         Ok(())
     }
 
+    /// Gives the received bytes to `parse`, and removes those that it used.
+    fn parse(
+        &mut self,
+        parse: &mut dyn FnMut(&mut Received<'_>) -> Result<bool, OutletError>,
+    ) -> Result<bool, OutletError> {
+        let before = self.out.len();
+        let bytes = &self.input[..self.received];
+        let mut received = Received { bytes, used: 0, answers: &mut self.out };
+        let result = parse(&mut received);
+        let used = received.used;
+        self.input.copy_within(used..self.received, 0);
+        self.received -= used;
+        let is_end = result?;
+        self.answers += self.out.len() - before;
+        if self.answers > ANSWERS_BYTES_MAX {
+            let text = "the other side asks again and again, and does not read the answers";
+            return Err(OutletError(text.to_owned()));
+        }
+        if self.received == self.input.len() {
+            return Err(OutletError("the other side sent a line without an end".to_owned()));
+        }
+        Ok(is_end)
+    }
+
     /// Exchanges bytes until `parse` says that it is done, or [`OPEN_LIMIT`] has passed.
     pub fn handshake(
         &mut self,
-        mut parse: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(usize, bool), OutletError>,
+        mut parse: impl FnMut(&mut Received<'_>) -> Result<bool, OutletError>,
     ) -> Result<(), OutletError> {
         let end = Instant::now() + OPEN_LIMIT;
         let mut done = false;
         while !done {
             self.flush()?;
-            self.receive(Instant::now(), true, |bytes, out| {
-                let (used, is_done) = parse(bytes, out)?;
-                done |= is_done;
-                Ok(used)
+            self.receive(Instant::now(), true, |received| {
+                done = parse(received)?;
+                Ok(done)
             })?;
             if !done && Instant::now() > end {
                 let limit = OPEN_LIMIT.as_secs();
