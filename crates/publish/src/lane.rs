@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// The interval of looks for the courier's end. The block does not wait for it in `finish`, where
+/// the other blocks of its thread would wait, too.
+pub(crate) const END_LOOK: Duration = Duration::from_millis(2);
+
 /// A block's end of that way. The block never waits for the outlet.
 pub(crate) struct Lane {
     entry: Option<QueueEntry>,
@@ -80,6 +84,19 @@ impl Lane {
     pub fn end(&mut self) {
         self.entry = None;
         self.shared.bell.ring();
+    }
+
+    /// Ends the queue if that was not done, and returns whether the courier has ended.
+    pub fn is_done(&mut self) -> bool {
+        if self.entry.is_some() {
+            self.end();
+        }
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether the queue has ended: it takes no more messages.
+    pub fn is_ended(&self) -> bool {
+        self.entry.is_none()
     }
 
     /// Waits for the courier's end.

@@ -3,7 +3,7 @@
 use crate::Outlet;
 use crate::clock::ItemClock;
 use crate::document::DocumentWriter;
-use crate::lane::Lane;
+use crate::lane::{END_LOOK, Lane};
 use crate::publications::{MetricsInbox, Publications};
 use millstream_flow::{
     Block, BlockError, Context, In, Item, MessageSpec, Metric, ParameterKind, ParameterValue,
@@ -149,6 +149,10 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         self.pass_metrics();
         let items = self.pass_items();
         self.input.consume(items);
+        if self.input.is_ended() && self.input.slice().is_empty() {
+            let is_done = self.lane.is_done();
+            return Ok(if is_done { Work::Finished } else { Work::Again(END_LOOK) });
+        }
         self.lane.wake();
         let looks = self.inbox.is_some() && !self.input.is_ended();
         Ok(if looks { Work::Again(LOOK_EVERY) } else { Work::Continue })
@@ -171,6 +175,9 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         let ParameterValue::Text(text) = value else {
             return Err(format!("{name} is `{value}`: expected text").into());
         };
+        if self.lane.is_ended() {
+            return Err("the stream has ended: only what came before is still published".into());
+        }
         let item = self.input.position();
         let message = self.writer.event(item, self.clock.time(item), text);
         self.lane.offer(message);

@@ -2,7 +2,7 @@
 
 use crate::Outlet;
 use crate::clock::ItemClock;
-use crate::lane::Lane;
+use crate::lane::{END_LOOK, Lane};
 use crate::publications::Publications;
 use millstream_flow::{Block, BlockError, Context, In, Metric, Ports, Tag, TagTime, Work, keys};
 use millstream_wire::vita49::{
@@ -211,6 +211,12 @@ impl Block for Vita49Sink {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let samples = self.send()?;
         self.input.consume(samples);
+        if self.input.is_ended() && self.input.slice().is_empty() {
+            // Each ends by itself, so all are asked.
+            let left = self.lanes.iter_mut().filter_map(|lane| (!lane.is_done()).then_some(()));
+            let is_done = left.count() == 0;
+            return Ok(if is_done { Work::Finished } else { Work::Again(END_LOOK) });
+        }
         self.lanes.iter().for_each(Lane::wake);
         Ok(Work::Continue)
     }

@@ -5,7 +5,7 @@ mod jsonl;
 mod outage;
 mod relay;
 
-use millstream_flow::Mock;
+use millstream_flow::{Block, Mock};
 use millstream_publish::{Outlet, Publications, PublishLedger, PublishOptions, PublishSink};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ impl Bench {
     /// Ends the stream and the sink; returns the ledger, which has to balance.
     fn end(mut self) -> PublishLedger {
         self.mock.end("in");
-        self.mock.run().unwrap();
+        finish(&mut self.mock);
         let ledger = self.ledger();
         assert!(ledger.balances && ledger.waiting == 0, "{}", ledger.summary());
         ledger
@@ -65,6 +65,16 @@ impl Bench {
             assert!(Instant::now() < end, "not {what}: {}", self.ledger().summary());
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// Calls a block after the end of its input until it has finished.
+fn finish<B: Block>(mock: &mut Mock<B>) {
+    let end = Instant::now() + PATIENCE;
+    while !mock.is_finished() {
+        assert!(Instant::now() < end, "it does not end");
+        mock.run().unwrap();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

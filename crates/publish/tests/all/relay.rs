@@ -45,7 +45,7 @@ impl Relay {
 
     fn end(mut self) -> Vec<PublishLedger> {
         self.mock.end("in");
-        self.mock.run().unwrap();
+        crate::finish(&mut self.mock);
         let ledgers = self.publications.ledgers();
         for ledger in &ledgers {
             assert!(ledger.balances && ledger.waiting == 0, "{}", ledger.summary());
