@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_millis(250);
 /// The first pause before a new try to connect, which doubles up to the second.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 /// Connections in a row without any acknowledgement, after which the oldest message is taken as
-/// the reason.
+/// the reason. From the second on it goes alone.
 const FRUITLESS_MAX: u32 = 5;
 
 /// What the block and the courier share.
@@ -38,7 +38,14 @@ pub(crate) struct Courier {
     linger: Duration,
     /// When the graph's end was seen.
     ended: Option<Instant>,
+    /// Connections in a row without an acknowledgement.
     fruitless: u32,
+    /// The number of next messages of which one may have ended a connection: they go one by one.
+    suspects: u64,
+    /// Whether a pause was left because the graph had ended.
+    hurried: bool,
+    /// Whether people know that the outlet is away.
+    told: bool,
 }
 
 impl Courier {
@@ -48,7 +55,17 @@ impl Courier {
         outlet: Box<dyn Outlet>,
         linger: Duration,
     ) -> Self {
-        Self { shared, queue, outlet, linger, ended: None, fruitless: 0 }
+        Self {
+            shared,
+            queue,
+            outlet,
+            linger,
+            ended: None,
+            fruitless: 0,
+            suspects: 0,
+            hurried: false,
+            told: false,
+        }
     }
 
     /// Checks the outlet before the graph runs.
@@ -68,17 +85,17 @@ impl Courier {
                     let result = self.serve();
                     self.shared.away.store(true, Ordering::Relaxed);
                     let Err(error) = result else { break };
-                    self.shared.status.fail(&error);
                     let progress = self.shared.account.acknowledged.get() > acknowledged;
                     if progress {
                         back_off = BACK_OFF[0];
                     }
+                    self.fail(&error, !progress);
                     self.rewind(progress);
                 }
-                Err(error) => self.shared.status.fail(&error),
+                Err(error) => self.fail(&error, true),
             }
-            self.rest(back_off);
-            back_off = (back_off * 2).min(BACK_OFF[1]);
+            let hurries = self.rest(back_off);
+            back_off = if hurries { BACK_OFF[0] } else { (back_off * 2).min(BACK_OFF[1]) };
         }
         let left = self.queue.clear();
         self.shared.account.drop(DropCause::AtEnd, left);
@@ -94,6 +111,9 @@ impl Courier {
         while !self.is_over() {
             let longest = self.outlet.message_bytes_max();
             while let Some(message) = self.queue.next() {
+                if self.suspects > 0 && self.queue.sent() > 0 {
+                    break;
+                }
                 if message.len() > longest {
                     if self.queue.sent() > 0 {
                         // The queue removes messages in their order.
@@ -110,9 +130,15 @@ impl Courier {
             }
             let Outcomes { acknowledged, refused } = self.outlet.exchange(Instant::now())?;
             self.queue.remove(acknowledged + refused);
+            self.suspects = self.suspects.saturating_sub(acknowledged + refused);
             self.shared.account.acknowledged.add(acknowledged);
             self.shared.account.drop(DropCause::Refused, refused);
-            if self.queue.has_next() || self.queue.sent() > 0 {
+            let has_work = self.queue.has_next() || self.queue.sent() > 0;
+            if self.told && (acknowledged > 0 || !has_work) {
+                self.told = false;
+                self.shared.status.tell("the connection is there");
+            }
+            if has_work {
                 std::thread::sleep(self.outlet.pause());
             } else {
                 self.sleep(IDLE)?;
@@ -131,12 +157,25 @@ impl Courier {
         Ok(())
     }
 
-    /// Waits before the next try, unless the graph ends.
-    fn rest(&mut self, pause: Duration) {
+    /// Notes an error. People are told of the first one of an outage.
+    fn fail(&mut self, error: &OutletError, is_outage: bool) {
+        self.shared.status.fail(error);
+        if is_outage && !std::mem::replace(&mut self.told, true) {
+            self.shared.status.tell(&format!("{error}; the sink tries again, and messages wait"));
+        }
+    }
+
+    /// Waits before the next try, unless the graph ends: the time after that may be shorter than
+    /// the pause, so the first pause of it is left once. Returns whether it was.
+    fn rest(&mut self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         while Instant::now() < until && !self.is_over() {
+            if self.queue.is_ended() && !std::mem::replace(&mut self.hurried, true) {
+                return true;
+            }
             std::thread::sleep(LOOK.min(pause));
         }
+        false
     }
 
     /// Prepares for a new connection, on which all is sent again that was not acknowledged.
@@ -144,9 +183,16 @@ impl Courier {
         let sent = self.queue.sent();
         self.shared.account.resent.add(sent);
         self.queue.rewind();
+        if !self.outlet.may_choke() {
+            return;
+        }
         self.fruitless = if progress || sent == 0 { 0 } else { self.fruitless + 1 };
+        if self.fruitless > 0 {
+            self.suspects = self.suspects.max(sent);
+        }
         if self.fruitless == FRUITLESS_MAX {
             self.fruitless = 0;
+            self.suspects -= 1;
             self.queue.remove(1);
             self.shared.account.drop(DropCause::Refused, 1);
         }

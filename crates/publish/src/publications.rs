@@ -8,21 +8,33 @@ use std::time::Duration;
 
 /// Documents of metrics that may wait for a sink.
 const METRICS_WAITING: usize = 4;
+/// Notes that may wait for the program, of a sink.
+const NOTES_WAITING: usize = 16;
 
 /// The state of an outlet, for people.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
     pub name: String,
     last_error: Lock<Option<String>>,
+    notes: Lock<Vec<String>>,
 }
 
 impl Status {
     pub fn new(name: String) -> Self {
-        Self { name, last_error: Lock::new(None) }
+        Self { name, last_error: Lock::new(None), notes: Lock::new(Vec::new()) }
     }
 
     pub fn fail(&self, error: &OutletError) {
         *self.last_error.lock() = Some(error.to_string());
+    }
+
+    /// Leaves a note for people.
+    pub fn tell(&self, text: &str) {
+        let mut notes = self.notes.lock();
+        // A program that takes none does not make them pile up.
+        if notes.len() < NOTES_WAITING {
+            notes.push(format!("{}: {text}", self.name));
+        }
     }
 }
 
@@ -84,6 +96,15 @@ impl Publications {
             ..shared.account.ledger()
         };
         self.0.lock().sinks.iter().map(ledger).collect()
+    }
+
+    /// Returns what people should know since the last call: that an outlet is away, and that it is
+    /// there again.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        let lists = self.0.lock();
+        let take = |shared: &Arc<Shared>| std::mem::take(&mut *shared.status.notes.lock());
+        lists.sinks.iter().flat_map(take).collect()
     }
 
     /// Gives the metrics of a running graph, `elapsed` after its start, to the sinks that are due.

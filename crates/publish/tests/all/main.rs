@@ -2,6 +2,7 @@
 
 mod brokers;
 mod jsonl;
+mod manners;
 mod outage;
 mod relay;
 
