@@ -1,6 +1,7 @@
 //! Tests of the sinks with files and with small brokers, from outside.
 
 mod brokers;
+mod end;
 mod jsonl;
 mod manners;
 mod outage;

@@ -2,10 +2,15 @@
 
 use crate::brokers::{self, Got, Visit, broker};
 use crate::{Bench, PATIENCE, numbers, options};
-use millstream_publish::{MqttLogin, MqttOutlet, NatsLogin, NatsOutlet, Outlet, PublishOptions};
+use millstream_publish::{
+    DropCause, MqttLogin, MqttOutlet, NatsLogin, NatsOutlet, Outcomes, Outlet, OutletError,
+    PublishOptions,
+};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::Value;
 use std::net::SocketAddrV4;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn nats(server: &str) -> Box<dyn Outlet> {
@@ -144,5 +149,75 @@ fn who_speaks_another_protocol_is_no_broker() {
         bench.until("an error", |ledger| ledger.last_error.is_some());
         let error = bench.end().last_error.unwrap();
         assert!(error.contains(&format!("does not speak {expected}: ")), "{error}");
+    }
+}
+
+/// An outlet whose connections end on message `culprit`, or its first ones, `failures`, on any.
+struct Choking {
+    culprit: Option<u64>,
+    failures: u32,
+    taken: Vec<u64>,
+    arrived: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Outlet for Choking {
+    fn name(&self) -> String {
+        "test".into()
+    }
+
+    fn away_cause(&self) -> DropCause {
+        DropCause::BrokerAway
+    }
+
+    fn open(&mut self) -> Result<(), OutletError> {
+        self.taken.clear();
+        Ok(())
+    }
+
+    fn may_choke(&self) -> bool {
+        self.culprit.is_some()
+    }
+
+    fn push(&mut self, message: &[u8]) -> bool {
+        let document: Value = serde_json::from_slice(message).unwrap();
+        self.taken.push(document["seq"].as_u64().unwrap());
+        true
+    }
+
+    fn exchange(&mut self, _: Instant) -> Result<Outcomes, OutletError> {
+        let fails = !self.taken.is_empty() && self.failures > 0;
+        self.failures -= u32::from(fails);
+        if fails || self.culprit.is_some_and(|culprit| self.taken.contains(&culprit)) {
+            return Err(OutletError("gone".into()));
+        }
+        let acknowledged = self.taken.len() as u64;
+        self.arrived.lock().unwrap().append(&mut self.taken);
+        Ok(Outcomes { acknowledged, refused: 0 })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn close(&mut self) -> Result<(), OutletError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn only_the_message_that_ends_connections_is_given_up() {
+    let arrived: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(Vec::new()));
+    for (culprit, failures, expected) in
+        [(Some(2), 0, vec![0, 1, 3, 4]), (None, 5, vec![0, 1, 2, 3, 4])]
+    {
+        arrived.lock().unwrap().clear();
+        let to = Arc::clone(&arrived);
+        let outlet = Choking { culprit, failures, taken: Vec::new(), arrived: to };
+        let mut bench = Bench::new(Box::new(outlet), options());
+        bench.publish(0..5);
+        let ledger = bench.end();
+        let refused = u64::from(culprit.is_some());
+        assert_eq!(ledger.dropped["refused"], refused, "{}", ledger.summary());
+        assert_eq!(*arrived.lock().unwrap(), expected);
     }
 }
