@@ -3,7 +3,7 @@
 use crate::dashboard::Dashboard;
 use crate::interrupt;
 use crate::live::Live;
-use crate::output::{Join, describe, short};
+use crate::output::{Join, describe, note, short};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
@@ -89,6 +89,19 @@ pub fn run(
     if let (Some(dashboard), Ok(run)) = (dashboard, &run) {
         dashboard.end(run, signals());
     }
+    plain(run)
+}
+
+/// Prints what people should know of the sinks: which outlets are away, and which are back.
+pub fn tell_notes(publications: &Publications, live: &mut Live) {
+    for line in publications.take_notes() {
+        live.end();
+        note(format_args!("millstream: {line}"));
+    }
+}
+
+/// Leaves the block's name out of an error: the user of a verb does not know its graph.
+pub fn plain(run: anyhow::Result<GraphReport>) -> anyhow::Result<GraphReport> {
     run.map_err(|error| match error.downcast::<RunError>() {
         Ok(RunError::Block { source, .. }) => anyhow!(source),
         Ok(other) => other.into(),

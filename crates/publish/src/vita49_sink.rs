@@ -23,10 +23,10 @@ pub struct Vita49Options {
     pub rate_hz: f64,
     /// Bandwidth, Hz.
     pub bandwidth_hz: f64,
-    /// The frequency in the middle of the band, Hz.
-    pub frequency_hz: f64,
-    /// Gain, dB.
-    pub gain_db: f64,
+    /// The frequency in the middle of the band, Hz; `None` if it is not known.
+    pub frequency_hz: Option<f64>,
+    /// Gain, dB; `None` if it is not known.
+    pub gain_db: Option<f64>,
     /// The interval of context packets, in time of the stream.
     pub context_every: Duration,
     /// Bytes of each receiver's queue.

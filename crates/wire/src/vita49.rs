@@ -3,13 +3,13 @@
 //!
 //! All words are big-endian. A packet has a header, a stream identifier, a class identifier and a
 //! timestamp of whole seconds and picoseconds (clause 5.1), then data without a trailer (clause 6),
-//! or the context fields that DIFI wants, all of them in every packet (clause 9).
+//! or the context fields that DIFI wants, in every packet all whose values are known (clause 9).
 
 use crate::{Error, Result};
 
 /// Bytes before the samples of a data packet: seven words.
 pub const DATA_HEADER_LEN: usize = 28;
-/// Bytes of a context packet: 27 words.
+/// Bytes of a context packet with all fields: 27 words.
 pub const CONTEXT_LEN: usize = 108;
 /// The organisation that defines the packet classes: the DIFI Consortium (clause 5.1.3).
 pub const OUI: u32 = 0x6A_621E;
@@ -22,6 +22,9 @@ const TYPES: [u32; 2] = [0x1, 0x4];
 /// point, bandwidth, IF and RF frequency, IF band offset, reference level, gain, sample rate,
 /// timestamp adjustment and calibration, state and events, format of the data.
 const CIF0: u32 = 0x7BB9_8000;
+/// The fields in CIF0 that can be unknown: RF frequency and gain.
+const FREQUENCY: u32 = 1 << 27;
+const GAIN: u32 = 1 << 23;
 /// The indicator of a change in CIF0.
 const CHANGED: u32 = 1 << 31;
 /// DIFI's reference point of these fields.
@@ -115,10 +118,11 @@ pub struct ContextRepr {
     pub is_changed: bool,
     /// Bandwidth, Hz (clause 9.5.1).
     pub bandwidth_hz: f64,
-    /// The frequency in the middle of the samples' band, Hz (clause 9.5.10).
-    pub frequency_hz: f64,
-    /// Gain, dB (clause 9.5.3).
-    pub gain_db: f64,
+    /// The frequency in the middle of the samples' band, Hz (clause 9.5.10); `None`: not known, so
+    /// the packet has no such field.
+    pub frequency_hz: Option<f64>,
+    /// Gain, dB (clause 9.5.3); `None` as above.
+    pub gain_db: Option<f64>,
     /// Samples per second (clause 9.5.12).
     pub rate_hz: f64,
     /// Whether samples are missing right before the timestamp (clause 9.10.8).
@@ -126,23 +130,34 @@ pub struct ContextRepr {
 }
 
 impl ContextRepr {
-    /// Writes a context packet; returns [`CONTEXT_LEN`].
+    /// Writes a context packet; returns its length, at most [`CONTEXT_LEN`].
     ///
     /// # Errors
     /// [`Error::FieldOverflow`] for a value that its field cannot hold; [`Error::BufferTooSmall`].
     pub fn emit(&self, prologue: &PrologueRepr, buffer: &mut [u8]) -> Result<usize> {
         let mut out = Words { buffer, len: 0 };
-        prologue.emit(1, CONTEXT_LEN / 4, &mut out)?;
-        out.put(CIF0 | if self.is_changed { CHANGED } else { 0 })?;
+        let (mut fields, mut words) = (CIF0, CONTEXT_LEN / 4);
+        if self.frequency_hz.is_none() {
+            (fields, words) = (fields & !FREQUENCY, words - 2);
+        }
+        if self.gain_db.is_none() {
+            (fields, words) = (fields & !GAIN, words - 1);
+        }
+        prologue.emit(1, words, &mut out)?;
+        out.put(fields | if self.is_changed { CHANGED } else { 0 })?;
         out.put(REFERENCE_POINT)?;
         out.put_wide(hertz(self.bandwidth_hz)?)?;
         // Samples are at 0 Hz: no IF, and no offset of the band from it (clauses 9.5.5, 9.5.4).
         out.put_wide(0)?;
-        out.put_wide(hertz(self.frequency_hz)?)?;
+        if let Some(frequency_hz) = self.frequency_hz {
+            out.put_wide(hertz(frequency_hz)?)?;
+        }
         out.put_wide(0)?;
         // The level of full scale is not known (clause 9.5.9).
         out.put(0)?;
-        out.put(decibels(self.gain_db)?)?;
+        if let Some(gain_db) = self.gain_db {
+            out.put(decibels(gain_db)?)?;
+        }
         out.put_wide(hertz(self.rate_hz)?)?;
         // Timestamp adjustment and calibration (clauses 9.7.3.1 and 9.7.3.3).
         out.put_wide(0)?;
@@ -240,8 +255,8 @@ mod tests {
         let context = ContextRepr {
             is_changed: true,
             bandwidth_hz: 5e6,
-            frequency_hz: 98.5e6,
-            gain_db: -0.5,
+            frequency_hz: Some(98.5e6),
+            gain_db: Some(-0.5),
             rate_hz: 6.25e6,
             is_after_loss: true,
         };
@@ -261,6 +276,28 @@ mod tests {
     }
 
     #[test]
+    fn a_field_whose_value_is_not_known_is_left_out() {
+        let context = ContextRepr {
+            is_changed: false,
+            bandwidth_hz: 5e6,
+            frequency_hz: None,
+            gain_db: None,
+            rate_hz: 6.25e6,
+            is_after_loss: false,
+        };
+        let mut packet = [0; CONTEXT_LEN];
+        assert_eq!(context.emit(&PROLOGUE, &mut packet), Ok(CONTEXT_LEN - 12));
+        let words: Vec<_> =
+            packet.as_chunks::<4>().0.iter().map(|word| u32::from_be_bytes(*word)).collect();
+        assert_eq!((words[0], words[7]), (0x496A_0018, 0x7339_8000));
+        let wide = |at: usize| u64::from(words[at]) << 32 | u64::from(words[at + 1]);
+        // Bandwidth; IF, band offset and reference level; sample rate.
+        assert_eq!((wide(9), wide(16)), (5_000_000 << 20, 6_250_000 << 20));
+        assert_eq!(words[11..16], [0; 5]);
+        assert_eq!(words[21..24], [0x0100_0000, 0xA000_03CF, 0]);
+    }
+
+    #[test]
     fn values_that_do_not_fit_are_refused() {
         let overflow = Err(Error::FieldOverflow);
         let late = PrologueRepr { picoseconds: 1_000_000_000_000, ..PROLOGUE };
@@ -272,17 +309,17 @@ mod tests {
         let context = ContextRepr {
             is_changed: false,
             bandwidth_hz: 0.0,
-            frequency_hz: 0.0,
-            gain_db: 0.0,
+            frequency_hz: Some(0.0),
+            gain_db: Some(0.0),
             rate_hz: 1.0,
             is_after_loss: false,
         };
         for bad in [f64::NAN, 1e13, -1e13] {
-            let context = ContextRepr { frequency_hz: bad, ..context };
+            let context = ContextRepr { frequency_hz: Some(bad), ..context };
             assert_eq!(context.emit(&PROLOGUE, &mut [0; 108]), overflow);
         }
         for bad in [f64::NAN, 300.0, -257.0] {
-            let context = ContextRepr { gain_db: bad, ..context };
+            let context = ContextRepr { gain_db: Some(bad), ..context };
             assert_eq!(context.emit(&PROLOGUE, &mut [0; 108]), overflow);
         }
     }

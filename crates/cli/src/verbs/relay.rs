@@ -115,11 +115,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     graph.connect("radio.out", "relay.in")?;
     // Scripts wait for this line.
     note(format_args!("ready: {hardware} to {} receivers", args.to.len()));
-    let status =
-        |elapsed: Duration, snapshot: &Snapshot| status(elapsed, snapshot, &publications.ledgers());
-    let display = (&mut Live::new(), &mut None);
-    let run = graph_run::run(graph, &plan(), display, Vec::new, status)?;
+    let run = run_graph(graph, &publications)?;
     report(&args, rate_hz, &tuned, &run, &publications.ledgers())
+}
+
+/// Runs the graph with a status line, and tells which receivers go away and come back.
+fn run_graph(graph: Graph, publications: &Publications) -> anyhow::Result<GraphReport> {
+    let mut live = Live::new();
+    let run = graph_run::attended(graph, &plan(), |now, elapsed, running| {
+        graph_run::tell_notes(publications, &mut live);
+        live.show(now, || status(elapsed, &running.snapshot(), &publications.ledgers()));
+        Ok(())
+    });
+    live.end();
+    graph_run::tell_notes(publications, &mut live);
+    graph_run::plain(run)
 }
 
 fn options(args: &Args, rate_hz: f64, tuned: &ChannelTuning) -> Vita49Options {
@@ -130,8 +140,8 @@ fn options(args: &Args, rate_hz: f64, tuned: &ChannelTuning) -> Vita49Options {
         rate_hz,
         // Without a filter of a known bandwidth the samples have all that their rate can hold.
         bandwidth_hz: tuned.bandwidth_hz.map_or(rate_hz, |bandwidth_hz| bandwidth_hz.min(rate_hz)),
-        frequency_hz: tuned.freq_hz.unwrap_or(0.0),
-        gain_db: tuned.gain_db.unwrap_or(0.0),
+        frequency_hz: tuned.freq_hz,
+        gain_db: tuned.gain_db,
         context_every: Duration::from_secs_f64(args.interval),
         queue_bytes: usize::from(args.buffer) << 20,
         linger: Duration::from_secs(2),

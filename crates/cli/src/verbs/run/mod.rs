@@ -158,6 +158,7 @@ fn attended(
             view.show(now, elapsed, running, &signals(), &attendant.events);
             return Ok(());
         }
+        graph_run::tell_notes(publications, &mut live);
         if !events.is_empty() {
             live.end();
             supervisor::tell(events);
@@ -176,6 +177,7 @@ fn attended(
     if view.is_some() {
         supervisor::tell(&attendant.events);
     }
+    graph_run::tell_notes(publications, &mut live);
     run
 }
 
