@@ -6,8 +6,8 @@ use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, ReceiverError, RxConfig, memory};
 use crate::segment::{Segment, SegmentKind};
 use millstream_flow::{
-    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, TagTime, TagValue,
-    Work, keys,
+    Block, BlockError, BlockMemory, Context, In, Key, Metric, Out, Ports, TagRule, TagTime,
+    TagValue, Work, keys,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// The most segments that one call puts out: those of the searched piece when the pilot is found,
 /// or those of a gap.
 const PENDING_SEGMENTS: usize = 512;
+/// The most tags that wait for a segment. Without lock none comes, and the oldest tags go.
+const WAITING_TAGS: usize = 64;
 
 /// Finds and demodulates an ATSC signal.
 ///
@@ -26,8 +28,8 @@ const PENDING_SEGMENTS: usize = 512;
 /// # Stream Outputs
 /// `out`: segments whose position in the field is known; no segments without lock. If the samples
 /// have times, each field sync has a tag `rx_time`: the time of the last sample that was needed for
-/// it, at most a few milliseconds after its last symbol. Other tags move to the next segment, but
-/// `rx_rate_hz` ends here.
+/// it, at most a few milliseconds after its last symbol. Other tags move to the next segment (the
+/// last 64 before it), but `rx_rate_hz` ends here.
 #[derive(Ports)]
 pub struct AtscDemod {
     /// Samples.
@@ -40,6 +42,8 @@ pub struct AtscDemod {
     gaps_taken: u64,
     /// Samples whose tags have been taken.
     tags_taken: u64,
+    /// Tags for the next segment.
+    waiting: VecDeque<(Key, TagValue)>,
     /// A sample and its time.
     anchor: Option<(u64, TagTime)>,
     rate_hz: f64,
@@ -64,6 +68,7 @@ impl AtscDemod {
             pending: VecDeque::with_capacity(PENDING_SEGMENTS),
             gaps_taken: 0,
             tags_taken: 0,
+            waiting: VecDeque::with_capacity(WAITING_TAGS),
             anchor: None,
             rate_hz: config.sample_rate_hz,
             syncs: Vec::with_capacity(PENDING_SEGMENTS),
@@ -90,7 +95,7 @@ impl AtscDemod {
     /// Takes the tags before sample `end`: times as the anchor of those of segments, others to the
     /// next segment.
     fn take_tags(&mut self, end: u64) {
-        let Self { input, output, tags_taken, anchor, .. } = self;
+        let Self { input, waiting, tags_taken, anchor, .. } = self;
         for (_, tag) in input.tags() {
             if tag.offset < *tags_taken || tag.offset >= end {
                 continue;
@@ -98,7 +103,12 @@ impl AtscDemod {
             match (tag.key, tag.value) {
                 (keys::RX_TIME, TagValue::Time(time)) => *anchor = Some((tag.offset, time)),
                 (keys::RX_RATE_HZ, _) => {}
-                (key, value) => output.tag(0, key, value),
+                (key, value) => {
+                    if waiting.len() == WAITING_TAGS {
+                        waiting.pop_front();
+                    }
+                    waiting.push_back((key, value));
+                }
             }
         }
         *tags_taken = end.max(*tags_taken);
@@ -145,9 +155,12 @@ impl Block for AtscDemod {
             let (missing, until_gap) = self.next_gap();
             let count = samples.len().min(CHUNK_SAMPLES).min(until_gap);
             let end = self.input.position() + count as u64;
+            // What comes out at a gap was sent before it, so its time follows from that before.
+            let before_gap = self.time_of(self.input.position());
             self.take_tags(end);
             let samples = self.input.slice();
             let Self { front_end, pending, syncs, .. } = self;
+            let is_gap = missing > 0 && !samples.is_empty();
             let (room, mut made, mut all) = (self.output.slice_mut(), 0, 0);
             syncs.clear();
             let mut on_segment = |segment: &Segment| {
@@ -168,14 +181,19 @@ impl Block for AtscDemod {
             if samples.is_empty() {
                 front_end.finish(&mut on_segment);
                 self.finished = true;
-            } else if missing > 0 {
+            } else if is_gap {
                 front_end.gap(missing, &mut on_segment);
                 self.gaps_taken = self.input.position() + 1;
             } else {
                 front_end.process(&samples[..count], &mut on_segment);
                 self.input.consume(count);
             }
-            if let Some(time) = self.time_of(end) {
+            if all > 0 {
+                for (key, value) in self.waiting.drain(..) {
+                    self.output.tag(0, key, value);
+                }
+            }
+            if let Some(time) = if is_gap { before_gap } else { self.time_of(end) } {
                 for index in 0..self.syncs.len() {
                     self.output.tag(self.syncs[index], keys::RX_TIME, time);
                 }

@@ -6,7 +6,7 @@ use millstream_atsc::blocks::{
 };
 use millstream_atsc::rx::RxConfig;
 use millstream_atsc::segment::{CodeBlock, Segment, SegmentKind};
-use millstream_flow::{Block, Item, Mock, Tag, TagTime, TagValue, keys};
+use millstream_flow::{Block, Item, Key, Mock, Tag, TagTime, TagValue, keys};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +64,52 @@ fn a_packet_has_the_time_at_which_its_last_byte_came() {
     assert_eq!(bytes.0.len(), 188 * tags.0.len());
     let all = tags.1.iter().map(|tag| 188 * tag.offset).collect::<Vec<_>>();
     assert_eq!(bytes.1.iter().map(|tag| tag.offset).collect::<Vec<_>>(), all);
+}
+
+/// Demodulates `samples` with tags; returns the tags that come out.
+fn tags_of(samples: &[millstream_atsc::Sample], tags: &[(u64, Key, TagValue)]) -> Vec<Tag> {
+    let config = RxConfig { sample_rate_hz: 6.25e6 };
+    let mut demod = Mock::new(AtscDemod::new(config, Arc::default()).unwrap());
+    for (offset, key, value) in tags {
+        demod.tag("in", *offset, *key, *value);
+    }
+    demod.feed("in", samples);
+    demod.end("in");
+    demod.run().unwrap();
+    let _: Vec<Segment> = demod.take("out");
+    demod.take_tags("out")
+}
+
+#[test]
+fn a_field_sync_before_a_gap_has_the_time_before_it() {
+    let samples = signal(15, 0.15, Channel::default());
+    let at = |seconds: f64| TagValue::Time(TagTime::from(Duration::from_secs_f64(seconds)));
+    let began = (0, keys::RX_TIME, at(7.0));
+    let whole = tags_of(&samples, &[began]);
+    let TagValue::Time(third) = whole[2].value else { panic!("{whole:?}") };
+    // Few samples before those with which the sync came: it comes at the gap.
+    let taken = ((third.as_secs_f64() - 7.0) * 6.25e6) as usize;
+    let (gap, missing) = (taken - 50, 2000);
+    let rest = [&samples[..gap], &samples[gap + missing..]].concat();
+    let loss = (gap as u64, keys::LOSS_ITEMS, TagValue::Count(missing as u64));
+    let jump = (gap as u64, keys::RX_TIME, at(2000.0));
+    let tags = tags_of(&rest, &[began, loss, jump]);
+    let times = tags.iter().filter_map(|tag| match tag.value {
+        TagValue::Time(time) => Some(time.as_secs_f64()),
+        _ => None,
+    });
+    let before = times.filter(|time| *time < 1000.0).collect::<Vec<_>>();
+    assert_eq!(before.len(), 3, "{before:?}");
+    assert!((before[2] - third.as_secs_f64()).abs() < 1e-4, "{before:?}");
+}
+
+#[test]
+fn tags_before_the_lock_do_not_pile_up() {
+    let samples = signal(16, 0.1, Channel::default());
+    let tags: Vec<_> = (0..200).map(|n| (n, keys::LOSS_CAUSE, TagValue::Count(n))).collect();
+    let out = tags_of(&samples, &tags);
+    let kept: Vec<_> = out.iter().map(|tag| tag.value).collect();
+    assert_eq!(kept, (200 - 64..200).map(TagValue::Count).collect::<Vec<_>>(), "the last ones");
 }
 
 /// Gives items and tags to a block; returns those that it makes.
