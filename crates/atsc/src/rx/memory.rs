@@ -1,9 +1,9 @@
 //! How much of its past each stage needs, see [`millstream_flow::memory`].
 //!
 //! Loops and averages have no last item. They are given the time in which they pass all of their
-//! bandwidths, and then three times the inverse of the last bandwidth or three times the length of
-//! an average: what a wrong start left is down to a twentieth by then, below the noise of the
-//! estimates themselves. Where two parts of a recording are joined, their packets are compared.
+//! bandwidths, and then three times the inverse of the last bandwidth, or the length of an average
+//! up to three times: what a wrong start left of a loop is a twentieth by then, below the noise of
+//! the estimates themselves. Where two parts of a recording are joined, their packets are compared.
 
 use super::equalizer::MEMORY;
 use super::sync_search::LOOK_SYMBOLS;

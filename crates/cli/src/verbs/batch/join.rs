@@ -7,9 +7,9 @@ use super::part::{PartDocument, SplitGraph};
 use super::task::result_of;
 use crate::graph_run;
 use crate::output::{count, note};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use millstream_batch::{
-    Batch, Cuts, Joiner, Mark, PartRange, PartStream, Refusal, Seam, Task, TaskClaim, TaskResult,
+    Batch, Joiner, Mark, PartRange, PartStream, Refusal, Seam, Task, TaskClaim, TaskResult,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -28,6 +28,16 @@ struct Join<'a> {
     /// The file of the output.
     file: &'a str,
     notes: Vec<String>,
+    /// CPU time of what was processed again.
+    cpu_s: f64,
+}
+
+/// What the joined stream consists of.
+struct Streams {
+    joiner: Joiner,
+    seams: Vec<Seam>,
+    /// The numbers of each part that is in it, and the names of those that are no counts.
+    numbers: Vec<(BTreeMap<String, f64>, Vec<String>)>,
 }
 
 /// Joins the results of all parts of `task`; `None` if the user ended it early.
@@ -41,9 +51,10 @@ pub fn run(
     let seen = batch.seen(task)?;
     let split = SplitGraph::of(batch, task, &graph_run::registry().0)?;
     let file = batch.manifest.outputs.values().next().map_or("", String::as_str);
-    let mut join = Join { batch, task, claim, threads, split, file, notes: Vec::new() };
+    let mut join = Join { batch, task, claim, threads, split, file, notes: Vec::new(), cpu_s: 0.0 };
     let (results, parts) = join.parts()?;
-    let Some((joiner, seams)) = join.streams(&parts)? else { return Ok(None) };
+    let streams = join.streams(&results, &parts)?;
+    let Some(Streams { joiner, seams, numbers }) = streams else { return Ok(None) };
     let path = claim.folder().join(file);
     let joined =
         write(&joiner, &path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -52,18 +63,22 @@ pub fn run(
         remove(&join.again(part))?;
     }
     batch.still(task, &seen)?;
-    let mut numbers = mean_numbers(&results, &parts);
+    let mut numbers = mean_numbers(&numbers);
     for name in ["elapsed_s", "cpu_s"] {
         let sum = results.iter().filter_map(|result| result.numbers.get(name)).sum();
         numbers.insert(name.to_owned(), sum);
     }
     *numbers.entry("elapsed_s".to_owned()).or_default() += began.elapsed().as_secs_f64();
+    *numbers.entry("cpu_s".to_owned()).or_default() += join.cpu_s;
     numbers.insert("join.packets".to_owned(), joined.packets as f64);
     numbers.insert("join.uncorrected_packets".to_owned(), joined.uncorrected as f64);
     let seams: Vec<_> = seams.iter().map(|seam| shown(seam, join.split.memory.rate_hz)).collect();
-    let remark = (joined.packets == 0).then(|| {
+    let remark = (joined.packets == joined.uncorrected).then(|| {
         let remark = results.iter().find_map(|result| result.remark.clone());
-        remark.unwrap_or_else(|| format!("the graph wrote nothing to its file {file}"))
+        remark.unwrap_or_else(|| match joined.packets {
+            0 => format!("the graph wrote nothing to its file {file}"),
+            _ => format!("no packet of the file {file} could be corrected"),
+        })
     });
     let results = json!({
         "split": {
@@ -100,73 +115,96 @@ impl Join<'_> {
         Ok(all)
     }
 
-    /// Joins the streams of the parts, and processes again what does not agree.
-    fn streams(&mut self, parts: &[PartDocument]) -> anyhow::Result<Option<(Joiner, Vec<Seam>)>> {
-        let Cuts { group, .. } = self.split.cuts;
-        let (mut joiner, mut seams) = (Joiner::new(group), Vec::new());
-        let results = self.batch.results();
-        for (number, part) in parts.iter().enumerate() {
+    /// Joins the streams of the parts, and processes again what does not agree; from the beginning
+    /// of the recording at most once, then to its end.
+    fn streams(
+        &mut self,
+        results: &[TaskResult],
+        parts: &[PartDocument],
+    ) -> anyhow::Result<Option<Streams>> {
+        let cuts = self.split.cuts;
+        let mut joiner = Joiner::new(cuts.group);
+        let (mut seams, mut all_numbers) = (Vec::new(), Vec::new());
+        for (number, (result, part)) in results.iter().zip(parts).enumerate() {
+            let folder = self.batch.results().result_of(&self.part_name(number));
+            let path = folder.join(self.file);
+            let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+            let is_whole = bytes == result.files.get(self.file).copied().unwrap_or(0)
+                && part.range == cuts.part(number, 1);
+            let damaged = || {
+                let folder = folder.display();
+                format!(
+                    "the result of part {} is damaged: remove {folder} and run the batch again",
+                    number + 1
+                )
+            };
+            ensure!(is_whole, damaged());
             let Some(range) = part.range else { continue };
-            let name = &self.batch.tasks[self.part_task(number)].name;
-            let path = results.result_of(name).join(self.file);
-            let mut outcome = self.push(&mut joiner, &path, part.marks(), range)?;
-            let mut times = 2;
+            let stream = self.open(path, part.marks(), range).with_context(damaged)?;
+            let mut numbers = (result.numbers.clone(), part.gauges.clone());
+            let mut outcome = joiner.push(stream, self.split.in_signal(range.cut))?;
+            let mut times = 1u64;
             while let Err(refusal) = &outcome {
-                let Some(longer) = self.split.cuts.part(number, times) else { break };
-                self.tell(number, &longer, &refusal.reason);
+                times = if refusal.is_dead { u64::MAX } else { times.saturating_mul(2) };
+                let longer = cuts.part(number, times).context("a part is not there any more")?;
+                let is_single = longer.first == 0;
+                let end = if is_single { cuts.samples } else { longer.end };
+                let longer = PartRange { end, ..longer };
+                self.tell(number, &longer, refusal);
                 let folder = self.again(number);
                 remove(&folder)?;
                 fs::create_dir(&folder)
                     .with_context(|| format!("cannot make the folder {}", folder.display()))?;
                 let ran = self.split.run(self.batch, self.task, &folder, longer, self.threads)?;
-                let Some((_, marks)) = ran else { return Ok(None) };
-                outcome = self.push(&mut joiner, &folder.join(self.file), marks, longer)?;
-                times *= 2;
+                let Some((ran, marks)) = ran else { return Ok(None) };
+                numbers = ran.numbers()?;
+                self.cpu_s += numbers.0.get("cpu_s").copied().unwrap_or_default();
+                let stream = self.open(folder.join(self.file), marks, longer)?;
+                outcome = joiner.push(stream, self.split.in_signal(longer.cut))?;
+                if is_single {
+                    return Ok(Some(Streams { joiner, seams: Vec::new(), numbers: vec![numbers] }));
+                }
             }
-            match outcome {
-                Ok(Some(seam)) => seams.push(seam),
-                // A single pass.
-                _ => seams.clear(),
-            }
+            seams.extend(outcome.ok().flatten());
+            all_numbers.push(numbers);
         }
-        Ok(Some((joiner, seams)))
+        Ok(Some(Streams { joiner, seams, numbers: all_numbers }))
     }
 
-    fn push(
+    fn open(
         &self,
-        joiner: &mut Joiner,
-        path: &Path,
+        path: PathBuf,
         marks: Vec<Mark>,
         range: PartRange,
-    ) -> anyhow::Result<Result<Option<Seam>, Refusal>> {
-        let [settled, cut] = [range.settled, range.cut].map(|at| self.split.in_signal(at));
-        let pushed =
-            PartStream::open(path, marks, settled).and_then(|stream| joiner.push(stream, cut));
-        pushed.with_context(|| format!("cannot join {}", path.display()))
+    ) -> anyhow::Result<PartStream> {
+        PartStream::open(&path, marks, self.split.in_signal(range.settled))
+            .with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Says that a part is processed again.
-    fn tell(&mut self, number: usize, longer: &PartRange, reason: &str) {
+    fn tell(&mut self, number: usize, longer: &PartRange, refusal: &Refusal) {
         let rate_hz = self.split.memory.rate_hz;
         let seconds = |samples: u64| samples as f64 / rate_hz;
         let how = match longer.first {
-            0 => "from the beginning of the recording".to_owned(),
+            0 => "from the beginning of the recording to its end".to_owned(),
             first => format!("from {:.2} s before the cut", seconds(longer.cut - first)),
         };
         let line = format!(
-            "part {} of {}, at {:.2} s: {reason}; it is processed again {how}",
+            "part {} of {}, at {:.2} s: {}; it is processed again {how}",
             number + 1,
             count(self.split.cuts.parts as u64, "part"),
             seconds(longer.cut),
+            refusal.reason,
         );
         note(format_args!("join    {} ({line})", self.task.name));
         self.notes.push(line);
     }
 
-    /// The position of a part's task.
-    fn part_task(&self, number: usize) -> usize {
+    /// The name of a part's task.
+    fn part_name(&self, number: usize) -> String {
         let whole = self.batch.tasks.iter().position(|task| task.name == self.task.name);
-        self.batch.parts_of(whole.unwrap_or(0)).start + number
+        let part = self.batch.parts_of(whole.unwrap_or(0)).start + number;
+        self.batch.tasks[part].name.clone()
     }
 
     /// The folder of a part that is processed again.
@@ -196,17 +234,18 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The means of the numbers that are no counts; what two parts have counted in their overlap cannot
-/// be told apart.
-fn mean_numbers(results: &[TaskResult], parts: &[PartDocument]) -> BTreeMap<String, f64> {
-    let mut sums: BTreeMap<&String, (f64, u32)> = BTreeMap::new();
-    for (result, part) in results.iter().zip(parts) {
-        for name in &part.gauges {
-            if let Some(value) = result.numbers.get(name) {
+/// The means of the numbers that are no counts and that all parts have; what two parts have counted
+/// in their overlap cannot be told apart.
+fn mean_numbers(parts: &[(BTreeMap<String, f64>, Vec<String>)]) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<&String, (f64, usize)> = BTreeMap::new();
+    for (numbers, gauges) in parts {
+        for name in gauges {
+            if let Some(value) = numbers.get(name) {
                 let (sum, count) = sums.entry(name).or_default();
                 (*sum, *count) = (*sum + value, *count + 1);
             }
         }
     }
-    sums.into_iter().map(|(name, (sum, count))| (name.clone(), sum / f64::from(count))).collect()
+    let of_all = sums.into_iter().filter(|(_, (_, count))| *count == parts.len());
+    of_all.map(|(name, (sum, count))| (name.clone(), sum / count as f64)).collect()
 }

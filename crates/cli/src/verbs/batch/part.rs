@@ -71,6 +71,18 @@ impl SplitGraph {
             return Err(refuse(reason).into());
         };
         let set = batch.set(task, Path::new("/"));
+        for name in ["first", "count"] {
+            match file.value(registry, &set, (&source, name))? {
+                None | Some(ParameterValue::Integer(0)) => {}
+                _ => {
+                    return Err(refuse(format!(
+                        "the block `{source}` reads a part of its recording already: remove \
+                         `{name}` from the graph"
+                    ))
+                    .into());
+                }
+            }
+        }
         let memory = file.build(registry, &set)?.memory(&source, sink);
         let memory = memory.map_err(|error| refuse(error.to_string()))?;
         let format = match file.value(registry, &set, (&source, "format"))? {

@@ -46,7 +46,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..))]
     threads: Option<usize>,
 
-    /// Only show how many tasks would run; with the engine slurm also write the script of the job.
+    /// Only show how many tasks would run, and write the list of tasks into the folder of results;
+    /// with the engine slurm also write the script of the job.
     #[arg(long)]
     dry_run: bool,
 }
@@ -67,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for (first, same) in &batch.same {
         note(format_args!("batch   {same} has the same samples as {first}: it is left out"));
     }
-    if batch.manifest.split.is_some() && !args.dry_run {
+    if batch.manifest.split.is_some() {
         split::check(&batch)?;
     }
     if !batch.outlook()?.open.is_empty() {

@@ -3,7 +3,7 @@
 use super::ManifestArg;
 use super::part::SplitGraph;
 use crate::graph_run;
-use crate::output::{Report, count};
+use crate::output::{Report, count, describe};
 use crate::table::Table;
 use anyhow::bail;
 use millstream_batch::{Batch, BatchError, PartRange};
@@ -32,11 +32,15 @@ pub struct Args {
 /// failure.
 pub fn check(batch: &Batch) -> anyhow::Result<()> {
     let registry = graph_run::registry().0;
-    let first = batch.tasks.first().map(|task| SplitGraph::of(batch, task, &registry));
-    match first {
-        Some(Err(error)) if error.is::<BatchError>() => Err(error),
-        _ => Ok(()),
+    for task in &batch.tasks[..batch.wholes] {
+        match SplitGraph::of(batch, task, &registry) {
+            Err(error) if error.is::<BatchError>() => return Err(error),
+            // Try the next recording.
+            Err(_) => {}
+            Ok(_) => break,
+        }
     }
+    Ok(())
 }
 
 /// Shows the cuts of every recording, with the graph of the first setting.
@@ -52,8 +56,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let registry = graph_run::registry().0;
     let (mut text, mut recordings) = (String::new(), Vec::new());
     for task in batch.tasks[..batch.wholes].iter().filter(|task| task.setting == 0) {
-        let split = SplitGraph::of(&batch, task, &registry)?;
         let name = task.recording.clone().unwrap_or_default();
+        let split = match SplitGraph::of(&batch, task, &registry) {
+            Err(error) if !error.is::<BatchError>() => {
+                text += &format!("{name}: {}\n", describe(&error));
+                recordings.push(json!({ "recording": name, "error": describe(&error) }));
+                continue;
+            }
+            split => split?,
+        };
         let (memory, cuts) = (&split.memory, split.cuts);
         let seconds = |samples: u64| samples as f64 / memory.rate_hz;
         if args.explain {

@@ -133,7 +133,7 @@ fn run_part(
     let Some((ran, marks)) = ran else { return Ok(None) };
     batch.still(task, &seen)?;
     let marks = marks.iter().map(|mark| (mark.byte, mark.sample)).collect();
-    let document = PartDocument { range: Some(range), marks, gauges: ran.gauges()? };
+    let document = PartDocument { range: Some(range), marks, gauges: ran.numbers()?.1 };
     ran.result(batch, task, claim, json!({ "split": document })).map(Some)
 }
 
@@ -186,9 +186,9 @@ impl Ran {
         Ok(TaskResult { remark, ..result })
     }
 
-    /// The names of its numbers that are no counts.
-    fn gauges(&self) -> anyhow::Result<Vec<String>> {
-        Ok(numbers(&self.run, &self.signals)?.1)
+    /// Its numbers, and the names of those that are no counts.
+    pub fn numbers(&self) -> anyhow::Result<(BTreeMap<String, f64>, Vec<String>)> {
+        numbers(&self.run, &self.signals)
     }
 }
 
