@@ -20,8 +20,6 @@ const LOSSES_KEPT: usize = 1024;
 /// A stream with its end at the block.
 pub(crate) struct StreamFeed {
     pub info: StreamInfo,
-    /// The frequency of samples before the first tuning.
-    first_centre_hz: Option<f64>,
     source: Box<dyn SampleSource>,
     behind: Arc<Histogram>,
     samples: Samples,
@@ -49,7 +47,6 @@ struct OpenQuestion {
 impl StreamFeed {
     pub fn new(info: StreamInfo, source: Box<dyn SampleSource>, behind: Arc<Histogram>) -> Self {
         Self {
-            first_centre_hz: info.centre_hz,
             info,
             source,
             behind,
@@ -128,7 +125,7 @@ impl StreamFeed {
             bins: wish.bins as u32,
             ticks: ticks.unwrap_or(0),
             item: first,
-            centre_hz: self.samples.centre_hz.or(self.first_centre_hz).unwrap_or(0.0),
+            centre_hz: self.samples.centre_hz.or(self.info.centre_hz).unwrap_or(0.0),
             span_hz: self.info.rate_hz.unwrap_or(1.0),
             share,
             dropped: 0,
