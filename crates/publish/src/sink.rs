@@ -48,7 +48,7 @@ pub struct PublishOptions {
 ///
 /// # Metrics
 /// Those of a [`PublishLedger`](crate::PublishLedger): `offered`, `acknowledged`, one counter for
-/// each [`DropCause`]; `resent` and `connections`.
+/// each [`crate::DropCause`]; `resent` and `connections`.
 #[derive(Ports)]
 pub struct PublishSink<T: Item> {
     /// Items.
