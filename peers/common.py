@@ -80,6 +80,17 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def eventually(what, check, patience_s=60, pause_s=0.05):
+    """Waits until `check` returns something true, and returns that."""
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        found = check()
+        if found:
+            return found
+        time.sleep(pause_s)
+    return sys.exit(f"not within {patience_s} s: {what}")
+
+
 def first_difference(got, want):
     """None, or a text that says at which sample of 4 bytes the two differ first."""
     if got == want:

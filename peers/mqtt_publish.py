@@ -15,8 +15,8 @@ import subprocess
 import tempfile
 import time
 
-from common import die_with_parent, free_port, skip
-from publish_common import OUTAGE_S, Broker, Gate, LiveStream, check, eventually
+from common import die_with_parent, eventually, free_port, skip
+from publish_common import OUTAGE_S, Broker, Gate, LiveStream, check
 
 CONFIGURATION = """
 listener {port} 127.0.0.1

@@ -15,6 +15,7 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import common
 from common import MILLSTREAM, Radio, die_with_parent, free_port, skip
 
 RATE_HZ = 500e3
@@ -34,6 +36,7 @@ SCRAPE_S = 0.5
 # Scrapes with new samples that have to be there.
 SCRAPES = 16
 PATIENCE_S = 90
+eventually = functools.partial(common.eventually, patience_s=PATIENCE_S, pause_s=0.2)
 EXPECTED, DELIVERED, LOST = (f"sum(millstream_samples_{what}total)" for what in ("", "delivered_", "lost_"))
 TYPES = {
     "millstream_build_info": "gauge",
@@ -43,17 +46,6 @@ TYPES = {
     "millstream_ring_fill_ratio": "gauge",
     "millstream_behind_seconds": "histogram",
 }
-
-
-def eventually(what, check):
-    """Waits until `check` returns something true, and returns that."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        found = check()
-        if found:
-            return found
-        time.sleep(0.2)
-    sys.exit(f"not within {PATIENCE_S} s: {what}")
 
 
 def get(url):

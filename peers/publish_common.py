@@ -14,9 +14,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
-from common import MILLSTREAM, Radio, die_with_parent, skip
+from common import MILLSTREAM, Radio, die_with_parent, eventually, skip
 
 RATE_HZ = 250_000
 ITEMS = 250
@@ -73,17 +72,6 @@ def load(package, module, folder):
         skip(f"no Python package {package}, and pip cannot install it: {lines[-1]}")
     sys.path.insert(0, folder)
     return importlib.import_module(module)
-
-
-def eventually(what, check):
-    """Waits until `check` returns something true, and returns that."""
-    end = time.monotonic() + PATIENCE_S
-    while time.monotonic() < end:
-        found = check()
-        if found:
-            return found
-        time.sleep(0.05)
-    return sys.exit(f"not within {PATIENCE_S} s: {what}")
 
 
 def answers(port):

@@ -140,28 +140,27 @@ impl Joiner {
     }
 
     /// Adds the stream of the next part; the seam is near the sample `cut`. A stream that begins
-    /// with the recording replaces all others, and there is no seam. `Err` inside says why they
-    /// cannot be joined.
+    /// with the recording replaces all others and their seams. `Err` inside says why it cannot be
+    /// joined.
     ///
     /// # Errors
     /// A stream cannot be read.
-    pub fn push(
-        &mut self,
-        next: PartStream,
-        cut: u64,
-    ) -> io::Result<Result<Option<Seam>, Refusal>> {
+    pub fn push(&mut self, next: PartStream, cut: u64) -> io::Result<Result<(), Refusal>> {
         let Some(before) = self.streams.last().filter(|_| next.settled > 0) else {
             self.seams.clear();
             self.streams = vec![next];
-            return Ok(Ok(None));
+            return Ok(Ok(()));
         };
-        let seam = match self.seam(before, &next, cut)? {
-            Ok(seam) => seam,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        self.streams.push(next);
-        self.seams.push(seam);
-        Ok(Ok(Some(seam)))
+        Ok(self.seam(before, &next, cut)?.map(|seam| {
+            self.streams.push(next);
+            self.seams.push(seam);
+        }))
+    }
+
+    /// The seams between the streams, in their order.
+    #[must_use]
+    pub fn seams(&self) -> &[Seam] {
+        &self.seams
     }
 
     fn seam(&self, a: &PartStream, b: &PartStream, cut: u64) -> io::Result<Result<Seam, Refusal>> {
@@ -344,11 +343,12 @@ mod tests {
             let mut second = fields[1..].to_vec();
             change(&mut second);
             let outcome = joiner.push(part(&second, 0, 2 * GROUP, 0), 3 * GROUP).unwrap();
+            let agreed = joiner.seams().last().map(|seam| seam.agreed);
             // What was refused can be replaced.
             let whole = joiner.push(part(&fields, 0, 0, 0), 3 * GROUP).unwrap();
-            assert_eq!(whole, Ok(None));
+            assert_eq!((whole, joiner.seams().len()), (Ok(()), 0));
             assert!(joined(&joiner) == all(&fields));
-            outcome.map(|seam| seam.unwrap().agreed).map_err(|refusal| refusal.reason)
+            outcome.map(|()| agreed.unwrap()).map_err(|refusal| refusal.reason)
         };
         assert_eq!(push(&|_| ()), Ok(3 * 312));
         assert_eq!(push(&|second| second[0].1[5] ^= 1), Ok(3 * 312), "not settled yet");

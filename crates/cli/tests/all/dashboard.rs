@@ -205,10 +205,7 @@ fn a_graph_behind_a_radio_with_another_time_shows_no_delays() {
             connections = ['radio -> sink']",
             radio.args()
         );
-        std::fs::write(folder.path().join("g.toml"), file).unwrap();
-        let args = ["run", "--json", "g.toml", "--web", "0"];
-        let running = Running::start(command(folder.path(), &args));
-        let page = Page::of(&running);
+        let (running, page) = control::run_graph(folder.path(), &file);
         eventually("samples", || {
             let status = page.document("/api/status");
             let delivered = status["ledgers"][0]["delivered"].as_u64();

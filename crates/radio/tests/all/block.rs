@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::{Action, Meddler, SPP, args, device, meddled, patient, radio, ramp};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
-    BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, WaitMode, Work,
+    BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, RunningGraph, WaitMode, Work,
 };
 use millstream_radio::block::{GapCause, GroupSource, RadioSource, RecordingSegment, register};
 use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
@@ -23,6 +23,18 @@ pub fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
     graph.connect("tuner", "sink").unwrap();
     let plan = plan(&graph);
     (graph, plan)
+}
+
+/// Starts a graph of a source of two channels, and a sink for each that drops the samples.
+pub fn start_group(source: GroupSource<Complex32>) -> RunningGraph {
+    let mut graph = Graph::new();
+    graph.add("tuner", source).unwrap();
+    for channel in 0..2 {
+        graph.add(&format!("sink{channel}"), NullSink::<Complex32>::new()).unwrap();
+        graph.connect(&format!("tuner.out{channel}"), &format!("sink{channel}")).unwrap();
+    }
+    let plan = plan(&graph);
+    graph.start(&plan).unwrap()
 }
 
 pub fn metric(stats: &BlockStats, name: &str) -> u64 {

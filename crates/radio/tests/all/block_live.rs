@@ -4,12 +4,11 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::block::{balance, into_nothing, metric, plan};
+use crate::block::{balance, into_nothing, metric, start_group};
 use crate::block_switch::{end, received, send, until, wait_for};
 use crate::common::{PATIENCE, SPP, patient, radio};
 use millstream_emulator::{DeviceKind, Radio, RadioConfig, RunningRadio, RxBand, RxWatcher};
-use millstream_flow::blocks::NullSink;
-use millstream_flow::{Graph, RunningGraph};
+use millstream_flow::RunningGraph;
 use millstream_radio::block::{
     GapCause, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment, TunedOutput,
 };
@@ -146,17 +145,6 @@ fn both_again(args: &DeviceArgs) -> OpenGroupAgain {
         let group = set.rx_group(&[(0, RxArgs::new(0)), (0, RxArgs::new(1))])?;
         Ok((set, group))
     })
-}
-
-fn start_group(source: GroupSource<Complex32>) -> RunningGraph {
-    let mut graph = Graph::new();
-    graph.add("tuner", source).unwrap();
-    for channel in 0..2 {
-        graph.add(&format!("sink{channel}"), NullSink::<Complex32>::new()).unwrap();
-        graph.connect(&format!("tuner.out{channel}"), &format!("sink{channel}")).unwrap();
-    }
-    let plan = plan(&graph);
-    graph.start(&plan).unwrap()
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use crate::block::{balance, into_nothing, metric, plan};
+use crate::block::{balance, into_nothing, metric, start_group};
 use crate::common::{PATIENCE, SPP, args, patient, radio};
 use millstream_emulator::RunningRadio;
-use millstream_flow::blocks::NullSink;
-use millstream_flow::{Graph, RunningGraph};
+use millstream_flow::RunningGraph;
 use millstream_radio::block::{
     GapCause, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
 };
@@ -79,14 +78,7 @@ fn a_group_goes_on_behind_one_gap_when_its_device_reboots() {
     let (set, group) = both_again(&args_of, 1e6)().unwrap();
     let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
     let source = source.reopening(both_again(&args_of, 1e6), PATIENCE).unwrap();
-    let mut graph = Graph::new();
-    graph.add("tuner", source).unwrap();
-    for channel in 0..2 {
-        graph.add(&format!("sink{channel}"), NullSink::<Complex32>::new()).unwrap();
-        graph.connect(&format!("tuner.out{channel}"), &format!("sink{channel}")).unwrap();
-    }
-    let plan = plan(&graph);
-    let running = graph.start(&plan).unwrap();
+    let running = start_group(source);
     run_through_a_reboot(&radio, &running, "sink1");
     let snapshot = running.wait().unwrap();
     let ledgers = report.ledgers.try_recv().unwrap();

@@ -22,6 +22,8 @@ use std::time::Instant;
 struct Join<'a> {
     batch: &'a Batch,
     task: &'a Task,
+    /// The tasks of its parts.
+    parts: &'a [Task],
     claim: &'a TaskClaim,
     threads: Option<usize>,
     split: SplitGraph,
@@ -35,7 +37,6 @@ struct Join<'a> {
 /// What the joined stream consists of.
 struct Streams {
     joiner: Joiner,
-    seams: Vec<Seam>,
     /// The numbers of each part that is in it, and the names of those that are no counts.
     numbers: Vec<(BTreeMap<String, f64>, Vec<String>)>,
 }
@@ -51,13 +52,18 @@ pub fn run(
     let seen = batch.seen(task)?;
     let split = SplitGraph::of(batch, task, &graph_run::registry().0)?;
     let file = batch.manifest.outputs.values().next().map_or("", String::as_str);
-    let mut join = Join { batch, task, claim, threads, split, file, notes: Vec::new(), cpu_s: 0.0 };
+    let at = batch.tasks.iter().position(|other| other.name == task.name);
+    let parts = &batch.tasks[at.map_or(0..0, |at| batch.parts_of(at))];
+    let (notes, cpu_s) = (Vec::new(), 0.0);
+    let mut join = Join { batch, task, parts, claim, threads, split, file, notes, cpu_s };
     let (results, parts) = join.parts()?;
     let streams = join.streams(&results, &parts)?;
-    let Some(Streams { joiner, seams, numbers }) = streams else { return Ok(None) };
+    let Some(Streams { joiner, numbers }) = streams else { return Ok(None) };
     let path = claim.folder().join(file);
     let joined =
         write(&joiner, &path).with_context(|| format!("cannot write {}", path.display()))?;
+    let rate_hz = join.split.memory.rate_hz;
+    let seams: Vec<_> = joiner.seams().iter().map(|seam| shown(seam, rate_hz)).collect();
     drop(joiner);
     for part in 0..parts.len() {
         remove(&join.again(part))?;
@@ -72,7 +78,6 @@ pub fn run(
     *numbers.entry("cpu_s".to_owned()).or_default() += join.cpu_s;
     numbers.insert("join.packets".to_owned(), joined.packets as f64);
     numbers.insert("join.uncorrected_packets".to_owned(), joined.uncorrected as f64);
-    let seams: Vec<_> = seams.iter().map(|seam| shown(seam, join.split.memory.rate_hz)).collect();
     let remark = (joined.packets == joined.uncorrected).then(|| {
         let remark = results.iter().find_map(|result| result.remark.clone());
         remark.unwrap_or_else(|| match joined.packets {
@@ -101,10 +106,8 @@ impl Join<'_> {
     /// The results of the parts.
     fn parts(&self) -> anyhow::Result<(Vec<TaskResult>, Vec<PartDocument>)> {
         let results = self.batch.results();
-        let at = self.batch.tasks.iter().position(|task| task.name == self.task.name);
-        let range = at.map_or(0..0, |at| self.batch.parts_of(at));
         let mut all = (Vec::new(), Vec::new());
-        for part in &self.batch.tasks[range] {
+        for part in self.parts {
             let result = results.result(&part.name)?.ok_or_else(|| {
                 let words = self.batch.recording_words(part);
                 anyhow!("the {words} has no result yet (task {}): run the batch again", part.name)
@@ -124,9 +127,9 @@ impl Join<'_> {
     ) -> anyhow::Result<Option<Streams>> {
         let cuts = self.split.cuts;
         let mut joiner = Joiner::new(cuts.group);
-        let (mut seams, mut all_numbers) = (Vec::new(), Vec::new());
+        let mut all_numbers = Vec::new();
         for (number, (result, part)) in results.iter().zip(parts).enumerate() {
-            let folder = self.batch.results().result_of(&self.part_name(number));
+            let folder = self.batch.results().result_of(&self.parts[number].name);
             let path = folder.join(self.file);
             let bytes = fs::metadata(&path).map_or(0, |file| file.len());
             let is_whole = bytes == result.files.get(self.file).copied().unwrap_or(0)
@@ -162,13 +165,12 @@ impl Join<'_> {
                 let stream = self.open(folder.join(self.file), marks, longer)?;
                 outcome = joiner.push(stream, self.split.in_signal(longer.cut))?;
                 if is_single {
-                    return Ok(Some(Streams { joiner, seams: Vec::new(), numbers: vec![numbers] }));
+                    return Ok(Some(Streams { joiner, numbers: vec![numbers] }));
                 }
             }
-            seams.extend(outcome.ok().flatten());
             all_numbers.push(numbers);
         }
-        Ok(Some(Streams { joiner, seams, numbers: all_numbers }))
+        Ok(Some(Streams { joiner, numbers: all_numbers }))
     }
 
     fn open(
@@ -198,13 +200,6 @@ impl Join<'_> {
         );
         note(format_args!("join    {} ({line})", self.task.name));
         self.notes.push(line);
-    }
-
-    /// The name of a part's task.
-    fn part_name(&self, number: usize) -> String {
-        let whole = self.batch.tasks.iter().position(|task| task.name == self.task.name);
-        let part = self.batch.parts_of(whole.unwrap_or(0)).start + number;
-        self.batch.tasks[part].name.clone()
     }
 
     /// The folder of a part that is processed again.

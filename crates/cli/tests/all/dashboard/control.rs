@@ -12,6 +12,14 @@ use tungstenite::{Message, WebSocket};
 const PATIENT: &str = "--rx-buffer-samples";
 const BUFFER: &str = "16777216";
 
+/// Starts a flowgraph with its dashboard.
+pub fn run_graph(folder: &Path, file: &str) -> (Running, Page) {
+    std::fs::write(folder.join("g.toml"), file).unwrap();
+    let running = Running::start(command(folder, &["run", "--json", "g.toml", "--web", "0"]));
+    let page = Page::of(&running);
+    (running, page)
+}
+
 /// A wish of a client.
 pub fn control(target: &str, name: &str, value: Value) -> Value {
     json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
@@ -358,10 +366,7 @@ fn a_graph_that_transmits_shows_the_ledger_of_its_samples_and_their_delay() {
         connections = ['tone -> sender']",
         radio.args()
     );
-    std::fs::write(folder.path().join("g.toml"), file).unwrap();
-    let args = ["run", "--json", "g.toml", "--web", "0"];
-    let running = Running::start(command(folder.path(), &args));
-    let page = Page::of(&running);
+    let (running, page) = run_graph(folder.path(), &file);
     eventually("samples and delays", || {
         let status = page.document("/api/status");
         let (ledger, delay) = (&status["ledgers"][0], &status["latencies"][0]);
