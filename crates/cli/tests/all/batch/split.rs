@@ -108,7 +108,8 @@ impl<'a> Split<'a> {
     }
 }
 
-/// MILLSTREAM_SPLIT_SECONDS=300 splits a recording of five minutes, which takes 7.2 GB (in TMPDIR).
+/// MILLSTREAM_SPLIT_SECONDS=60 splits a minute, which takes 1.4 GB (in TMPDIR). A command of a test
+/// may take two minutes, so a recording of five is made by hand.
 #[test]
 fn a_recording_in_parts_gives_the_stream_of_a_single_pass() {
     let folder = tempfile::tempdir().unwrap();
