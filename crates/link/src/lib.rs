@@ -25,6 +25,7 @@ mod error;
 pub mod fault;
 pub mod frame;
 pub mod interfaces;
+pub mod launch;
 mod loan;
 pub mod loopback;
 pub mod null;

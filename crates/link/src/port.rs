@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
+use crate::launch::LaunchTx;
 pub use crate::loan::FrameLoan;
 
 /// The capabilities of a port, constant after it is opened.
@@ -171,6 +172,12 @@ pub trait PortTx: Send {
     /// Returns the loan in which the port keeps lent datagrams. The provided methods above use it;
     /// ports that lend their own memory override them.
     fn loan(&mut self) -> &mut FrameLoan;
+
+    /// Returns the part that sends datagrams at set times, where the port was opened with one
+    /// (`udp:launch=fq`). Middleware has none.
+    fn launch(&mut self) -> Option<&mut dyn LaunchTx> {
+        None
+    }
 
     /// Sends the delayed datagrams of middleware that are due. Returns the time until the next ones
     /// are due, if there are any. A port that delays nothing does nothing here.

@@ -19,7 +19,7 @@ pub use address::NetlinkAddress;
 pub use features::XdpFeatures;
 pub use interface::{NetlinkInterface, XdpAttached, XdpMode};
 pub use neighbour::Neighbour;
-pub use queue::{PortShape, QueueOrder, Queued};
+pub use queue::{LaunchQueue, PortShape, QueueOrder, Queued};
 pub use route::{NetlinkRoute, RouteKind};
 
 /// The reason why a request to the kernel failed.
@@ -34,6 +34,12 @@ pub enum NetlinkError {
         /// The existing names, comma separated.
         known: String,
     },
+    /// The kernel has no such queue.
+    #[error(
+        "this kernel has no queue `{0}`: load the module sch_{0}, or measure under a kernel that \
+         has it (millstream lab guest --module sch_{0})"
+    )]
+    NoQueue(&'static str),
     /// The kernel refused.
     #[error("cannot {what}: {source}{}", hint(.source))]
     Refused {

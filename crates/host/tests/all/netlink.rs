@@ -1,7 +1,7 @@
 //! The answers of netlink, compared with the changes made by `ip`.
 
 use millstream_host::netlink::{
-    Netlink, NetlinkRoute, PortShape, QueueOrder, RouteKind, XdpFeatures,
+    LaunchQueue, Netlink, NetlinkError, NetlinkRoute, PortShape, QueueOrder, RouteKind, XdpFeatures,
 };
 use millstream_testkit::netns::{INTERFACE, Namespace, PairOptions, VethPair};
 use std::net::Ipv4Addr;
@@ -66,6 +66,29 @@ fn an_interface_is_switched_and_gets_an_address() {
         assert_eq!(way.interface, Some(index), "the route to its network came along");
         let twice = netlink.add_address(index, [10, 98, 0, 1].into(), 16).unwrap_err();
         assert!(twice.to_string().contains("add an IPv4 address"), "{twice}");
+    });
+}
+
+#[test]
+fn a_queue_knows_launch_times_or_the_kernel_has_no_such_queue() {
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
+    let index = index(&pair.left);
+    let etf = LaunchQueue::Etf { delta: Duration::from_micros(300) };
+    for (queue, shown_as) in [(LaunchQueue::Fq, "qdisc fq 1:"), (etf, "delta 300000")] {
+        match inside(&pair.left, |netlink| netlink.launch(index, queue)) {
+            Ok(()) => {
+                let shown = pair.left.sh(&format!("tc qdisc show dev {INTERFACE}"));
+                assert!(shown.contains(shown_as), "{shown}");
+                let counts = inside(&pair.left, |netlink| netlink.launched(index).unwrap());
+                assert_eq!(counts.unwrap().kind, queue.name());
+            }
+            Err(NetlinkError::NoQueue(name)) => assert_eq!(name, queue.name()),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    inside(&pair.left, |netlink| {
+        netlink.unshape(index).unwrap();
+        assert!(netlink.launched(index).unwrap().is_none(), "the queue has gone");
     });
 }
 

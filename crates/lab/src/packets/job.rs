@@ -6,7 +6,9 @@ use crate::explain::{LateTrip, Stop};
 use millstream_measure::Histogram;
 
 use super::end::EndAddress;
+use super::launch::{LaunchArrivals, LaunchPlan, LaunchSent};
 use super::plan::{EndPlan, Span};
+use super::waiting::{Delivered, TickPlan};
 use super::window::WindowCounts;
 
 /// A side's part in one measurement.
@@ -49,6 +51,17 @@ pub enum Role {
     Ping(PingPlan),
     /// Sends bursts until the stop request.
     Bulk(BulkPlan),
+    /// Sends packets with launch times.
+    Launch(LaunchPlan),
+    /// Receives packets with launch times until the stop request.
+    Arrive {
+        /// A packet within this time of its launch time is in time, nanoseconds.
+        tolerance_ns: u64,
+    },
+    /// Sends a packet at each moment of its clock.
+    Tick(TickPlan),
+    /// Waits for packets until the stop request.
+    Listen,
 }
 
 /// Bulk during a measurement.
@@ -112,6 +125,12 @@ pub struct JobResult {
     pub events: Vec<(String, u64)>,
     /// Round trips.
     pub trips: Option<RoundTrips>,
+    /// Packets sent with launch times.
+    pub launched: Option<LaunchSent>,
+    /// Packets received with launch times.
+    pub arrived: Option<LaunchArrivals>,
+    /// What a waiting thread saw.
+    pub waited: Option<Delivered>,
 }
 
 /// Round trips measured.

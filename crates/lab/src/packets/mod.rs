@@ -9,6 +9,7 @@
 mod bulk;
 pub mod end;
 pub mod job;
+pub mod launch;
 pub mod limit;
 pub mod measure;
 mod pace;
@@ -21,6 +22,7 @@ mod side;
 mod table;
 pub mod testbed;
 mod trace;
+pub mod waiting;
 mod window;
 pub mod worker;
 

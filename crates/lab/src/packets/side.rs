@@ -11,6 +11,7 @@ use super::job::{JobResult, Role};
 use super::pace::{Pace, PollPolicy};
 use super::plan::{PacketWait, Span};
 use super::trace::SyscallTrace;
+use super::waiting::tick;
 use super::window::{CountsAt, IdleShare, MeasuringWindow};
 use super::{bulk, ping, window};
 
@@ -56,6 +57,11 @@ impl PacketSide<'_> {
             }
             Role::Ping(plan) => ping::run(self, plan),
             Role::Bulk(plan) => bulk::run(self, plan),
+            Role::Tick(plan) => tick(self.end, plan, self.stop),
+            // They have ends of their own.
+            Role::Launch(_) | Role::Arrive { .. } | Role::Listen => {
+                Err(io::ErrorKind::Unsupported.into())
+            }
         }
     }
 

@@ -9,9 +9,11 @@ use millstream_cpu::sched::{self, Class};
 
 use super::end::{self, EndAddress};
 use super::job::{BulkPlan, JobResult, PingPlan, Role, SideJob, SideReply};
+use super::launch::{ArrivalEnd, LaunchEnd};
 use super::plan::{Carriage, Half};
 use super::side::PacketSide;
 use super::trace::SyscallTrace;
+use super::waiting::{ListenEnd, TickPlan};
 use crate::helper::answer;
 
 /// The first line of a side: it is in its network.
@@ -71,8 +73,37 @@ fn play(
     if let Err(error) = schedule(job.fifo) {
         return Ok(Err(error));
     }
-    let receives =
-        !matches!(job.role, Role::Hold | Role::Bulk(_) | Role::Transmit { drain: false, .. });
+    match &job.role {
+        Role::Launch(plan) => {
+            let mut end = match LaunchEnd::open(&job.end, plan.via) {
+                Ok(end) => end,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            answer(output, &SideReply::Ready(end.address()))?;
+            return Ok(end.play(plan, stop).map_err(|error| error.to_string()));
+        }
+        Role::Arrive { tolerance_ns } => {
+            let end = match ArrivalEnd::open(&job.end) {
+                Ok(end) => end,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            answer(output, &SideReply::Ready(end.address()))?;
+            return Ok(end.play(*tolerance_ns, stop).map_err(|error| error.to_string()));
+        }
+        Role::Listen => {
+            let mut end = match ListenEnd::open(&job.end) {
+                Ok(end) => end,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            answer(output, &SideReply::Ready(end.address()))?;
+            return Ok(end.play(stop).map_err(|error| error.to_string()));
+        }
+        _ => {}
+    }
+    let receives = !matches!(
+        job.role,
+        Role::Hold | Role::Bulk(_) | Role::Tick(_) | Role::Transmit { drain: false, .. }
+    );
     let opened = end::open(&job.end, receives).and_then(|end| Ok((end, load_end(job)?)));
     let (mut end, mut load) = match opened {
         Ok(opened) => opened,
@@ -80,7 +111,8 @@ fn play(
     };
     if let Role::Transmit { to, .. }
     | Role::Ping(PingPlan { to, .. })
-    | Role::Bulk(BulkPlan { to, .. }) = &job.role
+    | Role::Bulk(BulkPlan { to, .. })
+    | Role::Tick(TickPlan { to, .. }) = &job.role
     {
         end.aim(to);
         load.iter_mut().for_each(|load| load.aim(to));

@@ -1,4 +1,4 @@
-//! Control messages: segment sizes in both directions and the drop counter.
+//! Control messages: segment sizes in both directions, the drop counter, launch times.
 
 use std::mem;
 
@@ -11,6 +11,15 @@ pub(super) struct Notes {
     pub segment_bytes: Option<usize>,
     /// The socket's drop counter when this message was queued, modulo 2³².
     pub drops: Option<u32>,
+}
+
+/// The reason why a queue refused a datagram with a launch time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LaunchRefusal {
+    /// Its time had passed at the queue, or the clock is another one.
+    Invalid,
+    /// Its time passed in the queue.
+    Missed,
 }
 
 /// Room for the control messages of one message, aligned as cmsg(3) requires.
@@ -26,6 +35,11 @@ impl Default for ControlBuffer {
 
 const HEADER_BYTES: usize = mem::size_of::<libc::cmsghdr>();
 
+/// `linux/errqueue.h`.
+const SO_EE_ORIGIN_TXTIME: u8 = 6;
+const SO_EE_CODE_TXTIME_INVALID_PARAM: u8 = 1;
+const SO_EE_CODE_TXTIME_MISSED: u8 = 2;
+
 /// `CMSG_ALIGN` of cmsg(3): control messages start at multiples of the machine word.
 const fn align(length: usize) -> usize {
     length.next_multiple_of(mem::size_of::<usize>())
@@ -39,44 +53,75 @@ impl ControlBuffer {
         self.0.as_mut_ptr().cast()
     }
 
-    /// Returns the values in the first `used` bytes. Unknown or truncated control messages are
-    /// skipped.
-    pub fn notes(&self, used: usize) -> Notes {
+    /// Returns the control messages in the first `used` bytes, each with its level, its type and
+    /// its value, up to the first one whose length is wrong.
+    fn messages(&self, used: usize) -> impl Iterator<Item = (c_int, c_int, &[u8])> {
         let mut rest = &self.0[..used.min(Self::BYTES)];
-        let mut notes = Notes::default();
-        while let Some((header, body)) = rest.split_at_checked(HEADER_BYTES) {
+        std::iter::from_fn(move || {
+            let header = rest.get(..HEADER_BYTES)?;
             // `cmsghdr` on Linux: length (machine word), level, type.
             let word = mem::size_of::<usize>();
             let length = usize::from_ne_bytes(header[..word].try_into().expect("word"));
             let level = int(&header[word..]);
             let kind = int(&header[word + 4..]);
-            if length < HEADER_BYTES || length > rest.len() {
-                break;
-            }
-            if length >= HEADER_BYTES + 4 {
-                match (level, kind) {
-                    (libc::SOL_UDP, libc::UDP_GRO) => {
-                        notes.segment_bytes = usize::try_from(int(body)).ok().filter(|n| *n > 0);
-                    }
-                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => notes.drops = Some(int(body) as u32),
-                    _ => {}
-                }
-            }
+            let body = rest.get(HEADER_BYTES..length)?;
             rest = rest.get(align(length)..).unwrap_or(&[]);
+            Some((level, kind, body))
+        })
+    }
+
+    /// Returns the values in the first `used` bytes. Unknown or truncated control messages are
+    /// skipped.
+    pub fn notes(&self, used: usize) -> Notes {
+        let mut notes = Notes::default();
+        for (level, kind, body) in self.messages(used).filter(|(.., body)| body.len() >= 4) {
+            match (level, kind) {
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    notes.segment_bytes = usize::try_from(int(body)).ok().filter(|n| *n > 0);
+                }
+                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => notes.drops = Some(int(body) as u32),
+                _ => {}
+            }
         }
         notes
+    }
+
+    /// Returns the refusal of a launch time in the first `used` bytes of a message of the error
+    /// queue.
+    pub fn refusal(&self, used: usize) -> Option<LaunchRefusal> {
+        let is_error = |(level, kind, _): &(c_int, c_int, &[u8])| {
+            (*level, *kind) == (libc::IPPROTO_IP, libc::IP_RECVERR)
+        };
+        // `struct sock_extended_err`: the error, the origin, a type, a code.
+        let (.., error) = self.messages(used).find(is_error)?;
+        match (*error.get(4)?, *error.get(6)?) {
+            (SO_EE_ORIGIN_TXTIME, SO_EE_CODE_TXTIME_INVALID_PARAM) => Some(LaunchRefusal::Invalid),
+            (SO_EE_ORIGIN_TXTIME, SO_EE_CODE_TXTIME_MISSED) => Some(LaunchRefusal::Missed),
+            _ => None,
+        }
     }
 
     /// Returns a control buffer that makes the kernel split the message into segments of `bytes`,
     /// and its length.
     pub fn segment(bytes: u16) -> (Self, usize) {
+        Self::one(libc::SOL_UDP, libc::UDP_SEGMENT, &bytes.to_ne_bytes())
+    }
+
+    /// Returns a control buffer that makes the kernel's queue send the message at `at_ns`, and its
+    /// length.
+    pub fn launch(at_ns: u64) -> (Self, usize) {
+        Self::one(libc::SOL_SOCKET, libc::SCM_TXTIME, &at_ns.to_ne_bytes())
+    }
+
+    /// Returns a control buffer of one message, and its length.
+    fn one(level: c_int, kind: c_int, value: &[u8]) -> (Self, usize) {
         let mut control = Self::default();
-        let length = HEADER_BYTES + mem::size_of::<u16>();
+        let length = HEADER_BYTES + value.len();
         let word = mem::size_of::<usize>();
         control.0[..word].copy_from_slice(&length.to_ne_bytes());
-        control.0[word..][..4].copy_from_slice(&libc::SOL_UDP.to_ne_bytes());
-        control.0[word + 4..][..4].copy_from_slice(&libc::UDP_SEGMENT.to_ne_bytes());
-        control.0[HEADER_BYTES..][..2].copy_from_slice(&bytes.to_ne_bytes());
+        control.0[word..][..4].copy_from_slice(&level.to_ne_bytes());
+        control.0[word + 4..][..4].copy_from_slice(&kind.to_ne_bytes());
+        control.0[HEADER_BYTES..][..value.len()].copy_from_slice(value);
         (control, align(length))
     }
 }
@@ -95,8 +140,9 @@ pub fn exercise(bytes: &[u8]) {
     assert!(notes.segment_bytes != Some(0));
     // Bytes behind the end have no effect.
     let used = usize::from(used).min(ControlBuffer::BYTES);
+    let refusal = control.refusal(used);
     control.0[used..].fill(0);
-    assert_eq!(control.notes(used), notes);
+    assert_eq!((control.notes(used), control.refusal(used)), (notes, refusal));
 }
 
 #[cfg(test)]
@@ -109,7 +155,11 @@ mod tests {
         fn no_bytes_do_any_harm(
             used in 0..=80u8,
             length in 0..40u8,
-            kind in prop_oneof![Just((libc::SOL_UDP, libc::UDP_GRO)), any::<(i32, i32)>()],
+            kind in prop_oneof![
+                Just((libc::SOL_UDP, libc::UDP_GRO)),
+                Just((libc::IPPROTO_IP, libc::IP_RECVERR)),
+                any::<(i32, i32)>(),
+            ],
             rest in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let (level, kind) = kind;
@@ -151,5 +201,20 @@ mod tests {
             control.0[..8].copy_from_slice(&length.to_ne_bytes());
             assert_eq!(control.notes(ControlBuffer::BYTES), Notes::default());
         }
+    }
+    #[test]
+    fn a_refusal_is_told_from_other_errors() {
+        // `struct sock_extended_err` and the offender's address, as the kernel's etf writes them.
+        let refusal = |origin, code, bytes| {
+            let mut error = [0; 32];
+            (error[4], error[6]) = (origin, code);
+            let (control, used) =
+                ControlBuffer::one(libc::IPPROTO_IP, libc::IP_RECVERR, &error[..bytes]);
+            control.refusal(used)
+        };
+        assert_eq!(refusal(6, 1, 32), Some(LaunchRefusal::Invalid));
+        assert_eq!(refusal(6, 2, 32), Some(LaunchRefusal::Missed));
+        // An ICMP answer, a code of later kernels, and an error cut short.
+        assert_eq!([refusal(2, 2, 32), refusal(6, 9, 32), refusal(6, 2, 6)], [None; 3]);
     }
 }

@@ -7,6 +7,7 @@
 
 mod gso;
 mod holder;
+mod launch;
 mod options;
 mod rx;
 mod slots;
@@ -68,6 +69,7 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
     options.apply_busy_poll(&socket)?;
     let coalescing = options.gro && sockopt::enable_gro(&socket).is_ok();
     let segmentation = options.gso && sockopt::has_gso(&socket);
+    options.apply_launch(&socket)?;
 
     socket.bind(&bind.into()).map_err(|source| bind_error(bind, source))?;
     let local = local_address(&socket).map_err(setup("getsockname"))?;
@@ -81,10 +83,16 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
         ..Capabilities::new(datagram_bytes_max, shape.datagrams)
     };
     let socket = Arc::new(OwnedFd::from(socket));
+    let launch = options.launch.map(|clock| {
+        let refused = Arc::new(launch::RefusalReader::new(Arc::clone(&socket)));
+        launch::UdpLaunch { refused, clock }
+    });
+    let refused = launch.as_ref().map(|launch| Arc::clone(&launch.refused));
+    let (rx_socket, wait) = (Arc::clone(&socket), options.wait);
     Ok(Port {
         local,
-        rx: Box::new(rx::UdpRx::new(Arc::clone(&socket), shape, capabilities, options.spin)),
-        tx: Box::new(tx::UdpTx::new(socket, capabilities)),
+        rx: Box::new(rx::UdpRx::new(rx_socket, shape, capabilities, wait, refused)),
+        tx: Box::new(tx::UdpTx::new(socket, capabilities, launch)),
     })
 }
 

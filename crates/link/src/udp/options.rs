@@ -1,8 +1,10 @@
 //! The options of the `udp` link.
 
+use millstream_ring::Wait;
 use socket2::Socket;
 
-use super::sockopt;
+use super::{launch, sockopt};
+use crate::launch::LaunchClock;
 use crate::options::{OnOff, Words, maybe, number};
 use crate::spec::bad;
 use crate::{LinkError, Spec, options};
@@ -15,14 +17,25 @@ options! {
         gro: bool = true, OnOff;
         /// send in GSO batches
         gso: bool = true, OnOff;
-        /// how a thread waits: sleep in the kernel, or poll the socket, which needs a whole core
-        spin as "wait": bool = false, Words(&[("park", false), ("spin", true)]);
+        /// how a thread waits: sleep in the kernel, poll the socket, which needs a whole core, or
+        /// poll for at most 50 µs and then sleep
+        wait: Wait = Wait::Park, Words(&[
+            ("park", Wait::Park),
+            ("spin", Wait::Spin),
+            ("adaptive", Wait::Adaptive),
+        ]);
         /// microseconds for which the kernel polls the card before the thread sleeps
         busy_poll_us: Option<u32> = None, maybe(number("microseconds", 0..=1_000_000));
         /// the kernel handles packets of the card only when this process polls
         prefer_busy_poll: bool = false, OnOff;
         /// most packets that one poll takes
         busy_poll_budget: Option<u32> = None, maybe(number("packets", 1..=65_535));
+        /// the interface's queue that sends packets at set times
+        launch: Option<LaunchClock> = None, Words(&[
+            ("off", None),
+            ("fq", Some(LaunchClock::Monotonic)),
+            ("etf", Some(LaunchClock::Tai)),
+        ]);
     }
 }
 
@@ -49,6 +62,20 @@ impl UdpOptions {
         }
         Ok(())
     }
+
+    /// Requests launch times from the kernel, if the link string does.
+    pub fn apply_launch(&self, socket: &Socket) -> Result<(), LinkError> {
+        let Some(clock) = self.launch else { return Ok(()) };
+        launch::enable(socket, clock).map_err(|error| match clock {
+            LaunchClock::Monotonic => bad("launch=fq", &format!("was refused ({error})")),
+            LaunchClock::Tai => bad(
+                "launch=etf",
+                &format!(
+                    "was refused ({error}): it needs CAP_NET_ADMIN; use launch=fq without rights"
+                ),
+            ),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -69,9 +96,14 @@ mod tests {
 
     #[test]
     fn waiting_is_a_choice() {
-        assert!(!parse("udp:wait=park").unwrap().spin);
+        assert_eq!(parse("udp").unwrap().wait, Wait::Park);
+        for wait in Wait::ALL {
+            assert_eq!(parse(&format!("udp:wait={}", wait.name())).unwrap().wait, wait);
+        }
         let spin = parse("udp:wait=spin,prefer_busy_poll=on,busy_poll_budget=16").unwrap();
-        assert!(spin.spin && spin.prefer_busy_poll && spin.busy_poll_budget == Some(16));
+        assert!(
+            spin.wait == Wait::Spin && spin.prefer_busy_poll && spin.busy_poll_budget == Some(16)
+        );
     }
 
     #[test]
@@ -80,7 +112,8 @@ mod tests {
             ("udp:gro=maybe", "\"gro=maybe\": wants on or off"),
             ("udp:warp=9", "\"warp=9\": is not known"),
             ("udp:busy_poll_us=-1", "wants microseconds"),
-            ("udp:wait=sit", "wants one of: park, spin"),
+            ("udp:wait=sit", "wants one of: park, spin, adaptive"),
+            ("udp:launch=now", "wants one of: off, fq, etf"),
         ] {
             let error = crate::check_options(text).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

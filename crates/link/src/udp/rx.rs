@@ -5,8 +5,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use millstream_ring::Wait;
+use millstream_ring::governor::{Governor, Idle, WaitLimits};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::launch::RefusalReader;
 use super::slots::{SlotLayout, Slots};
 use crate::port::{Capabilities, Datagram, PortRx};
 
@@ -40,8 +43,12 @@ pub(super) struct UdpRx {
     drops_asked: bool,
     /// The queue was recently empty: waiting first saves a call that would receive nothing.
     wait_first: bool,
-    /// Waits poll instead of sleeping.
-    spin: bool,
+    /// How waits pass.
+    wait: Wait,
+    /// What an adaptive wait has learnt.
+    governor: Governor,
+    /// Reads the refusals of launch times, which would end every wait.
+    refused: Option<Arc<RefusalReader>>,
 }
 
 impl UdpRx {
@@ -49,7 +56,8 @@ impl UdpRx {
         socket: Arc<OwnedFd>,
         shape: SlotLayout,
         capabilities: Capabilities,
-        spin: bool,
+        wait: Wait,
+        refused: Option<Arc<RefusalReader>>,
     ) -> Self {
         Self {
             socket,
@@ -62,7 +70,9 @@ impl UdpRx {
             too_long: 0,
             drops_asked: false,
             wait_first: false,
-            spin,
+            wait,
+            governor: Governor::new(WaitLimits::default()),
+            refused,
         }
     }
 
@@ -151,8 +161,36 @@ impl UdpRx {
         }
     }
 
+    /// Polls, yields or sleeps, as the governor says, until something arrives or the time is up.
+    fn adapt(&mut self, timeout: Duration) -> io::Result<usize> {
+        let started = Instant::now();
+        let deadline = started.checked_add(timeout);
+        let mut passed = Duration::ZERO;
+        let found = loop {
+            match self.governor.idle(nanoseconds(passed)) {
+                Idle::Spin => {}
+                Idle::Yield => std::thread::yield_now(),
+                Idle::Sleep => match self.sleep(deadline) {
+                    Ok(true) => self.slots.ask_for_all(),
+                    Ok(false) => break Ok(0),
+                    Err(error) => break Err(error),
+                },
+            }
+            let polled = self.poll_socket();
+            passed = started.elapsed();
+            if !matches!(polled, Ok(0)) || passed >= timeout {
+                break polled;
+            }
+        };
+        self.governor.busy(nanoseconds(started.elapsed()));
+        if matches!(found, Ok(0)) {
+            self.ask_for_drops();
+        }
+        found
+    }
+
     /// Sleeps until something arrives or the time is up; returns false on a timeout.
-    fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
+    fn sleep(&self, deadline: Option<Instant>) -> io::Result<bool> {
         loop {
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
             let timeout = left.map(|left| Timespec {
@@ -162,12 +200,23 @@ impl UdpRx {
             let mut fds = [PollFd::new(&*self.socket, PollFlags::IN)];
             match rustix::event::poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
+                Ok(_) => {
+                    if fds[0].revents().contains(PollFlags::ERR)
+                        && let Some(refused) = &self.refused
+                    {
+                        refused.read();
+                    }
+                    return Ok(true);
+                }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl PortRx for UdpRx {
@@ -183,8 +232,10 @@ impl PortRx for UdpRx {
                 return Ok(self.lent.len());
             }
         }
-        if self.spin && !timeout.is_zero() {
-            return self.spin(timeout);
+        match self.wait {
+            Wait::Spin if !timeout.is_zero() => return self.spin(timeout),
+            Wait::Adaptive if !timeout.is_zero() => return self.adapt(timeout),
+            _ => {}
         }
         if timeout.is_zero() || !self.wait_first {
             let count = self.poll_socket()?;
@@ -195,7 +246,7 @@ impl PortRx for UdpRx {
         // A time too long for the clock is treated as no deadline.
         let deadline = Instant::now().checked_add(timeout);
         self.wait_first = true;
-        while self.wait(deadline)? {
+        while self.sleep(deadline)? {
             self.slots.ask_for_all();
             let count = self.poll_socket()?;
             if count > 0 {

@@ -10,10 +10,12 @@ use millstream_host::socket::send_messages;
 
 use super::PAYLOAD_BYTES_MAX;
 use super::gso::ControlBuffer;
+use super::launch::UdpLaunch;
+use crate::launch::LaunchTx;
 use crate::port::{Capabilities, FrameLoan, PortTx};
 
 /// The most messages of one `sendmmsg`.
-const MESSAGES: usize = 16;
+pub(super) const MESSAGES: usize = 16;
 
 /// The most segments in one message: what every kernel with `UDP_SEGMENT` takes.
 const SEGMENTS: usize = 64;
@@ -23,11 +25,16 @@ pub(super) struct UdpTx {
     socket: Arc<OwnedFd>,
     capabilities: Capabilities,
     loan: FrameLoan,
+    launch: Option<UdpLaunch>,
 }
 
 impl UdpTx {
-    pub fn new(socket: Arc<OwnedFd>, capabilities: Capabilities) -> Self {
-        Self { socket, capabilities, loan: FrameLoan::default() }
+    pub fn new(
+        socket: Arc<OwnedFd>,
+        capabilities: Capabilities,
+        launch: Option<UdpLaunch>,
+    ) -> Self {
+        Self { socket, capabilities, loan: FrameLoan::default(), launch }
     }
 
     /// Sends the head of `train` as up to [`MESSAGES`] messages of `message_bytes` each, split into
@@ -48,16 +55,10 @@ impl UdpTx {
         for (message, (vector, head)) in
             train.chunks(message_bytes).zip(vectors.iter_mut().zip(&mut heads))
         {
-            vector.iov_base = message.as_ptr().cast_mut().cast();
-            vector.iov_len = message.len();
-            let header = &mut head.msg_hdr;
-            header.msg_name = (&raw const *to).cast_mut().cast();
-            header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
-            header.msg_iov = vector;
-            header.msg_iovlen = 1;
+            describe(head, vector, message, to);
             if control_bytes > 0 && message.len() > usize::from(segment.unwrap_or(0)) {
-                header.msg_control = control.as_mut_ptr();
-                header.msg_controllen = control_bytes as _;
+                head.msg_hdr.msg_control = control.as_mut_ptr();
+                head.msg_hdr.msg_controllen = control_bytes as _;
             }
             count += 1;
         }
@@ -85,8 +86,24 @@ impl UdpTx {
     }
 }
 
+/// Makes a header of zeros describe a message without control messages.
+pub(super) fn describe(
+    head: &mut libc::mmsghdr,
+    vector: &mut libc::iovec,
+    message: &[u8],
+    to: &libc::sockaddr_in,
+) {
+    vector.iov_base = message.as_ptr().cast_mut().cast();
+    vector.iov_len = message.len();
+    let header = &mut head.msg_hdr;
+    header.msg_name = (&raw const *to).cast_mut().cast();
+    header.msg_namelen = mem::size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    header.msg_iov = vector;
+    header.msg_iovlen = 1;
+}
+
 /// Repeats a send after errors of the system that are not failures.
-fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut refused = false;
     loop {
         let error = match send() {
@@ -103,7 +120,7 @@ fn patiently<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// Converts the error of a waiting call whose socket timeout has expired.
-fn timed_out(error: io::Error) -> io::Error {
+pub(super) fn timed_out(error: io::Error) -> io::Error {
     let ran_out = error.kind() == io::ErrorKind::WouldBlock;
     if ran_out { io::ErrorKind::TimedOut.into() } else { error }
 }
@@ -115,6 +132,10 @@ impl PortTx for UdpTx {
 
     fn loan(&mut self) -> &mut FrameLoan {
         &mut self.loan
+    }
+
+    fn launch(&mut self) -> Option<&mut dyn LaunchTx> {
+        self.launch.as_mut().map(|launch| launch as _)
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
@@ -161,7 +182,7 @@ impl PortTx for UdpTx {
     }
 }
 
-fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
+pub(super) fn raw_address(address: SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: address.port().to_be(),
@@ -184,7 +205,7 @@ mod tests {
         millstream_host::socket::set(&sender, libc::SOL_SOCKET, libc::SO_NO_CHECK, &1i32).unwrap();
         let capabilities =
             Capabilities { segmentation: true, ..Capabilities::new(PAYLOAD_BYTES_MAX, 1) };
-        let mut tx = UdpTx::new(Arc::new(sender.into()), capabilities);
+        let mut tx = UdpTx::new(Arc::new(sender.into()), capabilities, None);
         let train: Vec<u8> = (0..100u8).collect();
         tx.send_train(&train, 7, to).unwrap();
         assert!(!tx.capabilities().segmentation, "it fell back");
@@ -199,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_train_of_nothing_or_of_giants_is_refused() {
-        let mut tx = UdpTx::new(Arc::new(bound().into()), Capabilities::new(100, 1));
+        let mut tx = UdpTx::new(Arc::new(bound().into()), Capabilities::new(100, 1), None);
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
         for segment_bytes in [0, PAYLOAD_BYTES_MAX + 1] {
             let error = tx.send_train(b"x", segment_bytes, to).unwrap_err();
@@ -212,7 +233,7 @@ mod tests {
     fn an_impossible_destination_does_not_end_segmentation() {
         let capabilities =
             Capabilities { segmentation: true, ..Capabilities::new(PAYLOAD_BYTES_MAX, 1) };
-        let mut tx = UdpTx::new(Arc::new(bound().into()), capabilities);
+        let mut tx = UdpTx::new(Arc::new(bound().into()), capabilities, None);
         let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         assert!(tx.send_train(&[0; 100], 10, to).is_err());
         assert!(tx.capabilities().segmentation);

@@ -11,8 +11,15 @@ use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, capture, open};
 use millstream_testkit::netns::{PairOptions, VethPair};
 
-const LINKS: [&str; 5] =
-    ["udp", "udp:gro=off", "udp:gso=off", "udp:gro=off,gso=off", "udp:wait=spin"];
+const LINKS: [&str; 7] = [
+    "udp",
+    "udp:gro=off",
+    "udp:gso=off",
+    "udp:gro=off,gso=off",
+    "udp:wait=spin",
+    "udp:wait=adaptive",
+    "udp:launch=fq",
+];
 const SOON: Duration = Duration::from_secs(5);
 
 fn loopback() -> SocketAddrV4 {

@@ -10,6 +10,7 @@ mod peer;
 mod rate;
 mod ring;
 mod soak;
+mod wait;
 mod way;
 mod worker;
 
@@ -19,7 +20,7 @@ group! {
     /// Measures rates and costs on this machine.
     BenchVerb:
     Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Packets(packets),
-    Rate(rate), Ring(ring), Soak(soak),
+    Rate(rate), Ring(ring), Soak(soak), Wait(wait),
     #[command(hide = true)]
     Worker(worker),
 }

@@ -4,6 +4,7 @@ mod class;
 mod explain;
 mod irq;
 mod late;
+mod launch;
 mod link;
 mod port;
 mod radio;
@@ -15,5 +16,6 @@ mod udp;
 group! {
     /// Measures latencies of this machine as distributions.
     LatencyVerb:
-    Explain(explain), Irq(irq), Link(link), Port(port), Radio(radio), Timer(timer), Udp(udp),
+    Explain(explain), Irq(irq), Launch(launch), Link(link), Port(port), Radio(radio),
+    Timer(timer), Udp(udp),
 }

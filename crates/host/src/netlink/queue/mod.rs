@@ -1,8 +1,10 @@
 //! The transmit queue of an interface (rtnetlink(7), tc(8)).
 
 mod hold_back;
+mod launch;
 mod port;
 
+pub use launch::LaunchQueue;
 pub use port::{PortShape, QueueOrder, Queued};
 
 /// `struct tcmsg`.

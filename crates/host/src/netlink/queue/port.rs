@@ -124,11 +124,24 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Refused`] with the kernel's answer.
     pub fn queued(&mut self, interface: u32) -> Result<Option<Queued>, NetlinkError> {
+        self.counters(interface, LEAF)
+    }
+
+    /// Returns the counters of the queue that an interface has from
+    /// [`launch`](Self::launch); `None` where there is no such queue.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn launched(&mut self, interface: u32) -> Result<Option<Queued>, NetlinkError> {
+        self.counters(interface, HANDLE)
+    }
+
+    fn counters(&mut self, interface: u32, queue: u32) -> Result<Option<Queued>, NetlinkError> {
         let fixed = fixed(interface, 0, 0);
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);
         let parse = |message: &NetlinkMessage<'_>| {
             let is = |at, value| u32_at(message.body, at) == Some(value);
-            (is(4, interface) && is(8, LEAF)).then(|| parse(message.body))
+            (is(4, interface) && is(8, queue)).then(|| parse(message.body))
         };
         let found = self.socket.ask("ask for an interface's queues", &request, parse)?;
         Ok(found.into_iter().next())

@@ -28,7 +28,7 @@ pub const BATCH: usize = 64;
 const LOAD: u64 = u64::MAX;
 
 /// Longest sleep of one poll, milliseconds: the delay of a stop request.
-const SLEEP_MS: i64 = 20;
+pub(super) const SLEEP_MS: i64 = 20;
 
 /// The addresses of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use millstream_host::netlink::{Netlink, NetlinkError, PortShape, Queued};
+use millstream_host::netlink::{LaunchQueue, Netlink, NetlinkError, PortShape, Queued};
 
 use super::network::{self, FIRST, SECOND};
 use super::process::SideProcess;
@@ -63,6 +63,36 @@ impl Testbed {
         let mut other = SideProcess::spawn("bulk", self.start, Some(&network), cpu, self.ended)?;
         other.hello()?;
         Ok(ActivePorts { pid, other })
+    }
+
+    /// Gives the active side's interface on the first pair a queue that knows launch times, or its
+    /// usual one.
+    ///
+    /// # Errors
+    /// [`StageError::Refused`] where the kernel has no such queue; the other rows can continue.
+    pub fn launch_queue(&self, queue: Option<LaunchQueue>) -> Result<(), StageError> {
+        let set = |netlink: &mut Netlink| {
+            let index = netlink.interface(FIRST.interface())?.index;
+            match queue {
+                Some(queue) => netlink.launch(index, queue),
+                None => netlink.unshape(index),
+            }
+        };
+        let set = network::ask(self.active.pid(), |netlink| {
+            Ok(set(netlink).map_err(|error| error.to_string()))
+        });
+        set?.map_err(StageError::Refused)
+    }
+
+    /// Returns the counts of that queue; `None` where it is the usual one.
+    ///
+    /// # Errors
+    /// [`StageError::Network`] with the kernel's answer.
+    pub fn launch_counts(&self) -> Result<Option<Queued>, StageError> {
+        network::ask(self.active.pid(), |netlink| {
+            let index = netlink.interface(FIRST.interface())?.index;
+            netlink.launched(index)
+        })
     }
 }
 
