@@ -66,9 +66,6 @@ use options::{PacketOptions, RingKind, TransmitKind};
 #[cfg(fuzzing)]
 pub use segmented::exercise as exercise_train;
 
-/// The number of buffers into which GSO batches are split.
-const SEGMENTS: usize = 512;
-
 /// The largest GSO batch of datagrams, bytes: one IPv4 packet with its Ethernet header.
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
@@ -156,7 +153,7 @@ fn assemble(
         let buffers = |at, count| Buffers::new(Arc::clone(&memory), at, plan.stride, count);
         (
             buffers(plan.buffers_at(), plan.buffers),
-            buffers(plan.segments_at(), SEGMENTS),
+            buffers(plan.segments_at(), plan.segments()),
             Frame::new(&memory, plan.scratch_at(), 0, TRAIN_BYTES_MAX as u32, 0),
         )
     };
@@ -274,12 +271,18 @@ impl RingSizes {
         self.v3.map_or(self.v2.bytes(), ring3::BlockLayout::bytes) as u64
     }
 
+    /// The number of buffers into which GSO batches are split: as many as frames that the ports
+    /// may hold, with room to spare. A batch without a buffer would stop all ports.
+    fn segments(&self) -> usize {
+        self.receive_frames
+    }
+
     fn segments_at(&self) -> u64 {
         self.buffers_at() + self.buffers as u64 * u64::from(self.stride)
     }
 
     fn scratch_at(&self) -> u64 {
-        self.segments_at() + SEGMENTS as u64 * u64::from(self.stride)
+        self.segments_at() + self.segments() as u64 * u64::from(self.stride)
     }
 
     fn bytes(&self) -> usize {

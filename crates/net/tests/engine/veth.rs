@@ -183,6 +183,26 @@ fn a_deleted_interface_ends_its_ports_with_an_error_and_can_come_again() {
     }
 }
 
+/// The kernel shows the GSO batches of a sender on the same machine whole, and the link splits them
+/// into buffers of its own.
+#[test]
+fn a_port_that_is_not_read_does_not_use_up_the_buffers_of_gso_batches() {
+    for link in ["packet:veth0", "packet:veth0,ring=v3", "packet:veth0,io=inline"] {
+        let Some(pair) = pair() else { return };
+        let (slow, mut read) = (port(&pair, link), port(&pair, link));
+        let there = SocketAddrV4::new(pair.right.address, 0);
+        let mut sender = pair.right.run(|| open("udp", there, &PortOptions::default()).unwrap());
+        assert!(sender.tx.capabilities().segmentation);
+        let queue = slow.rx.capabilities().recv_queue_datagrams.unwrap();
+        // Through the ring in parts, so that the ring itself does not overflow.
+        for sent in 0..2 * queue / 50 {
+            sender.tx.send_train(&[7; 50 * 100], 100, slow.local).unwrap();
+            sender.tx.send(&[sent as u8], read.local).unwrap();
+            assert_eq!(collect(&mut read, 1), [(vec![sent as u8], sender.local)], "{link}");
+        }
+    }
+}
+
 #[test]
 fn real_links_allocate_nothing_either_and_lose_no_frame() {
     set_probe(allocations);
