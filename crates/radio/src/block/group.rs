@@ -23,7 +23,7 @@ use crate::{
 const STOP_WAIT: Duration = Duration::from_millis(200);
 
 /// The most channels of one source.
-pub const CHANNELS_MAX: usize = 16;
+pub const CHANNELS_MAX: usize = 32;
 
 /// The samples of several receive channels, aligned in time. A loss on one channel removes the same
 /// moments from all others, so all have the same segments.

@@ -129,8 +129,9 @@ macro_rules! of_outputs {
     };
 }
 
-const OF_OUTPUTS: [[MessageSpec; 2]; super::group::CHANNELS_MAX] =
-    of_outputs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+const OF_OUTPUTS: [[MessageSpec; 2]; super::group::CHANNELS_MAX] = of_outputs! {
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+};
 
 /// A setting of a front end that a message makes.
 #[derive(Clone, Copy, Debug, PartialEq)]

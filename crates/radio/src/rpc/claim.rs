@@ -1,16 +1,15 @@
-//! The claim on a device, renewed from its own thread.
+//! The claim on a device, renewed by a thread for all claims.
 
 use std::net::SocketAddrV4;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rmpv::Value;
 
+use super::keeper::KeptClaim;
 use super::{CALL_TIMEOUT, RpcClient, RpcError};
 
-/// The interval of renewals. A device drops it after about 5 s of silence.
+/// The interval of renewals. A device drops a claim after about 5 s of silence.
 pub const RECLAIM_PERIOD: Duration = Duration::from_secs(1);
 
 /// A claimed device. Dropping it releases the device.
@@ -18,8 +17,9 @@ pub const RECLAIM_PERIOD: Duration = Duration::from_secs(1);
 pub struct DeviceClaim {
     calls: Mutex<RpcClient>,
     token: Value,
-    keeper: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     lost: ClaimLoss,
+    /// Gives the claim back when it is dropped.
+    _kept: KeptClaim,
 }
 
 /// Why a claim was lost, if it was; for owners that outlive it.
@@ -32,8 +32,13 @@ impl ClaimLoss {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note(&self, error: &RpcError) {
+    pub(super) fn note(&self, error: &RpcError) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.what());
+    }
+
+    /// Whether both are of the same claim.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -50,15 +55,9 @@ impl DeviceClaim {
             return Err(keeper.protocol("claim", "a token that is not a string"));
         }
         let lost = ClaimLoss::default();
-        let (stop, stopped) = mpsc::channel();
-        let thread = {
-            let (token, lost) = (token.clone(), lost.clone());
-            thread::Builder::new()
-                .name("radio-claim".into())
-                .spawn(move || keep(keeper, &token, &stopped, &lost))
-                .map_err(|source| RpcError::Connect { address, source })?
-        };
-        Ok(Self { calls: Mutex::new(calls), token, keeper: Some((stop, thread)), lost })
+        let kept = keeper.keep(token.clone(), lost.clone());
+        let kept = kept.map_err(|source| RpcError::Connect { address, source })?;
+        Ok(Self { calls: Mutex::new(calls), token, lost, _kept: kept })
     }
 
     /// Calls a method that takes the claim's token, which is put before `arguments`.
@@ -121,46 +120,11 @@ impl DeviceClaim {
     }
 }
 
-impl Drop for DeviceClaim {
-    fn drop(&mut self) {
-        if let Some((stop, thread)) = self.keeper.take() {
-            drop(stop);
-            // The thread cannot panic; if it did, there would be nothing to undo here.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Renews the claim until stopped, then releases it.
-///
-/// One missing answer is tolerated, because the device may be busy; after two the device has
-/// dropped the claim by itself.
-fn keep(mut client: RpcClient, token: &Value, stopped: &mpsc::Receiver<()>, lost: &ClaimLoss) {
-    let mut missed = false;
-    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(RECLAIM_PERIOD) {
-        match client.call("reclaim", vec![token.clone()], CALL_TIMEOUT) {
-            Ok(_) => missed = false,
-            Err(RpcError::Timeout { .. }) if !missed => missed = true,
-            // The claim belongs to the token, not to the connection.
-            Err(RpcError::Broken { .. }) if !missed && client.reconnect().is_ok() => {
-                missed = true;
-                // A device that restarted has forgotten the token, and reports that at once.
-                let again = client.call("reclaim", vec![token.clone()], CALL_TIMEOUT);
-                if let Err(error @ RpcError::Remote { .. }) = again {
-                    return lost.note(&error);
-                }
-            }
-            Err(error) => return lost.note(&error),
-        }
-    }
-    // A device that does not receive this drops the claim by itself.
-    let _ = client.call("unclaim", vec![token.clone()], CALL_TIMEOUT);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::thread::{self, JoinHandle};
 
     /// Answers every call on `stream` with "token", except those whose number `skip` names.
     fn answer(mut stream: TcpStream, skip: &'static [usize]) -> usize {

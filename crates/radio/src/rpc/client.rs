@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use millstream_wire::msgpack::{MessageLimits, Scan, ScanError, scan};
 use rmpv::Value;
 
+use super::claim::ClaimLoss;
+use super::keeper::{ClaimToKeep, KeptClaim};
+use super::renewal::undecodable;
 use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
 use crate::deadline::deadline;
 
@@ -54,6 +57,12 @@ impl RpcClient {
         self.address
     }
 
+    /// Hands the connection over to the thread that renews claims.
+    pub(super) fn keep(self, token: Value, lost: ClaimLoss) -> io::Result<KeptClaim> {
+        let Self { stream, address, next_id, .. } = self;
+        KeptClaim::new(ClaimToKeep { stream, address, token, next_id, lost })
+    }
+
     /// Calls `method` and waits for its result up to `timeout`.
     ///
     /// # Errors
@@ -67,9 +76,9 @@ impl RpcClient {
     ) -> Result<Value, RpcError> {
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
-        let request = Value::Array(vec![0.into(), id.into(), method.into(), arguments.into()]);
         let until = deadline(timeout);
-        self.send(&request, timeout).map_err(|source| self.broken(method, source, timeout))?;
+        self.send(&request(id, method, arguments), timeout)
+            .map_err(|source| self.broken(method, source, timeout))?;
         loop {
             let (answered, outcome) = self
                 .receive(method, until, timeout)?
@@ -94,9 +103,8 @@ impl RpcClient {
         timeout: Duration,
     ) -> Result<Option<Value>, RpcError> {
         loop {
-            let taken = take_object(&mut self.unread).map_err(|error| {
-                self.protocol(method, format!("bytes that cannot be decoded ({error})"))
-            })?;
+            let taken = take_object(&mut self.unread)
+                .map_err(|error| self.protocol(method, undecodable(error)))?;
             if let Some(object) = taken {
                 return Ok(object);
             }
@@ -128,11 +136,9 @@ impl RpcClient {
         RpcError::Protocol { method: method.to_owned(), address: self.address, what: what.into() }
     }
 
-    fn send(&mut self, request: &Value, timeout: Duration) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        rmpv::encode::write_value(&mut bytes, request).map_err(io::Error::other)?;
+    fn send(&mut self, request: &[u8], timeout: Duration) -> io::Result<()> {
         self.stream.set_write_timeout(Some(timeout))?;
-        self.stream.write_all(&bytes)
+        self.stream.write_all(request)
     }
 
     fn broken(&self, method: &str, source: io::Error, timeout: Duration) -> RpcError {
@@ -145,6 +151,14 @@ impl RpcClient {
             _ => RpcError::Broken { method, address, source },
         }
     }
+}
+
+/// Returns the bytes of a call.
+pub(super) fn request(id: u32, method: &str, arguments: Vec<Value>) -> Vec<u8> {
+    let request = Value::Array(vec![0.into(), id.into(), method.into(), arguments.into()]);
+    let mut bytes = Vec::new();
+    rmpv::encode::write_value(&mut bytes, &request).expect("a vector takes all bytes");
+    bytes
 }
 
 /// Takes the first complete object off the received bytes: `Some(None)` when it cannot be decoded.

@@ -2,10 +2,13 @@
 
 mod claim;
 mod client;
+mod keeper;
+mod renewal;
 mod value;
 
 pub use claim::{ClaimLoss, DeviceClaim, RECLAIM_PERIOD};
 pub use client::{RpcClient, take_apart, take_object};
+pub use renewal::{Renewal, RenewalStep};
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
 
 use std::io;

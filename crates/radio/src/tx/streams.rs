@@ -7,7 +7,7 @@ use crate::Clock;
 use crate::convert::StreamSample;
 
 /// The most channels of [`TxStreams`].
-pub const TX_CHANNELS_MAX: usize = 16;
+pub const TX_CHANNELS_MAX: usize = 32;
 
 /// The error of a group with more channels.
 const TOO_MANY: TxError = TxError::BadGroup { reason: "16 channels at most can transmit as one" };
