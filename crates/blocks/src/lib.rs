@@ -43,6 +43,7 @@ pub mod deemphasis;
 pub mod delay;
 pub mod fft;
 pub mod fir;
+pub mod iio_source;
 pub mod impairments;
 pub mod keep_one_in_n;
 pub mod latency_probe;
@@ -90,6 +91,7 @@ pub fn register(registry: &mut Registry) {
         delay::register,
         fft::register,
         fir::register,
+        iio_source::register,
         impairments::register,
         keep_one_in_n::register,
         latency_probe::register,

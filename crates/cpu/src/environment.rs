@@ -1,7 +1,9 @@
 //! The record of the machine that every result carries.
 
+mod kernel;
 mod nic;
 
+pub use kernel::{KernelOrigin, sha256};
 pub use nic::{Nic, NicCoalescing};
 
 use crate::cpu_set::CpuSet;
@@ -30,6 +32,8 @@ pub struct Environment {
     /// FNV-1a (64 bits, hexadecimal) of the kernel's configuration as stored in `/proc/config.gz`
     /// or `/boot/config-RELEASE`: distinguishes kernels of one release.
     pub kernel_config_hash: Option<String>,
+    /// The package of the kernel, and hashes of its files.
+    pub kernel_origin: Option<KernelOrigin>,
     /// `rt`, `full`, `lazy`, `voluntary` or `none`, with `(dynamic)` if it can be switched.
     pub preemption: Option<String>,
     /// The kernel's status of each vulnerability that has a mitigation or needs one.
@@ -88,11 +92,13 @@ impl Environment {
             let list = text(root, &format!("sys/devices/system/cpu/{name}"));
             list.and_then(|list| list.parse().ok()).unwrap_or_default()
         };
+        let kernel_release = text(root, "proc/sys/kernel/osrelease");
         Self {
             millstream_version: env!("CARGO_PKG_VERSION").to_owned(),
             timestamp: timestamp.to_owned(),
             kernel_config_hash: config_hash(root),
-            kernel_release: text(root, "proc/sys/kernel/osrelease"),
+            kernel_origin: KernelOrigin::read(root, kernel_release.as_deref().unwrap_or("")),
+            kernel_release,
             kernel_command_line: text(root, "proc/cmdline"),
             microcode: value(&cpu_info, "microcode").map(str::to_owned),
             preemption: kernel_version.as_deref().map(|version| preemption(root, version)),

@@ -18,7 +18,7 @@ pub mod usage;
 
 pub use classes::Classes;
 pub use cpu_set::{CpuSet, ParseCpuSetError};
-pub use environment::{CacheSize, Environment, Nic, NicCoalescing};
+pub use environment::{CacheSize, Environment, KernelOrigin, Nic, NicCoalescing, sha256};
 pub use hash::fnv1a;
 pub use topology::{
     Cache, Core, FULL_CAPACITY, RecordedError, RecordedMachine, Topology, TopologyError,

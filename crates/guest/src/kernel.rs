@@ -3,6 +3,7 @@
 
 use crate::error::{Error, at};
 use crate::modules::{Module, Modules};
+use millstream_cpu::{KernelOrigin, sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +26,8 @@ pub struct BootKernel {
 
 impl BootKernel {
     /// Finds `wanted`: a path to a vmlinuz or to a `.deb`, or else the name of a Debian package,
-    /// which is fetched into `cache` unless it is there already. A package without a kernel that
+    /// which is fetched into `cache` unless it is there already; `NAME=VERSION` asks for one version
+    /// of it. A package without a kernel that
     /// depends on one (`linux-image-6.12-amd64`) stands for that one.
     ///
     /// # Errors
@@ -35,7 +37,7 @@ impl BootKernel {
         if !wanted.contains('/') && !path.exists() {
             // A word that apt-get would take for an option, or for several names, is not a valid
             // name.
-            let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.:~_".contains(c);
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "+-.:~_=".contains(c);
             let starts = wanted.starts_with(|c: char| c.is_ascii_alphanumeric());
             if !starts || !wanted.chars().all(is_name) {
                 let said = "this is not a package name".to_owned();
@@ -78,6 +80,23 @@ impl BootKernel {
             }
         }
         Err(none())
+    }
+
+    /// Returns its package and the hashes of its files.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn origin(&self) -> Result<KernelOrigin, Error> {
+        let mut origin = KernelOrigin {
+            image_sha256: Some(sha256(&self.image).map_err(at(&self.image))?),
+            ..KernelOrigin::default()
+        };
+        if let Some(package) = &self.package {
+            let word = |name| field(package, name).map(|text| Some(text.trim().to_owned()));
+            (origin.package, origin.version) = (word("Package")?, word("Version")?);
+            origin.package_sha256 = Some(sha256(package).map_err(at(package))?);
+        }
+        Ok(origin)
     }
 
     /// Returns its configuration with the path in a running system, if the package has one.
@@ -134,7 +153,8 @@ fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
 
 /// Finds the file of a package in a folder.
 fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
-    let prefix = format!("{name}_");
+    // apt-get writes the colon of a version's epoch as %3a.
+    let prefix = format!("{}_", name.replacen('=', "_", 1).replace(':', "%3a"));
     let entries = std::fs::read_dir(folder).ok()?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     paths.find(|path| {
@@ -277,6 +297,17 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
         let configuration = kernel.configuration().unwrap();
         assert_eq!(configuration, ("/boot/config-9.1.2+deb99-amd64".to_owned(), b"y".to_vec()));
+        let origin = kernel.origin().unwrap();
+        assert_eq!(
+            (origin.package.as_deref(), origin.version.as_deref()),
+            (Some("made-up"), Some("1"))
+        );
+        // `kernel`, by sha256sum.
+        let image = "6923dd1b";
+        assert!(origin.image_sha256.unwrap().starts_with(image));
+        assert_eq!(origin.package_sha256.unwrap().len(), 64);
+        let version = format!("{real}=9.1.2-1");
+        assert_eq!(BootKernel::find(&version, cache.path()).unwrap(), kernel);
         // Also by its file; a package that leads to no kernel is an error.
         let path = packages.join(format!("{meta}_9.1_all.deb"));
         assert_eq!(BootKernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);

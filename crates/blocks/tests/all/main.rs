@@ -4,6 +4,7 @@
 
 mod estimates;
 mod fm;
+mod iio_source;
 mod registry;
 mod sigmf;
 mod spectrum;

@@ -131,6 +131,24 @@ fn a_run_is_kept_compared_and_reported() {
         "{page}"
     );
     assert!(std::fs::read(folder.path().join("p.png")).unwrap().starts_with(b"\x89PNG"));
+    // What the recipe prints measures the same plan again, in another folder.
+    let recipe = lab(&[&["recipe", "night"][..], &store].concat()).succeeds().stdout.clone();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_millstream"));
+    let folders = [program.parent().unwrap(), "/usr/bin".as_ref(), "/bin".as_ref()];
+    let outcome = std::process::Command::new("/bin/sh")
+        .args(["-c", &recipe])
+        .env("PATH", std::env::join_paths(folders).unwrap())
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    assert!(outcome.status.success(), "{recipe}{}", String::from_utf8_lossy(&outcome.stderr));
+    assert_eq!(
+        std::fs::read_to_string(elsewhere.path().join("plan.toml")).unwrap().trim_end(),
+        PLAN.trim_end()
+    );
+    let records = std::fs::read_to_string(elsewhere.path().join("r.jsonl")).unwrap();
+    assert_eq!(records.lines().count(), 24);
 }
 
 #[test]

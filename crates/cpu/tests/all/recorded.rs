@@ -93,6 +93,11 @@ fn the_record_holds_what_the_tree_tells() {
     write(root, "proc/cmdline", "quiet mitigations=off");
     fs::create_dir(root.join("boot")).unwrap();
     fs::write(root.join("boot/config-6.12.1-rt-amd64"), "abc").unwrap();
+    fs::write(root.join("boot/vmlinuz-6.12.1-rt-amd64"), "abc").unwrap();
+    let package =
+        "Package: linux-image-6.12.1-rt-amd64\nStatus: install ok installed\nVersion: 6.12.1-2";
+    let other = "Package: linux-image-6.12.1-rt-amd64-dbg\nVersion: 1";
+    write(root, "var/lib/dpkg/status", &format!("{other}\n\n{package}\n\n{other}"));
     write(root, "proc/meminfo", "MemTotal:       1000 kB");
     write(root, "proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-3");
     write(root, &format!("{cpus}/isolated"), "2-3");
@@ -117,6 +122,12 @@ fn the_record_holds_what_the_tree_tells() {
     ] {
         assert_eq!(json[key], value, "{key}");
     }
+    let origin = serde_json::json!({
+        "package": "linux-image-6.12.1-rt-amd64", "version": "6.12.1-2", "package_sha256": null,
+        // Of `abc`, as FIPS 180-2 has it.
+        "image_sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    });
+    assert_eq!(json["kernel_origin"], origin);
     assert_eq!((record.physical_cores, record.numa_nodes), (4, 2));
     assert_eq!(record.memory_bytes, Some(1_024_000));
     assert_eq!(json["mitigations"], serde_json::json!({"meltdown": "Mitigation: PTI"}));

@@ -38,6 +38,9 @@ pub struct IioCapture {
     pub trigger: String,
     /// The period of the new timer, exactly as the kernel has it, nanoseconds.
     pub grid_ns: Option<u64>,
+    /// The time between scans, nanoseconds: the new timer's, or the one that trigger or device
+    /// tell.
+    pub period_ns: Option<f64>,
     /// The layout of the scans.
     pub layout: ScanLayout,
     node: File,
@@ -68,7 +71,9 @@ impl IioCapture {
         options.read(true).custom_flags(libc::O_NONBLOCK);
         let node = options.open(&device.node).map_err(at(&device.node))?;
         changes.write_file(&folder.join("buffer/enable"), "1")?;
-        Ok(Self { changes, device, trigger, grid_ns, layout, node })
+        let period_ns = grid_ns.map(|period_ns| period_ns as f64);
+        let period_ns = period_ns.or_else(|| told_period_ns(root, folder, &trigger));
+        Ok(Self { changes, device, trigger, grid_ns, period_ns, layout, node })
     }
 
     /// Reads the whole scans that are available, without waiting; empty when there are none.
@@ -99,6 +104,18 @@ impl AsFd for IioCapture {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.node.as_fd()
     }
+}
+
+/// Returns the time between scans that the trigger of this name, or else the device, tells.
+fn told_period_ns(root: &Path, device: &Path, trigger: &str) -> Option<f64> {
+    let triggers = named(root, "trigger");
+    let of_trigger = triggers.iter().find(|(_, name)| name == trigger).map(|(folder, _)| folder);
+    let folders = of_trigger.map(PathBuf::as_path).into_iter().chain([device]);
+    let mut rates = folders.filter_map(|folder| {
+        let text = fs::read_to_string(folder.join("sampling_frequency")).ok()?;
+        text.trim().parse::<f64>().ok().filter(|rate_hz| *rate_hz > 0.0)
+    });
+    rates.next().map(|rate_hz| 1e9 / rate_hz)
 }
 
 /// Returns the files that enable an element in scans, in their order.

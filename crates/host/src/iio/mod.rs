@@ -11,9 +11,11 @@
 //! restored when it is dropped.
 
 mod capture;
+mod scale;
 mod scan;
 
 pub use capture::{CaptureSpec, IioCapture};
+pub use scale::ValueScale;
 pub use scan::{Element, ScanFormat, ScanLayout, TIMESTAMP};
 
 use crate::journal::JournalError;

@@ -131,6 +131,12 @@ impl ScanLayout {
         time.map_or(0, |(at, element)| element.packing.value(&scan[*at..]))
     }
 
+    /// Returns the names of the values of a scan without its time, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let all = self.elements.iter().filter(|(_, element)| !is_time(element));
+        all.map(|(_, element)| element.name.as_str())
+    }
+
     /// Returns the values of a scan without its time, with their names; of repeated ones the first.
     pub fn values<'a>(&'a self, scan: &'a [u8]) -> impl Iterator<Item = (&'a str, i64)> {
         let all = self.elements.iter().filter(|(_, element)| !is_time(element));

@@ -79,6 +79,8 @@ fn a_device_is_set_up_read_and_left_as_it_was() {
     assert_eq!(capture.layout.time_ns(&bytes[16..]), 77);
     assert_eq!(capture.layout.values(&bytes).collect::<Vec<_>>(), [("in_accel_x", 1)]);
     assert_eq!((capture.trigger.as_str(), capture.grid_ns), ("timer", None));
+    assert_eq!(capture.period_ns, None);
+    assert_eq!(capture.layout.names().collect::<Vec<_>>(), ["in_accel_x"]);
     capture.end().unwrap();
     assert_eq!((state(root.path()), journal.open_changes()), (before, 0));
 }
@@ -112,4 +114,27 @@ fn what_is_missing_is_said_and_nothing_is_changed() {
     let nothing = tempfile::tempdir().unwrap();
     let error = fails(&nothing, &CaptureSpec::default());
     assert!(error.contains("there are: none") && error.contains("guest --iio"), "{error}");
+}
+
+#[test]
+fn values_have_the_unit_of_their_element_or_of_its_type() {
+    let more = [
+        ("in_accel_scale", "0.5\n"),
+        ("in_voltage0_scale", "2\n"),
+        ("in_voltage_scale", "3\n"),
+        ("in_voltage1_offset", "-8\n"),
+        ("in_temp_scale", "none\n"),
+        ("sampling_frequency", "250.000000\n"),
+    ];
+    let more = more.map(|(name, text)| (format!("{DEVICE}/{name}"), text));
+    let more: Vec<_> = more.iter().map(|(name, text)| (&**name, *text)).collect();
+    let root = machine(&more);
+    let device = find(root.path(), None).unwrap();
+    let of = |element: &str| device.scale(element).apply(10);
+    let elements = ["in_accel_x", "in_voltage0", "in_voltage1", "in_temp", "in_count0"];
+    assert_eq!(elements.map(of), [5.0, 20.0, 6.0, 10.0, 10.0]);
+    let (_folder, journal) = journal();
+    let wanted = CaptureSpec { trigger: Some("timer"), length: 2, ..CaptureSpec::default() };
+    let capture = IioCapture::begin(root.path(), &wanted, &journal).unwrap();
+    assert_eq!(capture.period_ns, Some(4e6));
 }

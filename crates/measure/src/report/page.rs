@@ -6,7 +6,7 @@ use super::view::ReportView;
 use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::compare::SetOrder;
 use crate::picture::short_ratio;
-use millstream_cpu::Environment;
+use millstream_cpu::{Environment, KernelOrigin};
 use millstream_draw::{Svg, escape};
 
 const STYLE: &str = "
@@ -224,6 +224,7 @@ fn describe(environment: &Environment) -> Vec<Vec<String>> {
                 "unknown: no /proc/config.gz and no /boot/config-RELEASE there".to_owned()
             }),
         ),
+        ("kernel's package", origin(environment.kernel_origin.as_ref())),
         ("processor", or_unknown(&environment.cpu_model)),
         ("microcode", or_unknown(&environment.microcode)),
         (
@@ -244,6 +245,23 @@ fn describe(environment: &Environment) -> Vec<Vec<String>> {
         ("millstream", environment.millstream_version.clone()),
     ];
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+}
+
+/// The package of a kernel, and what tells its files from others.
+fn origin(origin: Option<&KernelOrigin>) -> String {
+    let Some(origin) = origin else { return "unknown".to_owned() };
+    let words = [&origin.package, &origin.version].map(|word| word.as_deref());
+    let hashes = [("package", &origin.package_sha256), ("image", &origin.image_sha256)];
+    let hashes = hashes
+        .into_iter()
+        .filter_map(|(of, hash)| Some(format!("SHA-256 of the {of} {}", hash.as_ref()?)));
+    let words = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    [words]
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .chain(hashes)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::live::{TimeLeft, during};
 use crate::numbers::seconds;
 use crate::output::{self, Report};
 use anyhow::Context;
-use millstream_cpu::folders;
+use millstream_cpu::{KernelOrigin, folders};
 use millstream_guest::cards::{self, Cards};
 use millstream_guest::ivshmem::SharedWindow;
 use millstream_guest::{BootKernel, GuestJob, GuestMachine, GuestResult, iio, image, iommu};
@@ -49,7 +49,7 @@ Examples:
 #[derive(clap::Args)]
 pub struct GuestOptions {
     /// Kernel to boot: a vmlinuz file, a Debian linux-image package (.deb), or the name of such a
-    /// package, which apt-get downloads. A package that only depends on a kernel, such as
+    /// package, which apt-get downloads (NAME=VERSION for one version). A package that only depends on a kernel, such as
     /// linux-image-6.12-amd64, stands for that kernel. Repeat the option for more.
     #[arg(long = "kernel", required = true, value_name = "KERNEL")]
     pub kernels: Vec<String>,
@@ -224,6 +224,8 @@ impl GuestOptions {
         }
         // A record reads there the hash that distinguishes kernels of one release.
         files.extend(kernel.configuration());
+        let origin = serde_json::to_vec(&kernel.origin()?)?;
+        files.push((KernelOrigin::GUEST_FILE.to_owned(), origin));
         let job = GuestJob { modules, settings, arguments, unchanged: self.unchanged };
         let image = image::build(Path::new("/proc/self/exe"), &job, &files, &plug_ins)?;
         let watch = |line: &str| {

@@ -36,7 +36,7 @@ const GUEST_RECORDS: &str = "/dev/ttyS1";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    planned: PlanArgs,
+    pub planned: PlanArgs,
 
     /// Number of boots of each kernel, instead of the plan's `restarts`. If a figure is not precise
     /// enough, more boots follow, up to the plan's `restarts_max`.
@@ -47,7 +47,7 @@ pub struct Args {
     store: StoreArgs,
 
     #[command(flatten)]
-    guest: GuestOptions,
+    pub guest: GuestOptions,
 }
 
 const EXAMPLES: &str = "\
@@ -151,7 +151,7 @@ fn recognise(planned: &Planned, sides: &[KernelSide]) -> anyhow::Result<()> {
 }
 
 /// The kernel of a record.
-fn side(plan: &MeasurementPlan, record: &Record) -> u32 {
+pub(super) fn side(plan: &MeasurementPlan, record: &Record) -> u32 {
     record.side / variants(plan)
 }
 

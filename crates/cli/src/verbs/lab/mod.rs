@@ -10,6 +10,7 @@ mod list;
 mod load;
 mod place;
 mod planned;
+mod recipe;
 mod report;
 mod resume;
 mod run;
@@ -19,8 +20,8 @@ mod worker;
 group! {
     /// Carries out measurement plans; stores, compares and reports the results.
     LabVerb:
-    Run(run), Resume(resume), List(list), Compare(compare), Report(report), Import(import),
-    Kernels(kernels), Load(load), Guest(guest), Card(card),
+    Run(run), Resume(resume), List(list), Compare(compare), Report(report), Recipe(recipe),
+    Import(import), Kernels(kernels), Load(load), Guest(guest), Card(card),
     #[command(hide = true)]
     Adc(adc),
     #[command(hide = true)]

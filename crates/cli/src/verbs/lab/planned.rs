@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct PlanArgs {
     /// The measurement plan (TOML).
-    plan: PathBuf,
+    pub plan: PathBuf,
 
     /// Name of the run. The default is the name in the plan with the time.
     #[arg(long, value_name = "NAME")]

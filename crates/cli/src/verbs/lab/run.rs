@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
   sudo millstream lab run plans/timer.toml --records out.jsonl --no-store")]
 pub struct Args {
     #[command(flatten)]
-    planned: PlanArgs,
+    pub planned: PlanArgs,
 
     #[command(flatten)]
     store: StoreArgs,

@@ -1,0 +1,40 @@
+//! The unit of values (Linux, Documentation/ABI/testing/sysfs-bus-iio, `…_scale` and `…_offset`).
+
+use super::IioDevice;
+use std::fs;
+
+/// The conversion of a raw value: plus `offset`, times `factor`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValueScale {
+    /// Added to the raw value.
+    pub offset: f64,
+    /// Multiplied with the sum.
+    pub factor: f64,
+}
+
+impl ValueScale {
+    /// Returns a raw value in the unit.
+    #[must_use]
+    pub fn apply(self, raw: i64) -> f32 {
+        ((raw as f64 + self.offset) * self.factor) as f32
+    }
+}
+
+impl IioDevice {
+    /// Returns the conversion of an element (`in_voltage0`, `in_accel_x`) into the unit of its type.
+    /// A device that tells none has raw values.
+    #[must_use]
+    pub fn scale(&self, element: &str) -> ValueScale {
+        // The element's own file, or one for all of its type: `in_voltage_scale`, `in_accel_scale`.
+        let plain = element.trim_end_matches(|c: char| c.is_ascii_digit());
+        let of_type = plain.rsplit_once('_').filter(|(rest, _)| rest.contains('_'));
+        let names = [Some(element), Some(plain), of_type.map(|(rest, _)| rest)];
+        let read = |what: &str| {
+            names.iter().flatten().find_map(|name| {
+                let text = fs::read_to_string(self.folder.join(format!("{name}_{what}"))).ok()?;
+                text.trim().parse::<f64>().ok().filter(|value| value.is_finite())
+            })
+        };
+        ValueScale { offset: read("offset").unwrap_or(0.0), factor: read("scale").unwrap_or(1.0) }
+    }
+}
