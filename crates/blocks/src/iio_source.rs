@@ -20,10 +20,10 @@ const SCANS: usize = 256;
 ///
 /// # Stream outputs
 /// - `out0`, `out1`, …: the values of each channel, in the order of their indices, in the unit of
-///   the kernel's ABI (millivolts, m/s², …), which is raw plus offset times scale. Tags on the first
-///   item: `rx_rate_hz`, if the rate is known, and `rx_time`. Where scans are missing before an
-///   item: `rx_time`, `loss_cause` (`iio_buffer`) and `loss_items`. Times are those of the
-///   monotonic clock, as the kernel took them.
+///   the kernel's ABI (millivolts, m/s², …): raw plus offset, times scale. Tags on the first item:
+///   `rx_rate_hz`, if the rate is known, and `rx_time`. Where scans are missing before an item:
+///   `rx_time`, `loss_cause` (`iio_buffer`) and `loss_items`. Times are those of the monotonic
+///   clock, as the kernel took them.
 ///
 /// # Metrics
 /// `scans`; `missed`, scans that the buffer had no room for, or that the device did not make in

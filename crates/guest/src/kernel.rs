@@ -26,9 +26,9 @@ pub struct BootKernel {
 
 impl BootKernel {
     /// Finds `wanted`: a path to a vmlinuz or to a `.deb`, or else the name of a Debian package,
-    /// which is fetched into `cache` unless it is there already; `NAME=VERSION` asks for one version
-    /// of it. A package without a kernel that
-    /// depends on one (`linux-image-6.12-amd64`) stands for that one.
+    /// which is fetched into `cache` unless it is there already; `NAME=VERSION` asks for one
+    /// version of it. A package without a kernel that depends on one (`linux-image-6.12-amd64`)
+    /// stands for that one.
     ///
     /// # Errors
     /// When it cannot be found, fetched or unpacked.

@@ -21,8 +21,8 @@ impl ValueScale {
 }
 
 impl IioDevice {
-    /// Returns the conversion of an element (`in_voltage0`, `in_accel_x`) into the unit of its type.
-    /// A device that tells none has raw values.
+    /// Returns the conversion of an element (`in_voltage0`, `in_accel_x`) into the unit of its
+    /// type. A device that tells none has raw values.
     #[must_use]
     pub fn scale(&self, element: &str) -> ValueScale {
         // The element's own file, or one for all of its type: `in_voltage_scale`, `in_accel_scale`.

@@ -19,10 +19,27 @@ use super::CALL_TIMEOUT;
 use super::claim::ClaimLoss;
 use super::renewal::{Renewal, RenewalStep};
 
-/// The threads, by process and number of their network namespace. A connection that is opened again
-/// has to be in the namespace of the first one, and a thread inherits that of the one that starts
-/// it. A process that was forked off has none of the threads.
-static KEEPERS: LazyLock<Mutex<HashMap<(u32, u64), Arc<Keeper>>>> = LazyLock::new(Mutex::default);
+/// The threads, by their places.
+static KEEPERS: LazyLock<Mutex<KeeperMap>> = LazyLock::new(Mutex::default);
+
+type KeeperMap = HashMap<KeeperPlace, Arc<Keeper>>;
+
+/// Where a thread renews claims. A connection that is opened again has to be in the network
+/// namespace of the first one, and a thread inherits that of the one that starts it. A process that
+/// was forked off has none of the threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct KeeperPlace {
+    process: u32,
+    namespace: u64,
+}
+
+impl KeeperPlace {
+    /// Returns that of the calling thread.
+    fn here() -> Self {
+        let namespace = rustix::fs::stat("/proc/thread-self/ns/net").map_or(0, |stat| stat.st_ino);
+        Self { process: std::process::id(), namespace }
+    }
+}
 
 /// The longest that the drop of a claim waits: the device's answer takes less, or counts as none.
 const RELEASE_MAX: Duration = Duration::from_secs(2 * CALL_TIMEOUT.as_secs());
@@ -53,8 +70,7 @@ impl KeptClaim {
     /// When the system has no thread or descriptor left.
     pub fn new(claim: ClaimToKeep) -> io::Result<Self> {
         claim.stream.set_nonblocking(true)?;
-        let namespace = rustix::fs::stat("/proc/thread-self/ns/net").map_or(0, |stat| stat.st_ino);
-        let place = (std::process::id(), namespace);
+        let place = KeeperPlace::here();
         let lost = claim.lost.clone();
         let mut keepers = locked(&KEEPERS);
         let keeper = match keepers.get(&place) {
@@ -93,15 +109,14 @@ enum KeeperJob {
 /// What the thread and the owners of claims share.
 #[derive(Debug)]
 struct Keeper {
-    /// Its key among all.
-    place: (u32, u64),
+    place: KeeperPlace,
     jobs: Mutex<Vec<KeeperJob>>,
     /// An eventfd(2) that wakes the thread.
     bell: OwnedFd,
 }
 
 impl Keeper {
-    fn new(place: (u32, u64)) -> io::Result<Self> {
+    fn new(place: KeeperPlace) -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = rustix::event::eventfd(0, flags)?;
         Ok(Self { place, jobs: Mutex::default(), bell })

@@ -49,8 +49,9 @@ Examples:
 #[derive(clap::Args)]
 pub struct GuestOptions {
     /// Kernel to boot: a vmlinuz file, a Debian linux-image package (.deb), or the name of such a
-    /// package, which apt-get downloads (NAME=VERSION for one version). A package that only depends on a kernel, such as
-    /// linux-image-6.12-amd64, stands for that kernel. Repeat the option for more.
+    /// package, which apt-get downloads (NAME=VERSION for one version). A package that only depends
+    /// on a kernel, such as linux-image-6.12-amd64, stands for that kernel. Repeat the option for
+    /// more.
     #[arg(long = "kernel", required = true, value_name = "KERNEL")]
     pub kernels: Vec<String>,
 

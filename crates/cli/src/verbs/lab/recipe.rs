@@ -135,8 +135,8 @@ fetch() {
 ";
 
 fn head(run: &str, records: &[Record]) -> String {
-    let versions = records.iter().map(|record| &*record.environment.millstream_version);
-    let version = versions.last().unwrap_or("unknown");
+    let version = records.last().map(|record| &*record.environment.millstream_version);
+    let version = version.unwrap_or("unknown");
     format!(
         "#!/bin/sh\n# Repeats the run {}, which was measured with millstream {version}.\nset -eu\n",
         run.replace('\n', " ")
