@@ -1,60 +1,22 @@
 #!/usr/bin/env python3
 """Peers: Ray and Dask. A manifest of 200 tasks runs by worker processes of `batch run`, on a Ray cluster and on a Dask
-cluster, both on this machine only: every file of every result is the same, bit by bit. MILLSTREAM_TASKS gives another
-number of tasks. Exit status: 0 they are, 1 they are not, 77 skipped (neither is installed)."""
+cluster, both on this machine only: every result is the same, bit by bit, and has the packets that were sent. The tasks
+of a truncated recording fail alone. Exit status: 0 all that, 1 not, 77 skipped (neither is installed)."""
 
-import hashlib
 import importlib.util
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 
 import common
-
-SETTINGS = ["0.5", "0.25"]
+from batch_common import copy, failed, run_here, sums
 
 
 def installed(name):
     return importlib.util.find_spec(name) is not None
-
-
-def make(folder, tasks):
-    """Recordings of different contents, and a manifest that runs each with every setting."""
-    folder.mkdir()
-    recordings = -(-tasks // len(SETTINGS))
-    for number in range(recordings):
-        block = hashlib.sha256(str(number).encode()).digest()
-        (folder / f"r{number:04}.sc16").write_bytes(block * 1250)
-    (folder / "scale.toml").write_text(
-        '[parameters]\nin = { help = "recording" }\nout = { help = "its samples, scaled" }\nfactor = 1.0\n'
-        '[[block]]\nname = "source"\ntype = "file_source"\npath = "${in}"\n'
-        '[[block]]\nname = "scale"\ntype = "multiply_const"\nfactor = "${factor}"\n'
-        '[[block]]\nname = "sink"\ntype = "file_sink"\nitem = "cf32"\npath = "${out}"\n'
-        '[graph]\nconnections = ["source -> scale -> sink"]\n'
-    )
-    manifest = folder / "b.toml"
-    manifest.write_text(
-        'graph = "scale.toml"\nrecordings = ["r*.sc16"]\n[outputs]\nout = "scaled.cf32"\n'
-        f"[sweep]\nfactor = [{', '.join(SETTINGS)}]\n"
-    )
-    return manifest, recordings * len(SETTINGS)
-
-
-def sums(manifest):
-    """The hash of every result's file, by task."""
-    files = sorted(manifest.parent.glob("b.results/done/*/scaled.cf32"))
-    return {file.parent.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
-def copy(manifest, name):
-    """The same recordings, with the times by which they are known, in a folder without results."""
-    folder = manifest.parent.parent / name
-    shutil.copytree(manifest.parent, folder, ignore=shutil.ignore_patterns("b.results"))
-    return folder / manifest.name
 
 
 def on_ray(batch, manifest):
@@ -94,23 +56,19 @@ def main():
         sys.path.insert(0, str(package.parent))
         from millstream import batch
 
-        manifest, tasks = make(work / "local", int(os.environ.get("MILLSTREAM_TASKS", "200")))
+        manifest, expected = run_here(work / "local")
         others = {name: copy(manifest, name) for name, _ in engines}
-        began = time.monotonic()
-        subprocess.run([common.MILLSTREAM, "batch", "run", manifest], check=True, stdout=subprocess.DEVNULL)
-        print(f"batch run: {tasks} tasks in {time.monotonic() - began:.1f} s")
-        expected = sums(manifest)
-        if len(expected) != tasks or len(set(expected.values())) != tasks:
-            sys.exit(f"{len(expected)} results of {tasks} tasks, {len(set(expected.values()))} different")
+        bad = failed(manifest)
         for name, run in engines:
             began = time.monotonic()
             summary, version = run(batch, others[name])
             seconds = time.monotonic() - began
-            if summary.done != tasks or summary.failed or summary.busy:
+            if summary.done != len(expected) or len(summary.failed) != len(bad) or summary.busy:
                 sys.exit(f"{version}: {summary}")
-            if sums(others[name]) != expected:
+            if sums(others[name]) != expected or failed(others[name]) != bad:
                 sys.exit(f"{version}: the results are others than those of `batch run`")
-            print(f"agrees: {version}: {tasks} tasks in {seconds:.1f} s, every file the same bit by bit")
+            print(f"agrees: {version}: {len(expected)} tasks in {seconds:.1f} s, every file the same bit by bit; "
+                  f"the {len(bad)} of the truncated recording failed alone")
 
 
 if __name__ == "__main__":
