@@ -1,6 +1,7 @@
 //! Counters for Prometheus, text format 0.0.4.
 
-use crate::documents::{LatencyStatus, ServerStatus, Status};
+use crate::documents::{BlockStatus, LatencyStatus, ServerStatus, Status};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A text in the making: families with their samples.
@@ -43,6 +44,7 @@ pub(crate) fn text(
     out.sample(name, &[], status.cpu_s);
     ledgers(&mut out, status);
     blocks(&mut out, graph, status);
+    publications(&mut out, status);
     signals(&mut out, status);
     histograms(&mut out, latencies);
     dashboard(&mut out, server);
@@ -121,6 +123,44 @@ fn blocks(out: &mut Families, graph: &str, status: &Status) {
         for edge in &status.edges {
             let label = format!("{} > {}", edge.from, edge.to);
             out.sample(name, &[("edge", &label)], edge.fill);
+        }
+    }
+}
+
+/// Metrics of a sink that publishes which are no causes of drops.
+const PUBLISHED: [(&str, &str, &str); 4] = [
+    ("offered", "millstream_messages_total", "Messages that the sink had to publish."),
+    ("acknowledged", "millstream_messages_acknowledged_total", "Messages that arrived."),
+    ("resent", "millstream_messages_resent_total", "Messages sent again to a new connection."),
+    ("connections", "millstream_sink_connections_total", "Connections of the sink."),
+];
+
+/// Writes the ledgers of the sinks that publish: blocks that were offered messages.
+fn publications(out: &mut Families, status: &Status) {
+    let counts = |block: &BlockStatus| {
+        let metrics = block.metrics.as_object().filter(|metrics| metrics.contains_key("offered"));
+        let counts = metrics.into_iter().flatten();
+        let counts = counts.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?)));
+        counts.collect::<BTreeMap<_, _>>()
+    };
+    let sinks = status.blocks.iter().map(|block| (block.name.as_str(), counts(block)));
+    let sinks: Vec<_> = sinks.filter(|(_, counts)| !counts.is_empty()).collect();
+    if sinks.is_empty() {
+        return;
+    }
+    for (member, name, help) in PUBLISHED {
+        out.family(name, "counter", help);
+        for (sink, counts) in &sinks {
+            let number = counts.get(member).copied().unwrap_or(0);
+            out.sample(name, &[("sink", sink)], count(number));
+        }
+    }
+    let name = "millstream_messages_dropped_total";
+    out.family(name, "counter", "Messages that were not published, by cause.");
+    for (sink, counts) in &sinks {
+        let is_cause = |name: &str| PUBLISHED.iter().all(|(member, ..)| *member != name);
+        for (cause, number) in counts.iter().filter(|(name, _)| is_cause(name)) {
+            out.sample(name, &[("sink", sink), ("cause", cause)], count(*number));
         }
     }
 }
@@ -228,7 +268,14 @@ mod tests {
         };
         let partition = PartitionStatus { cpu: Some(3), cpu_s: 1.5, ..PartitionStatus::default() };
         let signal = serde_json::json!({"receiver": "demod", "mer_db": 30.5, "packets": 4});
+        let published = serde_json::json!({
+            "offered": 9, "acknowledged": 6, "broker_away": 2, "refused": 1, "resent": 4,
+            "connections": 2,
+        });
+        let sink =
+            BlockStatus { name: "nats".to_owned(), metrics: published, ..BlockStatus::default() };
         let status = Status {
+            blocks: vec![sink],
             ledgers: vec![ledger],
             edges: vec![edge],
             partitions: vec![partition],
@@ -255,6 +302,12 @@ mod tests {
             "millstream_ring_fill_ratio{edge=\"a.out > b\\\"\\\\.in\"} 0.5",
             "millstream_partition_cpu_seconds_total{partition=\"\",core=\"3\"} 1.5",
             "millstream_receiver_mer_decibels{receiver=\"demod\"} 30.5",
+            "millstream_messages_total{sink=\"nats\"} 9",
+            "millstream_messages_acknowledged_total{sink=\"nats\"} 6",
+            "millstream_messages_dropped_total{sink=\"nats\",cause=\"broker_away\"} 2",
+            "millstream_messages_dropped_total{sink=\"nats\",cause=\"refused\"} 1",
+            "millstream_messages_resent_total{sink=\"nats\"} 4",
+            "millstream_sink_connections_total{sink=\"nats\"} 2",
             "millstream_behind_seconds_bucket{channel=\"radio.out\",le=\"0.000001\"} 1",
             "millstream_behind_seconds_bucket{channel=\"radio.out\",le=\"+Inf\"} 3",
             "millstream_behind_seconds_count{channel=\"radio.out\"} 3",
@@ -263,6 +316,8 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
+        let drops = text.lines().filter(|line| line.starts_with("millstream_messages_dropped"));
+        assert_eq!(drops.count(), 2, "only causes of drops are there");
         let families: Vec<_> = text.lines().filter_map(|l| l.strip_prefix("# TYPE ")).collect();
         let mut once = families.clone();
         once.sort_unstable();
