@@ -45,6 +45,8 @@ pub enum News<'a> {
     Failed(&'a Task, &'a str),
     /// A task is done, and its result has this to say about its work.
     Noted(&'a Task, String),
+    /// No result has the number that `[early_stop]` compares.
+    NoNumber(String),
     /// Some time has passed.
     Progress(&'a Progress),
 }
@@ -92,7 +94,9 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
         let results = self.batch.results();
         let mut state = State::new(self.batch, &results)?;
         results.tidy()?;
-        let mut told = false;
+        let has_parts = |at: &usize| !self.batch.parts_of(*at).is_empty();
+        (0..self.batch.wholes).filter(has_parts).for_each(|at| self.batch.forget_parts(at));
+        let (mut told, mut told_number) = (false, false);
         loop {
             self.take_ended(&mut state, &results, &mut tell, &asked)?;
             if asked() {
@@ -102,6 +106,12 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
                 }
             } else {
                 self.start(&mut state, &results)?;
+            }
+            if state.progress.stopped > 0 && !std::mem::replace(&mut told_number, true) {
+                // The first round was decided.
+                self.batch.lacks_number(&state.outcomes).into_iter().for_each(|text| {
+                    tell(News::NoNumber(text));
+                });
             }
             tell(News::Progress(&state.progress));
             let waits = !state.busy.is_empty() && !told;
@@ -157,7 +167,7 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
                 state.busy.push((worker.task, Instant::now()));
                 continue;
             }
-            if results.result_of(&task.name).is_dir() {
+            if self.batch.is_done(results, worker.task) {
                 state.outcomes[worker.task] = self.batch.outcome(results, task)?;
                 state.progress.done += 1;
                 state.has_news = true;
@@ -252,7 +262,7 @@ impl State {
         self.busy = rest;
         for (at, _) in due {
             let task = &batch.tasks[at];
-            if results.result_of(&task.name).is_dir() {
+            if batch.is_done(results, at) {
                 self.outcomes[at] = batch.outcome(results, task)?;
                 self.progress.done += 1;
                 self.has_news = true;

@@ -78,6 +78,35 @@ pub struct Joined {
     pub uncorrected: u64,
 }
 
+/// What the packets of an overlap have in common.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comparison {
+    agreed: u64,
+    differ: u64,
+    /// Packets that could not be corrected in one or both.
+    uncorrected: u64,
+    /// Of these, packets that are correct only in the earlier stream, and only in the later one.
+    worse: u64,
+    better: u64,
+}
+
+impl Comparison {
+    /// Adds packets of the earlier stream and the same ones of the later stream.
+    fn add(&mut self, before: &[u8], after: &[u8]) {
+        for (x, y) in before.chunks_exact(PACKET).zip(after.chunks_exact(PACKET)) {
+            match (is_marked(x), is_marked(y)) {
+                (false, false) if x == y => self.agreed += 1,
+                (false, false) => self.differ += 1,
+                (before, after) => {
+                    self.uncorrected += 1;
+                    self.worse += u64::from(!before && after);
+                    self.better += u64::from(before && !after);
+                }
+            }
+        }
+    }
+}
+
 impl PartStream {
     /// Opens the stream of a part, whose groups count from the sample `settled` on. Without a
     /// packet there is no file.
@@ -180,7 +209,7 @@ impl Joiner {
             }
         }
         let mut seam = Seam { groups: (0, 0), agreed: 0, uncorrected: 0, sample: 0 };
-        let (mut differ, mut worse, mut better, mut has_seam) = (0, 0, 0, false);
+        let (mut compared, mut has_seam) = (Comparison::default(), false);
         let (mut left, mut right) = (Vec::new(), Vec::new());
         while at < last {
             let (x, y) = (a.marks[at], b.marks.get(bt));
@@ -191,17 +220,7 @@ impl Joiner {
             }
             a.read(x_bytes, &mut left)?;
             b.read(y_bytes, &mut right)?;
-            for (x, y) in left.chunks_exact(PACKET).zip(right.chunks_exact(PACKET)) {
-                match (is_marked(x), is_marked(y)) {
-                    (false, false) if x == y => seam.agreed += 1,
-                    (false, false) => differ += 1,
-                    (before, after) => {
-                        seam.uncorrected += 1;
-                        worse += u64::from(!before && after);
-                        better += u64::from(before && !after);
-                    }
-                }
-            }
+            compared.add(&left, &right);
             let group_end = a.marks[at + 1].sample;
             if !has_seam || group_end <= cut {
                 (seam.groups, seam.sample) = ((at, bt), group_end);
@@ -209,13 +228,27 @@ impl Joiner {
             }
             (at, bt) = (at + 1, bt + 1);
         }
+        let mut is_short = false;
+        if let Some((x, y)) = a.marks.get(at).zip(b.marks.get(bt)).filter(|_| at == last)
+            && near(x.sample, y.sample)
+        {
+            // What there is of the last group must be in the later stream, too.
+            let [x_bytes, y_bytes] = [a.group(at), b.group(bt)];
+            let bytes = (x_bytes.1 - x_bytes.0).min(y_bytes.1 - y_bytes.0);
+            is_short = bytes < x_bytes.1 - x_bytes.0 && bt + 1 < b.marks.len();
+            a.read((x_bytes.0, x_bytes.0 + bytes), &mut left)?;
+            b.read((y_bytes.0, y_bytes.0 + bytes), &mut right)?;
+            compared.add(&left, &right);
+        }
         let end = a.marks.last().map(|mark| mark.sample);
         let early =
             b.marks.get(bt).zip(end).is_some_and(|(y, end)| y.sample + self.tolerance < end);
         let begun = self.seams.last().map_or(0, |seam| seam.groups.1 + 1);
-        let compared = seam.agreed + differ;
+        let Comparison { agreed, differ, uncorrected, worse, better } = compared;
+        (seam.agreed, seam.uncorrected) = (agreed, uncorrected);
+        let compared = agreed + differ;
         let correct = compared + worse;
-        let reason = if early {
+        let reason = if early || is_short {
             MISSING.to_owned()
         } else if differ > 0 {
             format!("{differ} of {compared} packets in the overlap differ")
@@ -223,8 +256,7 @@ impl Joiner {
             format!(
                 "{worse} of {correct} packets in the overlap are correct only in the part before"
             )
-        } else if seam.agreed < LEAST {
-            let agreed = seam.agreed;
+        } else if agreed < LEAST {
             format!("only {agreed} packets in the overlap can be compared, fewer than {LEAST}")
         } else if seam.groups.0 < begun {
             "the part before has no packets of its own".to_owned()
@@ -265,136 +297,4 @@ fn is_marked(packet: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GROUP: u64 = 10_000;
-
-    /// A number and packets.
-    type Field = (u64, Vec<u8>);
-
-    /// Fields of the whole signal: a number and packets for each.
-    fn fields(count: u64) -> Vec<Field> {
-        let field = |n: u64| {
-            let packet = |k: u64| {
-                let mut packet = [0x47; PACKET];
-                packet[1] = 0;
-                packet[2..10].copy_from_slice(&(n * 312 + k).to_le_bytes());
-                packet
-            };
-            // A break: the position of the fields jumps, and one is short.
-            let (late, packets) = (if n > 6 { 4321 } else { 0 }, if n == 6 { 100 } else { 312 });
-            (n * GROUP + late, (0..packets).flat_map(packet).collect())
-        };
-        (0..count).map(field).collect()
-    }
-
-    /// Writes some fields as a part, with numbers that are a little late, and leaves out packets at
-    /// the end.
-    fn part(fields: &[Field], late: u64, settled: u64, cut_off: usize) -> PartStream {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let (mut marks, mut bytes) = (Vec::new(), Vec::new());
-        for (sample, packets) in fields {
-            marks.push(Mark { byte: bytes.len() as u64, sample: sample + late });
-            bytes.extend(packets);
-        }
-        bytes.truncate(bytes.len() - cut_off * PACKET);
-        std::fs::write(file.path(), &bytes).unwrap();
-        PartStream::open(file.path(), marks, settled).unwrap()
-    }
-
-    fn all(fields: &[Field]) -> Vec<u8> {
-        fields.iter().flat_map(|(_, packets)| packets.clone()).collect()
-    }
-
-    fn joined(joiner: &Joiner) -> Vec<u8> {
-        let mut out = Vec::new();
-        let size = joiner.write(&mut out).unwrap();
-        assert_eq!(size.packets, (out.len() / PACKET) as u64);
-        out
-    }
-
-    #[test]
-    fn no_packet_is_lost_or_doubled_wherever_the_cuts_are() {
-        let fields = fields(20);
-        for (first, second) in [(4, 9), (5, 11), (6, 12), (7, 14), (8, 15)] {
-            for late in [0, 40] {
-                let mut joiner = Joiner::new(GROUP);
-                let cut = |field: usize| fields[field].0;
-                let parts = [
-                    (part(&fields[..first + 4], late, 0, 7), 0),
-                    (part(&fields[first - 2..second + 4], 0, cut(first - 1), 30), cut(first)),
-                    (part(&fields[second - 2..], late, cut(second - 1), 0), cut(second)),
-                ];
-                for (stream, cut) in parts {
-                    joiner.push(stream, cut).unwrap().unwrap();
-                }
-                assert!(joined(&joiner) == all(&fields), "{first} {second} {late}");
-            }
-        }
-    }
-
-    #[test]
-    fn parts_that_do_not_agree_are_refused() {
-        let fields = fields(12);
-        let push = |change: &dyn Fn(&mut Vec<Field>)| {
-            let mut joiner = Joiner::new(GROUP);
-            joiner.push(part(&fields[..6], 0, 0, 3), 0).unwrap().unwrap();
-            let mut second = fields[1..].to_vec();
-            change(&mut second);
-            let outcome = joiner.push(part(&second, 0, 2 * GROUP, 0), 3 * GROUP).unwrap();
-            let agreed = joiner.seams().last().map(|seam| seam.agreed);
-            // What was refused can be replaced.
-            let whole = joiner.push(part(&fields, 0, 0, 0), 3 * GROUP).unwrap();
-            assert_eq!((whole, joiner.seams().len()), (Ok(()), 0));
-            assert!(joined(&joiner) == all(&fields));
-            outcome.map(|()| agreed.unwrap()).map_err(|refusal| refusal.reason)
-        };
-        assert_eq!(push(&|_| ()), Ok(3 * 312));
-        assert_eq!(push(&|second| second[0].1[5] ^= 1), Ok(3 * 312), "not settled yet");
-        assert_eq!(
-            push(&|second| second[2].1[5] ^= 1),
-            Err("1 of 936 packets in the overlap differ".to_owned())
-        );
-        assert_eq!(push(&|second| second[2].1[1] |= 0x80), Ok(3 * 312 - 1));
-        let missing = Err(MISSING.to_owned());
-        assert_eq!(push(&|second| drop(second.remove(2))), missing);
-        assert_eq!(push(&|second| second.truncate(2)), missing);
-        assert_eq!(push(&|second| second.clear()), missing);
-        assert_eq!(push(&|second| second[2].1.truncate(PACKET * 311)), missing);
-        assert_eq!(push(&|second| second.insert(2, second[2].clone())), missing);
-        let marked = |second: &mut Vec<Field>| {
-            second[..5].iter_mut().for_each(|field| {
-                field.1.chunks_exact_mut(PACKET).for_each(|packet| packet[1] |= 0x80);
-            });
-        };
-        let of = "of 936 packets in the overlap are correct only in the part before";
-        let worse = |count| Err(format!("{count} {of}"));
-        assert_eq!(push(&marked), worse(936));
-        let mark = |second: &mut Vec<Field>, count| {
-            let packets = second[1].1.chunks_exact_mut(PACKET).take(count);
-            packets.for_each(|packet| packet[1] |= 0x80);
-        };
-        assert_eq!(push(&|second| mark(second, 9)), Ok(3 * 312 - 9), "less than 1 %");
-        assert_eq!(push(&|second| mark(second, 10)), worse(10));
-    }
-
-    #[test]
-    fn a_part_without_packets_is_a_stream_and_anything_else_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("none.ts");
-        let mut joiner = Joiner::new(GROUP);
-        let open = |marks: &[Mark]| PartStream::open(&path, marks.to_vec(), 7);
-        joiner.push(PartStream::open(&path, Vec::new(), 0).unwrap(), 0).unwrap().unwrap();
-        let refused = joiner.push(open(&[]).unwrap(), 9).unwrap().unwrap_err();
-        assert!(refused.reason.starts_with("only 0 packets"), "{refused:?}");
-        assert!(refused.is_dead);
-        assert_eq!(joined(&joiner), b"");
-        std::fs::write(&path, [0; 2 * PACKET]).unwrap();
-        let mark = |byte| Mark { byte, sample: 0 };
-        for wrong in [&[][..], &[mark(188)], &[mark(0), mark(7)], &[mark(0), mark(376)]] {
-            assert!(open(wrong).is_err(), "{wrong:?}");
-        }
-        open(&[mark(0), mark(188)]).unwrap();
-    }
-}
+mod tests;

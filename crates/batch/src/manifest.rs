@@ -82,7 +82,7 @@ fn default_parameter() -> String {
 
 /// The values of a swept parameter.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a list such as [1, 2], or { from = 1, to = 9, step = 2 }")]
 enum SweptValues {
     List(Vec<toml::Value>),
     Range(SweptRange),
@@ -328,6 +328,7 @@ mod tests {
     fn what_is_wrong_is_told_with_what_to_write() {
         for (text, part) in [
             ("speed = 3", "unknown field `speed`"),
+            ("[sweep]\na = 1", "expected a list such as [1, 2]"),
             ("[sweep]\na = []", "[sweep] a has no value: give at least one"),
             ("[sweep]\na = [1, 1]", "[sweep] a has the value 1 twice: give it once"),
             ("[sweep]\na = { from = 0, to = 1, step = 0 }", "leads nowhere: give a step"),

@@ -2,6 +2,7 @@
 
 use crate::{Batch, BatchError, Outlook, ResultFolder, Task, TaskOutcome};
 use std::collections::BTreeSet;
+use std::fs;
 
 /// What became of a task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -108,6 +109,45 @@ impl Batch {
         self.tasks.iter().enumerate().map(outcome).collect()
     }
 
+    /// Whether a task has a result, or is a part of one that has.
+    #[must_use]
+    pub fn is_done(&self, results: &ResultFolder, at: usize) -> bool {
+        let is_there = |at: usize| results.result_of(&self.tasks[at].name).is_dir();
+        is_there(at) || self.whole_of(at).is_some_and(is_there)
+    }
+
+    /// Removes the results of the parts of a task that is done: they would take as much space again
+    /// as the joined result.
+    pub fn forget_parts(&self, whole: usize) {
+        let results = self.results();
+        if !results.result_of(&self.tasks[whole].name).is_dir() {
+            return;
+        }
+        for part in &self.tasks[self.parts_of(whole)] {
+            // Nobody reads what remains of one; the next run tries again.
+            let _ = fs::remove_dir_all(results.result_of(&part.name));
+        }
+    }
+
+    /// Says so if results are there and none has the number that `[early_stop]` compares.
+    #[must_use]
+    pub fn lacks_number(&self, outcomes: &[TaskOutcome]) -> Option<String> {
+        let stop = self.manifest.early_stop.as_ref()?;
+        let mut done = outcomes[..self.wholes].iter().filter_map(|outcome| match outcome {
+            TaskOutcome::Done(value) => Some(*value),
+            _ => None,
+        });
+        let lacks = done.next()?.is_none() && done.all(|value| value.is_none());
+        lacks.then(|| {
+            format!(
+                "no result so far has the number `{}` that [early_stop] compares: the settings \
+                 count as equal, and the first ones continue; `millstream batch table` shows the \
+                 numbers that there are",
+                stop.value
+            )
+        })
+    }
+
     /// Returns the outcome of a task that is done.
     pub(crate) fn outcome(
         &self,
@@ -142,6 +182,39 @@ mod tests {
         finish(&batch, 0, 2.0);
         assert_eq!(batch.outlook().unwrap().open, [1], "it is the best");
         assert_eq!(batch.states().unwrap(), [Done, Missing, Done, Done]);
+    }
+
+    #[test]
+    fn a_number_that_no_result_has_is_told() {
+        let manifest = "[sweep]\na = [1, 2]\n[early_stop]\nvalue = \"y\"\n";
+        let (_folder, batch) = of_recordings(2, manifest);
+        let batch = batch.unwrap();
+        let told = || batch.lacks_number(&batch.outcomes(&batch.results()).unwrap());
+        assert_eq!(told(), None, "there is no result");
+        finish(&batch, 0, 1.0);
+        assert!(told().unwrap().contains("has the number `y` that [early_stop] compares"));
+        let (_folder, batch) = of_recordings(2, &manifest.replace("\"y\"", "\"x\""));
+        let batch = batch.unwrap();
+        finish(&batch, 0, 1.0);
+        assert_eq!(batch.lacks_number(&batch.outcomes(&batch.results()).unwrap()), None);
+    }
+
+    #[test]
+    fn the_parts_of_a_joined_result_are_removed_and_are_done() {
+        let (_folder, batch) = of_recordings(1, "[outputs]\nout = \"x\"\n[split]\nparts = 2\n");
+        let batch = batch.unwrap();
+        let results = batch.results();
+        finish(&batch, 1, 1.0);
+        finish(&batch, 2, 1.0);
+        batch.forget_parts(0);
+        assert!(results.result_of(&batch.tasks[2].name).is_dir(), "nothing has joined them");
+        finish(&batch, 0, 1.0);
+        batch.forget_parts(0);
+        let there: Vec<_> = results.done().unwrap().into_iter().collect();
+        assert_eq!(there, [batch.tasks[0].name.clone()]);
+        assert!((0..3).all(|at| batch.is_done(&results, at)));
+        assert_eq!(batch.states().unwrap(), [Done; 3]);
+        assert!(batch.outlook().unwrap().open.is_empty());
     }
 
     #[test]

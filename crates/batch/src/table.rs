@@ -1,35 +1,90 @@
-//! The results of a batch as a table (CSV, RFC 4180).
+//! The results of a batch as a table: CSV (RFC 4180) or Parquet.
 
+use crate::parquet::{self, Cells, Column};
 use crate::{Batch, BatchError, TaskResult};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Makes the table: one row a task that is no part, with its name, state, recording, parameters,
-/// and the numbers of its result. `state` is the word for a task's state.
-///
-/// # Errors
-/// A result cannot be read.
-pub fn csv(batch: &Batch, state: impl Fn(usize) -> &'static str) -> Result<String, BatchError> {
-    let (results, tasks) = (batch.results(), &batch.tasks[..batch.wholes]);
-    let found: Vec<Option<TaskResult>> =
-        tasks.iter().map(|task| results.result(&task.name)).collect::<Result<_, _>>()?;
-    let parameters: BTreeSet<&String> =
-        tasks.iter().flat_map(|task| task.parameters.keys()).collect();
-    let numbers: BTreeSet<&String> =
-        found.iter().flatten().flat_map(|result| result.numbers.keys()).collect();
-    let fixed = ["task", "state", "recording"].map(str::to_owned);
-    let names = parameters.iter().chain(&numbers).map(|name| (*name).clone());
-    let mut text = row(fixed.into_iter().chain(names));
-    let empty = BTreeMap::new();
-    for (at, (task, result)) in tasks.iter().zip(&found).enumerate() {
-        let recording = task.recording.clone().unwrap_or_default();
-        let values = result.as_ref().map_or(&empty, |result| &result.numbers);
-        let of = |name: &&String| task.parameters.get(*name).cloned().unwrap_or_default();
-        let number = |name: &&String| values.get(*name).map(f64::to_string).unwrap_or_default();
-        let fixed = [task.name.clone(), state(at).to_owned(), recording];
-        let cells = parameters.iter().map(of).chain(numbers.iter().map(number));
-        text += &row(fixed.into_iter().chain(cells));
+/// A table: one row a task that is no part, with its name, state, recording, parameters, and the
+/// numbers of its result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultTable {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl ResultTable {
+    /// Reads the results. `state` is the word for a task's state.
+    ///
+    /// # Errors
+    /// A result cannot be read.
+    pub fn of(batch: &Batch, state: impl Fn(usize) -> &'static str) -> Result<Self, BatchError> {
+        let (results, tasks) = (batch.results(), &batch.tasks[..batch.wholes]);
+        let found: Vec<Option<TaskResult>> =
+            tasks.iter().map(|task| results.result(&task.name)).collect::<Result<_, _>>()?;
+        let parameters: BTreeSet<&String> =
+            tasks.iter().flat_map(|task| task.parameters.keys()).collect();
+        let numbers: BTreeSet<&String> =
+            found.iter().flatten().flat_map(|result| result.numbers.keys()).collect();
+        let texts = |name: &str, of: &dyn Fn(usize) -> String| Column {
+            name: name.to_owned(),
+            cells: Cells::Texts((0..tasks.len()).map(of).collect()),
+        };
+        let mut columns = vec![
+            texts("task", &|at| tasks[at].name.clone()),
+            texts("state", &|at| state(at).to_owned()),
+            texts("recording", &|at| tasks[at].recording.clone().unwrap_or_default()),
+        ];
+        columns.extend(parameters.into_iter().map(|name| {
+            texts(name, &|at| tasks[at].parameters.get(name).cloned().unwrap_or_default())
+        }));
+        columns.extend(numbers.into_iter().map(|name| {
+            let of = |result: &Option<TaskResult>| result.as_ref()?.numbers.get(name).copied();
+            Column { name: name.clone(), cells: Cells::Numbers(found.iter().map(of).collect()) }
+        }));
+        Ok(Self { columns, rows: tasks.len() })
     }
-    Ok(text)
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the table as CSV, with the names of the columns in the first row.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut text = row(self.columns.iter().map(|column| column.name.clone()));
+        for at in 0..self.rows {
+            text += &row(self.columns.iter().map(|column| match &column.cells {
+                Cells::Texts(cells) => cells[at].clone(),
+                Cells::Numbers(cells) => cells[at].map(|cell| cell.to_string()).unwrap_or_default(),
+            }));
+        }
+        text
+    }
+
+    /// Returns the table as a Parquet file. Parameters whose values are all numbers are numbers.
+    #[must_use]
+    pub fn parquet(&self) -> Vec<u8> {
+        let columns = self.columns.iter().enumerate().map(|(at, column)| Column {
+            name: column.name.clone(),
+            cells: match &column.cells {
+                // Names of tasks and recordings may look like numbers.
+                Cells::Texts(cells) if at > 2 => numbers(cells).unwrap_or(column.cells.clone()),
+                cells => cells.clone(),
+            },
+        });
+        parquet::file(&columns.collect::<Vec<_>>(), self.rows)
+    }
+}
+
+/// The texts as numbers, if all are; no text is no number.
+fn numbers(texts: &[String]) -> Option<Cells> {
+    let number = |text: &String| match text.as_str() {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    };
+    texts.iter().map(number).collect::<Option<_>>().map(Cells::Numbers)
 }
 
 fn row(cells: impl Iterator<Item = String>) -> String {
@@ -53,5 +108,13 @@ mod tests {
     fn a_cell_is_quoted_where_it_must_be() {
         let cells = ["a", "b,c", "say \"d\"", ""].map(str::to_owned);
         assert_eq!(row(cells.into_iter()), "a,\"b,c\",\"say \"\"d\"\"\",\r\n");
+    }
+
+    #[test]
+    fn parameters_are_numbers_if_all_their_values_are() {
+        let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let found = numbers(&texts(&["0.02", "", "-4e4"]));
+        assert_eq!(found, Some(Cells::Numbers(vec![Some(0.02), None, Some(-4e4)])));
+        assert_eq!(numbers(&texts(&["1", "auto"])), None);
     }
 }

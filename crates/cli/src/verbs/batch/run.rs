@@ -75,6 +75,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // Without it each worker expands the manifest, and says what is wrong with the folder.
         let _ = batch.write_list();
     }
+    if matches!(args.engine, EngineArg::Slurm) || args.dry_run {
+        let outcomes = batch.outcomes(&batch.results())?;
+        let lacks = batch.lacks_number(&outcomes);
+        lacks.into_iter().for_each(|text| note(format_args!("batch   {text}")));
+    }
     match args.engine {
         EngineArg::Slurm => slurm(&args, &batch, &batch.outlook()?.open),
         EngineArg::Local if args.dry_run => {
@@ -123,6 +128,10 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
             News::Noted(task, line) => {
                 live.end();
                 note(format_args!("joined  {}: {line}", task.name));
+            }
+            News::NoNumber(text) => {
+                live.end();
+                note(format_args!("batch   {text}"));
             }
             News::Progress(progress) => {
                 let now = Instant::now();

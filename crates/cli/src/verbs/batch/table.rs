@@ -2,16 +2,19 @@
 
 use super::ManifestArg;
 use crate::output::{Report, count, write_file};
+use millstream_batch::ResultTable;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Writes a table (CSV) with one row for each task: its parameters and the numbers of its result.
+/// Writes a table with one row for each task: its parameters and the numbers of its result.
 ///
+/// The extension .parquet makes a Parquet file, every other one CSV.
 /// A number is called BLOCK.METRIC, for example demod.mer_db. Tasks without a result have empty
 /// cells.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream batch table sweep.toml --out sweep.csv
+  millstream batch table sweep.toml --out sweep.parquet
   millstream batch table sweep.toml --out - | column -s, -t")]
 pub struct Args {
     #[command(flatten)]
@@ -26,12 +29,15 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
     let states = batch.states()?;
-    let table = millstream_batch::csv(&batch, |at| states[at].name())?;
+    let table = ResultTable::of(&batch, |at| states[at].name())?;
     if args.out == Path::new("-") {
-        return Ok(Report::done(table.clone(), json!({ "table": table })));
+        return Ok(Report::done(table.csv(), json!({ "table": table.csv() })));
     }
-    write_file(&args.out, table)?;
-    let rows = count(states.len() as u64, "row");
+    match args.out.extension() {
+        Some(extension) if extension == "parquet" => write_file(&args.out, table.parquet())?,
+        _ => write_file(&args.out, table.csv())?,
+    }
+    let rows = count(table.rows() as u64, "row");
     let text = format!("table    {}: {rows}\n", args.out.display());
-    Ok(Report::done(text, json!({ "table": args.out, "rows": states.len() })))
+    Ok(Report::done(text, json!({ "table": args.out, "rows": table.rows() })))
 }

@@ -8,7 +8,9 @@ use crate::output::{CommandFailed, Report, count, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use millstream_batch::engine::BUSY_STATUS;
-use millstream_batch::{Batch, Claim, CpuBudget, Task, TaskClaim, TaskPart, TaskResult};
+use millstream_batch::{
+    Batch, Claim, CpuBudget, ResultFolder, Task, TaskClaim, TaskPart, TaskResult,
+};
 use millstream_cpu::CpuSet;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, Shape, WaitMode};
 use serde_json::{Value, json};
@@ -41,9 +43,13 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = Batch::for_task(&args.manifest.manifest, crate::release(), &args.task)?;
     let task = batch.task(&args.task)?;
-    let report = run_one(&batch, task, args.threads)?;
     let at = batch.tasks.iter().position(|one| one == task);
     let whole = at.and_then(|at| batch.whole_of(at));
+    let results = batch.results();
+    if at.is_some_and(|at| batch.is_done(&results, at)) {
+        return Ok(is_done(&results, &task.name));
+    }
+    let report = run_one(&batch, task, args.threads)?;
     if let Some(whole) = whole.filter(|whole| is_to_join(&batch, *whole)) {
         // Its failure is kept and told as its own, and this part is done.
         if let Err(error) = run_one(&batch, &batch.tasks[whole], args.threads) {
@@ -51,6 +57,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     Ok(report)
+}
+
+fn told(results: &ResultFolder, name: &str) -> Value {
+    json!({ "task": name, "folder": results.result_of(name) })
+}
+
+fn is_done(results: &ResultFolder, name: &str) -> Report {
+    Report::done(format!("{name} is done\n"), told(results, name))
 }
 
 /// Whether all parts of a task are done and it is not.
@@ -62,13 +76,12 @@ fn is_to_join(batch: &Batch, whole: usize) -> bool {
 fn run_one(batch: &Batch, task: &Task, threads: Option<usize>) -> anyhow::Result<Report> {
     let results = batch.results();
     let name = &task.name;
-    let told = json!({ "task": name, "folder": results.result_of(name) });
     let claim = match results.claim(name)? {
         Claim::Mine(claim) => claim,
-        Claim::Done => return Ok(Report::done(format!("{name} is done\n"), told)),
+        Claim::Done => return Ok(is_done(&results, name)),
         Claim::Busy => {
             let failure = Some(format!("another process runs the task {name}: wait for its end"));
-            let report = Report { text: String::new(), results: told, failure };
+            let report = Report { text: String::new(), results: told(&results, name), failure };
             return Err(CommandFailed { status: BUSY_STATUS, report }.into());
         }
     };
@@ -84,7 +97,10 @@ fn run_one(batch: &Batch, task: &Task, threads: Option<usize>) -> anyhow::Result
         Ok(Some(result)) => {
             let done = claim.finish(&result);
             done.inspect_err(|error| drop(results.fail(name, &error.to_string())))?;
-            Ok(Report::done(format!("{name} is done\n"), told))
+            if let Some(at) = batch.tasks.iter().position(|one| one == task) {
+                batch.forget_parts(at);
+            }
+            Ok(is_done(&results, name))
         }
         Ok(None) => anyhow::bail!("the task {name} was interrupted: run the batch again"),
         Err(error) => {
