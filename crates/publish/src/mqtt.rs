@@ -2,7 +2,7 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::WireStream;
+use crate::wire_stream::{WireStream, check_address};
 use millstream_wire::mqtt::{self, BrokerPacket, ConnectRepr, DISCONNECT, PINGREQ};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -95,7 +95,7 @@ impl MqttOutlet {
     /// Creates the outlet; it connects when a sink uses it.
     ///
     /// # Errors
-    /// A topic that cannot be published to.
+    /// A topic that cannot be published to, or no address of a broker.
     pub fn new(broker: &str, topic: &str, login: MqttLogin) -> Result<Self, OutletError> {
         if !mqtt::is_topic(topic) {
             return Err(OutletError(format!(
@@ -103,6 +103,7 @@ impl MqttOutlet {
                  radio/ts, without # and +"
             )));
         }
+        check_address(broker)?;
         let head = vec![0; HEAD_BYTES + topic.len()];
         let (broker, topic) = (broker.to_owned(), topic.to_owned());
         Ok(Self { broker, topic, login, head, connection: None, again: 0 })

@@ -6,7 +6,7 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::{Received, WireStream};
+use crate::wire_stream::{Received, WireStream, check_address};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -58,7 +58,7 @@ impl NatsOutlet {
     /// Creates the outlet; it connects when a sink uses it.
     ///
     /// # Errors
-    /// A subject that cannot be published to.
+    /// A subject that cannot be published to, or no address of a server.
     pub fn new(server: &str, subject: &str, login: NatsLogin) -> Result<Self, OutletError> {
         if !nats::is_subject(subject) {
             return Err(OutletError(format!(
@@ -66,6 +66,7 @@ impl NatsOutlet {
                  as radio.ts, without spaces, * and >"
             )));
         }
+        check_address(server)?;
         let line = vec![0; LINE_BYTES + subject.len()];
         let (server, subject) = (server.to_owned(), subject.to_owned());
         Ok(Self { server, subject, login, line, connection: None })

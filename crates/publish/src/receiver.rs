@@ -5,6 +5,7 @@ use crate::outlet::{Outcomes, Outlet, OutletError};
 use crate::wire_stream::WireStream;
 use rustix::io::Errno;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -64,7 +65,9 @@ impl ReceiverAddress {
     pub fn outlet(self) -> Box<dyn Outlet> {
         match self {
             Self::Udp(to) => Box::new(DatagramOutlet::new(to)),
-            Self::Tcp(to) => Box::new(ConnectionOutlet { to, wire: None, packets: 0 }),
+            Self::Tcp(to) => {
+                Box::new(ConnectionOutlet { to, wire: None, packets: VecDeque::new() })
+            }
         }
     }
 }
@@ -204,11 +207,25 @@ impl Outlet for DatagramOutlet {
 }
 
 /// A receiver behind a connection. A packet counts as acknowledged when the kernel has all of it.
+/// So a new connection begins with one of which the receiver has at most a part.
 struct ConnectionOutlet {
     to: SocketAddr,
     wire: Option<WireStream>,
-    /// Packets whose bytes the kernel has not taken.
-    packets: u64,
+    /// The lengths of packets that the kernel has not taken, or not all of the first.
+    packets: VecDeque<usize>,
+}
+
+impl ConnectionOutlet {
+    /// Counts the packets that the kernel has taken since the last call.
+    fn taken(&mut self) -> u64 {
+        let unsent = self.wire.as_ref().map_or(0, WireStream::unsent);
+        let mut taken = self.packets.iter().sum::<usize>() - unsent;
+        let before = self.packets.len();
+        while self.packets.front().is_some_and(|length| *length <= taken) {
+            taken -= self.packets.pop_front().unwrap_or(0);
+        }
+        (before - self.packets.len()) as u64
+    }
 }
 
 impl Outlet for ConnectionOutlet {
@@ -221,7 +238,7 @@ impl Outlet for ConnectionOutlet {
     }
 
     fn open(&mut self) -> Result<(), OutletError> {
-        (self.wire, self.packets) = (None, 0);
+        (self.wire, self.packets) = (None, VecDeque::new());
         self.wire = Some(WireStream::connect(&self.to.to_string())?);
         Ok(())
     }
@@ -231,17 +248,19 @@ impl Outlet for ConnectionOutlet {
             return false;
         };
         wire.put(message);
-        self.packets += 1;
+        self.packets.push_back(message.len());
         true
     }
 
     fn exchange(&mut self, now: Instant) -> Result<Outcomes, OutletError> {
-        let mut progress = Outcomes::default();
-        let Some(wire) = &mut self.wire else { return Ok(progress) };
-        wire.flush()?;
-        if wire.is_flushed() {
-            progress.acknowledged = std::mem::take(&mut self.packets);
+        let Some(wire) = &mut self.wire else { return Ok(Outcomes::default()) };
+        let sent = wire.flush();
+        let progress = Outcomes { acknowledged: self.taken(), refused: 0 };
+        // What the kernel has taken counts, although the connection is gone; the next call tells.
+        if sent.is_err() && progress == Outcomes::default() {
+            sent?;
         }
+        let Some(wire) = &mut self.wire else { return Ok(progress) };
         // A receiver has nothing to say, but its end shows here.
         let heard = wire.receive(now, false, |received| {
             received.used = received.bytes.len();
@@ -282,5 +301,31 @@ mod tests {
         let error = read("sctp:10.0.0.2:1").unwrap_err();
         assert!(error.starts_with("`sctp:10.0.0.2:1` is not the address of a receiver: "));
         assert!(read("10.0.0.2:0").unwrap_err().contains("has the port 0"));
+    }
+
+    #[test]
+    fn what_the_kernel_has_taken_whole_is_not_sent_again() {
+        const BYTES: usize = 1468;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut outlet = ReceiverAddress::Tcp(listener.local_addr().unwrap()).outlet();
+        outlet.open().unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        // Nobody reads, so in the end the kernel takes a part of what is there.
+        let (mut pushed, mut acknowledged, mut full) = (0, 0, 0);
+        while full < 3 {
+            while outlet.push(&[7; BYTES]) {
+                pushed += 1;
+            }
+            let outcomes = outlet.exchange(Instant::now()).unwrap();
+            acknowledged += outcomes.acknowledged;
+            full = if outcomes == Outcomes::default() { full + 1 } else { 0 };
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(acknowledged < pushed, "{acknowledged} of {pushed}");
+        let mut received = Vec::new();
+        let end = std::io::Read::read_to_end(&mut stream, &mut received).unwrap_err();
+        assert_eq!(end.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!((received.len() / BYTES) as u64, acknowledged);
     }
 }

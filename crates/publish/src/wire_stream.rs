@@ -45,6 +45,18 @@ pub(crate) struct WireStream {
     failure: Option<String>,
 }
 
+/// Checks that `address` is a host and a port, which need not exist.
+pub(crate) fn check_address(address: &str) -> Result<(), OutletError> {
+    let parts = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    match parts.and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0) {
+        Some(_) => Ok(()),
+        None => Err(OutletError(format!(
+            "`{address}` is not the address of a broker: expected HOST:PORT, such as \
+             192.168.20.3:4222"
+        ))),
+    }
+}
+
 impl WireStream {
     /// Connects to `address`, HOST:PORT.
     pub fn connect(address: &str) -> Result<Self, OutletError> {
@@ -106,9 +118,9 @@ impl WireStream {
         Ok(())
     }
 
-    /// Whether the kernel has all bytes.
-    pub fn is_flushed(&self) -> bool {
-        self.out.is_empty()
+    /// The bytes that the kernel has not taken.
+    pub fn unsent(&self) -> usize {
+        self.out.len() - self.sent
     }
 
     /// Receives what is there, at most a fixed number of bytes, and gives it to `parse`, which
