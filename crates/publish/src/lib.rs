@@ -1,10 +1,11 @@
 //! Sinks that publish what a graph decodes: packets, tags, events and metrics.
 //!
 //! [`register`] adds `jsonl_sink` (a file of JSON Lines), `nats_sink` and `mqtt_sink` (brokers) to
-//! a registry. All three are one block, [`PublishSink`], with another [`Outlet`]. The block writes
-//! messages into a bounded queue and never waits. A thread of its own, the courier, takes them from
-//! there to the outlet, keeps each until it is acknowledged, and connects again after an outage. So
-//! a broker that is away costs messages, each counted with its cause, and never samples.
+//! a registry, and `zenoh_sink` with the feature `zenoh`. All are one block, [`PublishSink`], with
+//! another [`Outlet`]. The block writes messages into a bounded queue and never waits. A thread of
+//! its own, the courier, takes them from there to the outlet, keeps each until it is acknowledged,
+//! and connects again after an outage. So a broker that is away costs messages, each counted with
+//! its cause, and never samples.
 //!
 //! [`PublishLedger`] is the account of a sink: offered = acknowledged + dropped by cause.
 
@@ -24,6 +25,8 @@ mod register;
 mod sink;
 mod vita49_sink;
 mod wire_stream;
+#[cfg(feature = "zenoh")]
+mod zenoh;
 
 pub use jsonl::JsonlOutlet;
 pub use ledger::{DropCause, PublishLedger};
@@ -35,3 +38,5 @@ pub use receiver::{DatagramOutlet, ReceiverAddress};
 pub use register::register;
 pub use sink::{PublishOptions, PublishSink};
 pub use vita49_sink::{Vita49Options, Vita49Sink};
+#[cfg(feature = "zenoh")]
+pub use zenoh::{ZenohNetwork, ZenohOutlet};

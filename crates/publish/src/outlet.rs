@@ -33,7 +33,8 @@ pub struct Outcomes {
 }
 
 /// The way out of a sink. The courier's thread calls it; only [`open`](Self::open) and
-/// [`close`](Self::close) may wait, a few seconds at most.
+/// [`close`](Self::close) may wait, a few seconds at most, and where a library does not tell
+/// whether it has room, [`push`](Self::push), ten seconds at most.
 pub trait Outlet: Send {
     /// Returns its kind and address, for people.
     fn name(&self) -> String;

@@ -61,7 +61,30 @@ pub fn register(registry: &mut Registry) -> Publications {
         let (broker, topic) = (parameters.text("broker"), parameters.text("topic"));
         Ok(Box::new(MqttOutlet::new(broker, topic, login)?))
     }));
+    #[cfg(feature = "zenoh")]
+    registry.register(zenoh_sink(&publications));
     publications
+}
+
+#[cfg(feature = "zenoh")]
+fn zenoh_sink(publications: &Publications) -> BlockType {
+    let zenoh = BlockType::new("zenoh_sink", "Publishes packets, tags and events by Zenoh.")
+        .required("key", ParameterKind::Text, "the key, such as radio/ts")
+        .optional("connect", "", "endpoints to connect to, such as tcp/192.168.20.3:7447")
+        .optional("listen", "", "endpoints to listen at; any port if empty")
+        .optional("scouting", true, "whether it finds others by multicast")
+        .optional("config", "", "a configuration file of Zenoh")
+        .example("key = \"radio/ts\"")
+        .incidental("connect");
+    sink(zenoh, publications, |parameters| {
+        let network = crate::ZenohNetwork {
+            config: parameters.text("config"),
+            connect: parameters.text("connect"),
+            listen: parameters.text("listen"),
+            scouting: parameters.boolean("scouting"),
+        };
+        Ok(Box::new(crate::ZenohOutlet::new(parameters.text("key"), network)?))
+    })
 }
 
 /// Returns a client's name that no other sink has, on any machine or in any container: 23 letters
@@ -151,6 +174,13 @@ mod tests {
         for (name, values, expected) in [
             ("nats_sink", "subject = \"a b\"", "`a b` is not a subject to publish to: expected"),
             ("mqtt_sink", "topic = \"a/#\"", "`a/#` is not a topic to publish to: expected"),
+            (
+                "nats_sink",
+                "subject = \"a\"\nserver = \"h\"",
+                "`h` is not the address of a broker: ",
+            ),
+            ("mqtt_sink", "topic = \"a\"\nbroker = \":1\"", "`:1` is not the address of a broker"),
+            ("mqtt_sink", "topic = \"a\"\nbroker = \"h:0\"", "`h:0` is not the address of a "),
             ("jsonl_sink", "path = \"a\"\nitems = -1", "items = `-1`: expected"),
             ("jsonl_sink", "path = \"a\"\nlinger_s = -1", "linger_s = `-1`: expected"),
             ("jsonl_sink", "path = \"a\"\nqueue_kib = 0", "queue_kib = `0`: expected"),
