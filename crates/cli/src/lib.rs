@@ -52,11 +52,9 @@ struct Cli {
 fn version() -> &'static str {
     static VERSION: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let commit = option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty());
-        let commit = commit.map(|commit| format!("commit {commit}"));
-        let features = cfg!(feature = "dpdk").then(|| "features: dpdk".to_owned());
-        let more = commit.into_iter().chain(features).join(", ");
-        let version = env!("CARGO_PKG_VERSION");
-        if more.is_empty() { version.to_owned() } else { format!("{version} ({more})") }
+        let commit = commit.map(|commit| format!("commit {commit}, ")).unwrap_or_default();
+        let features = if cfg!(feature = "dpdk") { "dpdk" } else { "none" };
+        format!("{} ({commit}features: {features})", env!("CARGO_PKG_VERSION"))
     });
     &VERSION
 }

@@ -10,14 +10,15 @@ use std::process::Command;
 /// Files for a guest in addition to the program: their paths in the guest, and their content.
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// Builds the initial file system that runs `job` with `program`, which is the calling program
-/// itself. It includes the libraries that the program is linked with, and `plug_ins`, shared
-/// objects that it opens itself, with theirs. A static program has none.
+/// Builds the initial file system that runs `job` with the calling program itself, or with
+/// `program`, a static one for a guest with another processor. It includes the libraries that the
+/// calling program is linked with, and `plug_ins`, shared objects that it opens itself, with
+/// theirs. A static program has none.
 ///
 /// # Errors
 /// When the program or a library cannot be read.
 pub fn build(
-    program: &Path,
+    program: Option<&Path>,
     job: &GuestJob,
     files: &Files,
     plug_ins: &[PathBuf],
@@ -27,11 +28,13 @@ pub fn build(
         archive.directory(directory);
     }
     archive.device("/dev/console", 5, 1);
-    archive.file("/init", &std::fs::read(program).map_err(at(program))?);
     // The program's own file, even when its path has another one by now.
-    let mut objects = vec![format!("/proc/{}/exe", std::process::id()).into()];
+    let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+    let init = program.unwrap_or(&own);
+    archive.file("/init", &std::fs::read(init).map_err(at(init))?);
+    let mut objects = if program.is_none() { vec![own] } else { Vec::new() };
     objects.extend_from_slice(plug_ins);
-    let mut paths = libraries(&objects)?;
+    let mut paths = if objects.is_empty() { BTreeSet::new() } else { libraries(&objects)? };
     paths.extend(plug_ins.iter().cloned());
     add_objects(&mut archive, &paths)?;
     for (path, content) in files {
@@ -112,8 +115,7 @@ mod tests {
     fn the_image_holds_program_job_and_files() {
         let job = GuestJob { arguments: vec!["find".into()], ..GuestJob::default() };
         let files = vec![("/plan.toml".to_owned(), b"restarts = 3".to_vec())];
-        let program = std::env::current_exe().unwrap();
-        let image = build(&program, &job, &files, &[]).unwrap();
+        let image = build(None, &job, &files, &[]).unwrap();
         for needle in [&b"init\0"[..], b"millstream-job.json\0", b"restarts = 3", b"TRAILER!!!"] {
             assert!(image.windows(needle.len()).any(|window| window == needle));
         }

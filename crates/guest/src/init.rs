@@ -1,6 +1,7 @@
 //! The guest's first process: prepares the kernel, runs the job, reports the result, powers off.
 
 use crate::job::{self, GuestJob};
+use crate::processor::Processor;
 use crate::state::MachineState;
 use millstream_host::netlink::{Netlink, NetlinkError};
 use rustix::fs::Mode;
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The line for the command's output: the host reads the other end.
-const OUTPUT: &str = "/dev/ttyS1";
+const OUTPUT: &str = Processor::OWN.output();
 
 /// The status of a command that succeeded but left the machine changed.
 const CHANGED: i32 = 124;
@@ -71,6 +72,9 @@ fn prepare() -> io::Result<()> {
             // Not every kernel has the last ones; a failure of the first shows by itself.
             eprintln!("millstream guest: {place}: {error}");
         }
+    }
+    for (name, file) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        rustix::fs::symlink(format!("/proc/self/fd{file}"), format!("/dev/{name}"))?;
     }
     rustix::fs::mkdir("/dev/shm", Mode::from_raw_mode(0o1777))?;
     mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::empty(), None)?;

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, at};
 use crate::modules::{Module, Modules};
+use crate::processor::Processor;
 use millstream_cpu::{KernelOrigin, sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct BootKernel {
     pub name: String,
     /// The image.
     pub image: PathBuf,
+    /// The processor that it is made for.
+    pub processor: Processor,
     /// The package of the kernel, with its modules.
     package: Option<PathBuf>,
     /// The folder of the unpacked package.
@@ -52,7 +55,17 @@ impl BootKernel {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_prefix("vmlinuz-").unwrap_or(&name).to_owned();
         let directory = cache.join(&name);
-        Ok(Self { name, image: path.to_owned(), package: None, directory })
+        Self::of_image(name, path.to_owned(), None, directory)
+    }
+
+    fn of_image(
+        name: String,
+        image: PathBuf,
+        package: Option<PathBuf>,
+        directory: PathBuf,
+    ) -> Result<Self, Error> {
+        let processor = Processor::of_image(&image).map_err(at(&image))?;
+        Ok(Self { name, image, processor, package, directory })
     }
 
     fn from_package(package: &Path, cache: &Path, depth: u32) -> Result<Self, Error> {
@@ -76,7 +89,7 @@ impl BootKernel {
             let file = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if let Some(name) = file.strip_prefix("vmlinuz-") {
                 let (name, package) = (name.to_owned(), Some(package.to_owned()));
-                return Ok(Self { name, image, package, directory });
+                return Self::of_image(name, image, package, directory);
             }
         }
         Err(none())
@@ -142,7 +155,13 @@ fn kernel_in(depends: &str) -> Option<&str> {
 /// Returns the file of a package that `package` depends on: from the same folder, or fetched.
 fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
     let beside = package.parent().and_then(|folder| file_of(name, folder));
-    beside.map_or_else(|| fetch(name, cache), Ok).map_err(|error| match error {
+    // For the same processor, which may be another than that of this machine.
+    let architecture = field(package, "Architecture").unwrap_or_default();
+    let wanted = match architecture.trim() {
+        "" | "all" => name.to_owned(),
+        architecture => format!("{name}:{architecture}"),
+    };
+    beside.map_or_else(|| fetch(&wanted, cache), Ok).map_err(|error| match error {
         Error::NoSuchKernel { name, said } => {
             let said = format!("{said}; {} depends on it", package.display());
             Error::NoSuchKernel { name, said }
@@ -151,15 +170,21 @@ fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// Finds the file of a package in a folder.
+/// Finds the file of a package in a folder; an architecture and a version may follow the name
+/// (`NAME:arm64=6.1-1`).
 fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
+    let (name, version) = name.split_once('=').unwrap_or((name, ""));
+    let (name, end) = match name.split_once(':') {
+        Some((name, architecture)) => (name, format!("_{architecture}.deb")),
+        None => (name, ".deb".to_owned()),
+    };
     // apt-get writes the colon of a version's epoch as %3a.
-    let prefix = format!("{}_", name.replacen('=', "_", 1).replace(':', "%3a"));
+    let prefix = format!("{name}_{}", version.replace(':', "%3a"));
     let entries = std::fs::read_dir(folder).ok()?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     paths.find(|path| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        file.starts_with(&prefix) && file.ends_with(".deb")
+        file.starts_with(&prefix) && file.ends_with(&end)
     })
 }
 
@@ -314,6 +339,21 @@ mod tests {
         assert!(build(&path, "", &[("usr/share/doc/x", "no kernel")]));
         let error = BootKernel::find(meta, cache.path()).unwrap_err();
         assert!(matches!(error, Error::NoKernel(_)), "{error}");
+    }
+
+    #[test]
+    fn a_name_with_an_architecture_finds_the_file_of_that_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for architecture in ["amd64", "arm64"] {
+            let file = format!("linux-image-9_9.1-1_{architecture}.deb");
+            std::fs::write(folder.path().join(file), "").unwrap();
+        }
+        let found = |name: &str| file_of(name, folder.path());
+        for architecture in ["amd64", "arm64"] {
+            let file = found(&format!("linux-image-9:{architecture}")).unwrap();
+            assert!(file.ends_with(format!("linux-image-9_9.1-1_{architecture}.deb")), "{file:?}");
+        }
+        assert!(found("linux-image-9").is_some() && found("linux-image-9:riscv64").is_none());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! image: this program + job + modules ──────▶ /init reads /millstream-job.json
 //!                                             loads modules, writes settings
 //!                                             runs `millstream ARGUMENTS...`
-//! outcome: console, output, status ◀───────── ttyS0, ttyS1; power off
+//! outcome: console, output, status ◀───────── two serial lines; power off
 //! ```
 //!
 //! Emulation is software (TCG) as a rule: it shows that something works and how kernels differ in
@@ -25,6 +25,7 @@
 //! | [`kernel`] | kernels as files and as Debian packages |
 //! | [`modules`] | modules and their dependencies |
 //! | [`machine`] | the emulated machine: its start, its console and its end |
+//! | [`processor`] | the kinds of processors, and how their machines differ |
 //! | [`init`] | the guest's first process |
 //! | [`state`] | the state that a command may change and has to restore |
 
@@ -40,9 +41,11 @@ pub mod job;
 pub mod kernel;
 pub mod machine;
 pub mod modules;
+pub mod processor;
 pub mod state;
 
 pub use error::Error;
 pub use job::GuestJob;
 pub use kernel::BootKernel;
 pub use machine::{GuestMachine, GuestResult};
+pub use processor::Processor;

@@ -3,15 +3,13 @@
 use crate::error::{Error, at};
 use crate::job;
 use crate::kernel::BootKernel;
+use crate::processor::Processor;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The emulator's program.
-pub const PROGRAM: &str = "qemu-system-x86_64";
 
 /// The lines of a console in an error.
 const SHOWN: usize = 12;
@@ -23,6 +21,8 @@ pub struct GuestMachine {
     pub cpus: usize,
     /// Memory, MiB.
     pub memory_mib: usize,
+    /// QEMU's model of the CPU; empty for the usual one of the kernel's processor.
+    pub cpu: String,
     /// `tcg` (software), or `kvm` where the host supports it.
     pub accelerator: String,
     /// Words for the kernel's command line in addition to the console's.
@@ -31,7 +31,7 @@ pub struct GuestMachine {
     pub devices: Vec<String>,
     /// Descriptors that QEMU's arguments name by their numbers in this process.
     pub inherited: Vec<Arc<OwnedFd>>,
-    /// The machine's own options after `q35` (`kernel-irqchip=split` for an IOMMU).
+    /// The machine's own options after `q35` or `virt` (`kernel-irqchip=split` for an IOMMU).
     pub chipset: String,
     /// The time limit.
     pub limit: Duration,
@@ -42,6 +42,7 @@ impl Default for GuestMachine {
         Self {
             cpus: 2,
             memory_mib: 512,
+            cpu: String::new(),
             accelerator: "tcg".to_owned(),
             command_line: Vec::new(),
             devices: Vec::new(),
@@ -87,53 +88,57 @@ impl GuestMachine {
         if let Some(mut stderr) = child.stderr.take() {
             let _ = stderr.read_to_string(&mut said);
         }
-        let ended = child.wait().map_err(at(PROGRAM))?;
+        let ended = child.wait().map_err(at(kernel.processor.emulator()))?;
         let took = started.elapsed();
         let raw = std::fs::read(&output).unwrap_or_default();
         let raw = String::from_utf8_lossy(&raw);
         if let (output, Some(status)) = job::split(&raw) {
             return Ok(GuestResult { status, output: output.to_owned(), console, took });
         }
+        let program = kernel.processor.emulator().to_owned();
         let (kernel, console) = (kernel.name.clone(), last_lines(&console));
         if !in_time {
             return Err(Error::TimedOut { kernel, limit: self.limit, console });
         }
         if !ended.success() {
-            return Err(Error::Failed { program: PROGRAM.to_owned(), said: last_lines(&said) });
+            return Err(Error::Failed { program, said: last_lines(&said) });
         }
         Err(Error::Silent { kernel, console })
     }
 
     fn spawn(&self, kernel: &BootKernel, initrd: &Path, output: &Path) -> Result<Child, Error> {
-        let mut command = Command::new(PROGRAM);
-        command.args(self.arguments());
+        let program = kernel.processor.emulator();
+        let mut command = Command::new(program);
+        command.args(self.arguments(kernel.processor));
         command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initrd);
         command.args(["-serial", "stdio"]);
-        command.arg("-serial").arg(format!("file:{}", output.display()));
+        command.args(kernel.processor.output_arguments(output));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let inherited = self.inherited.iter().map(Arc::clone).collect();
         millstream_host::child::inherit(&mut command, inherited);
         // A guest ends with the process that waits for it.
         millstream_host::child::tie(&mut command, None);
         let missing = |source| Error::Missing {
-            program: PROGRAM.to_owned(),
-            package: "qemu-system-x86",
+            program: program.to_owned(),
+            package: kernel.processor.package(),
             source,
         };
         command.spawn().map_err(missing)
     }
 
-    fn arguments(&self) -> Vec<String> {
-        let mut chipset = "q35".to_owned();
+    fn arguments(&self, processor: Processor) -> Vec<String> {
+        let mut chipset = processor.machine().to_owned();
         if !self.chipset.is_empty() {
             chipset = format!("{chipset},{}", self.chipset);
         }
-        let mut line = vec!["console=ttyS0", "panic=-1", "loglevel=4"];
+        let cpu = if self.cpu.is_empty() { processor.cpu() } else { &self.cpu };
+        let console = format!("console={}", processor.console());
+        let mut line = vec![console.as_str(), "panic=-1", "loglevel=4"];
         line.extend(self.command_line.iter().map(String::as_str));
         let fixed = [
             ["-machine", &chipset],
             ["-accel", &self.accelerator],
-            ["-cpu", "max"],
+            ["-cpu", cpu],
             ["-smp", &self.cpus.to_string()],
             ["-m", &self.memory_mib.to_string()],
             ["-append", &line.join(" ")],
@@ -217,7 +222,9 @@ mod tests {
             command_line: vec!["mitigations=off".into()],
             ..GuestMachine::default()
         };
-        let arguments = machine.arguments();
-        assert!(arguments.iter().any(|argument| argument.ends_with("loglevel=4 mitigations=off")));
+        for (processor, console) in [(Processor::X86, "ttyS0"), (Processor::Arm64, "ttyAMA0")] {
+            let wanted = format!("console={console} panic=-1 loglevel=4 mitigations=off");
+            assert!(machine.arguments(processor).contains(&wanted));
+        }
     }
 }

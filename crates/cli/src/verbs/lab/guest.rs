@@ -4,11 +4,13 @@ use super::adc;
 use crate::live::{TimeLeft, during};
 use crate::numbers::seconds;
 use crate::output::{self, Report};
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use millstream_cpu::{KernelOrigin, folders};
 use millstream_guest::cards::{self, Cards};
 use millstream_guest::ivshmem::SharedWindow;
-use millstream_guest::{BootKernel, GuestJob, GuestMachine, GuestResult, iio, image, iommu};
+use millstream_guest::{
+    BootKernel, GuestJob, GuestMachine, GuestResult, Processor, iio, image, iommu,
+};
 use millstream_lab::irq::Imitation;
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
@@ -22,9 +24,9 @@ const MODULES: &str = "/modules";
 ///
 /// The first process of the virtual machine is this program: it loads the modules, writes the
 /// settings, runs the command and powers off. Nothing is installed, and nothing on this machine
-/// changes. QEMU must be installed (Debian: qemu-system-x86). It emulates the CPU in software. So
-/// the result shows whether something works and how kernels behave differently; the times say
-/// nothing about real hardware.
+/// changes. QEMU must be installed (Debian: qemu-system-x86, or qemu-system-arm for kernels of
+/// ARM64). It emulates the CPU in software. So the result shows whether something works and how
+/// kernels behave differently; the times say nothing about real hardware.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -43,6 +45,8 @@ Examples:
   millstream lab guest --kernel linux-image-6.1.0-56-amd64 --cards vmxnet3 --memory 1024 -- \\
     lab card --card 0000:00:04.0
   millstream lab guest --kernel linux-image-6.12-rt-amd64 --iio -- latency irq --via iio
+  millstream lab guest --kernel ./linux-image-6.1.0-50-arm64_6.1.176-1_arm64.deb \\
+    --program target/aarch64-unknown-linux-musl/release/millstream -- find
   millstream lab guest --kernel /boot/vmlinuz-6.1.0 --append mitigations=off -- bench convert";
 
 /// Options of the virtual machines, which several commands share.
@@ -97,7 +101,8 @@ pub struct GuestOptions {
     #[arg(long)]
     pub iio: bool,
 
-    /// Options of QEMU's machine q35, for example `kernel-irqchip=split`, which an IOMMU needs.
+    /// Options of QEMU's machine (q35, or virt for ARM64), for example `kernel-irqchip=split`,
+    /// which an IOMMU needs.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "OPTIONS")]
     pub chipset: String,
 
@@ -108,6 +113,15 @@ pub struct GuestOptions {
     /// Memory, in MiB.
     #[arg(long, default_value_t = 512, value_name = "MIB")]
     pub memory: usize,
+
+    /// QEMU's model of the CPU. The default is max, and cortex-a53 for kernels of ARM64.
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "MODEL")]
+    pub cpu_model: String,
+
+    /// Static millstream program for kernels of another processor than this one's, as the package
+    /// for ARM64 has it.
+    #[arg(long, value_name = "PROGRAM")]
+    pub program: Option<PathBuf>,
 
     /// How QEMU runs the CPUs: `tcg` emulates them in software; `kvm` needs virtualisation by the
     /// processor.
@@ -228,7 +242,8 @@ impl GuestOptions {
         let origin = serde_json::to_vec(&kernel.origin()?)?;
         files.push((KernelOrigin::GUEST_FILE.to_owned(), origin));
         let job = GuestJob { modules, settings, arguments, unchanged: self.unchanged };
-        let image = image::build(Path::new("/proc/self/exe"), &job, &files, &plug_ins)?;
+        let program = self.program_for(kernel)?;
+        let image = image::build(program, &job, &files, &plug_ins)?;
         let watch = |line: &str| {
             if self.console {
                 output::note(format_args!("  {}| {line}", kernel.name));
@@ -237,12 +252,34 @@ impl GuestOptions {
         Ok(machine.run(kernel, &image, watch)?)
     }
 
+    /// The program that runs under a kernel, unless it is this one.
+    fn program_for(&self, kernel: &BootKernel) -> anyhow::Result<Option<&Path>> {
+        if kernel.processor == Processor::OWN {
+            return Ok(None);
+        }
+        let program = self.program.as_deref().with_context(|| {
+            format!(
+                "the kernel {} is for another processor than this program: give the static \
+                 program for it with --program FILE (`make arm64` compiles one)",
+                kernel.name
+            )
+        })?;
+        ensure!(
+            !self.adc && self.cards.is_none() && !self.iio,
+            "--adc, --cards and --iio are for kernels of this machine's processor, and {} is for \
+             another: leave them out",
+            kernel.name
+        );
+        Ok(Some(program))
+    }
+
     fn machine(&self, words: &[String]) -> GuestMachine {
         let backs = self.backs.iter().flat_map(|back| ["-netdev".into(), back.clone()]);
         let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
         GuestMachine {
             cpus: self.vcpus,
             memory_mib: self.memory,
+            cpu: self.cpu_model.clone(),
             accelerator: self.accel.clone(),
             command_line: [&self.command_line[..], words].concat(),
             devices: backs.chain(devices).collect(),

@@ -21,9 +21,6 @@ use std::time::Instant;
 /// The plan's path in a guest.
 const GUEST_PLAN: &str = "/plan.toml";
 
-/// The destination of its records: the line that the host reads.
-const GUEST_RECORDS: &str = "/dev/ttyS1";
-
 /// Carries out a measurement plan under several kernels, in virtual machines.
 ///
 /// Each boot counts as one fresh start. The kernels boot in random order until each figure is
@@ -178,7 +175,9 @@ impl Guests<'_> {
         }
         inner.seed = self.plan.seed.wrapping_add(u64::from(round) << 16);
         let files = vec![(GUEST_PLAN.to_owned(), toml::to_string(&inner)?.into_bytes())];
-        let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", GUEST_RECORDS];
+        // Records leave the guest by its output line.
+        let records = side.kernel.processor.output();
+        let arguments = ["lab", "run", GUEST_PLAN, "--no-store", "--records", records];
         let arguments = arguments.map(str::to_owned).to_vec();
         let outcome = self.options.run(&side.kernel, &side.words, arguments, files)?;
         // The text of the run follows the records on the same line.
