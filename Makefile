@@ -8,12 +8,13 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
-	@echo "make package     static programs, Debian packages, source, bill of materials and checksums, in target/package"
+	@echo "make package     static programs, Debian packages, wheels, source, bills of materials and checksums, in target/package"
+	@echo "make test-package  installs, tries and purges these packages in a Debian of its own, for x86-64 and ARM64 (root)"
 	@echo "make test-arm64  tests of the portable crates, compiled for ARM64 and run under emulation"
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      wheels of the Python package, for x86-64 and ARM64, in target/wheels"
@@ -60,13 +61,17 @@ package: rust
 	@scripts/need.sh package
 	scripts/package.sh
 
+test-package:
+	@scripts/need.sh test-package
+	scripts/test-package.sh
+
 test-arm64: rust
 	@scripts/need.sh test-arm64
 	scripts/test-arm64.sh
 
 arm64: rust
 	@scripts/need.sh arm64
-	scripts/cross.sh aarch64-unknown-linux-musl $(CARGO) build --release -p millstream-cli
+	MILLSTREAM_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) scripts/static.sh aarch64-unknown-linux-musl
 
 python: rust
 	@scripts/need.sh python

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""How many instructions does each kernel need per sample on ARM64, in plain Rust and with NEON?
+"""How many instructions does each kernel need per sample on ARM64: scalar, as the compiler makes it, and with NEON?
 
 Builds tests that run one form of a kernel a number of times, runs them under QEMU's user-mode emulation with a log of
 every instruction, and counts the lines. The difference between two numbers of repeats is the kernel alone.
+
+scalar    plain Rust, while the compiler may not use vectors by itself (no-vectorize-loops, no-vectorize-slp)
+compiler  the same plain Rust as it is compiled otherwise: the compiler uses NEON where it can
+NEON      the form that is written by hand
 
     scripts/arm64_cost.py [--only WORD]
 """
@@ -40,11 +44,16 @@ KERNELS = [
 ]
 
 
-def programs(crates):
+# Options of rustc that keep the compiler from using vectors by itself.
+SCALAR = "-C no-vectorize-loops -C no-vectorize-slp"
+
+
+def programs(crates, flags):
     """Builds the unit tests of crates; returns their programs by crate."""
     command = ["scripts/cross.sh", TARGET, "cargo", "test", "--release", "--lib", "--no-run", "--message-format=json"]
     packages = [word for crate in crates for word in ("-p", f"millstream-{crate}")]
-    done = subprocess.run(command + packages, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command + packages, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                          env=os.environ | {"CROSS_RUSTFLAGS": flags})
     if done.returncode != 0:
         sys.exit("arm64_cost.py: the tests cannot be built: see above")
     built = [json.loads(line) for line in done.stdout.splitlines()]
@@ -77,15 +86,17 @@ def main():
     kernels = [kernel for kernel in KERNELS if only in kernel[1]]
     if not kernels:
         sys.exit(f"arm64_cost.py: no kernel's test has {only} in its name: read KERNELS in this file")
-    built = programs(sorted({kernel[0] for kernel in kernels}))
-    print("| kernel | plain | NEON | ratio |\n| --- | --- | --- | --- |")
+    crates = sorted({kernel[0] for kernel in kernels})
+    built, scalar = programs(crates, ""), programs(crates, SCALAR)
+    print("| kernel | scalar | compiler | NEON | NEON / scalar | NEON / compiler |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         for crate, test, title, samples in kernels:
             costs, more = [], -(-SAMPLES // samples)
-            for form in ("scalar", "neon"):
-                few, many = (instructions(built[crate], test, form, n, pathlib.Path(folder)) for n in (2, 2 + more))
+            for program, form in ((scalar, "scalar"), (built, "scalar"), (built, "neon")):
+                few, many = (instructions(program[crate], test, form, n, pathlib.Path(folder)) for n in (2, 2 + more))
                 costs.append((many - few) / more / samples)
-            print(f"| {title} | {costs[0]:.2f} | {costs[1]:.2f} | {costs[1] / costs[0]:.2f} |", flush=True)
+            ratios = costs[2] / costs[0], costs[2] / costs[1]
+            print(f"| {title} |" + "".join(f" {value:.2f} |" for value in (*costs, *ratios)), flush=True)
 
 
 main()

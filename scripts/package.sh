@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Makes what a release consists of: scripts/package.sh [TARGET...]
+# Makes what a release consists of: scripts/package.sh [PART...]
 #
-# For each target (aarch64-unknown-linux-musl and x86_64-unknown-linux-musl unless some are named): a static program, with
-# manual pages and completions, as an archive and as a Debian package. Beside them the source archive, a bill of materials
-# (CycloneDX) and checksums. All of it lies in target/package. Folders and times of the build are kept out of it.
+#   x86_64, aarch64   a static program with manual pages and completions, as an archive and as a Debian package
+#   soapysdr          the SoapySDR module as a Debian package, for this machine and its version of SoapySDR
+#   wheels            the wheels of the Python package, for x86-64 and ARM64
+#
+# All of them unless some are named. Beside them the source archive, bills of materials (CycloneDX) and checksums. All of it
+# lies in target/package. Folders and times of the build are kept out of it: two builds of a commit give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+[ $# -gt 0 ] || set -- x86_64 aarch64 soapysdr wheels
 out=$PWD/target/package
-cargo_home=${CARGO_HOME:-$HOME/.cargo}
-sysroot=$(rustc --print sysroot)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 commit=$(git rev-parse --short=12 HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -22,94 +23,119 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
 
-# Nothing of this machine: without debug information, and with paths that are the same everywhere.
-export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO=off
-export CARGO_INCREMENTAL=0
-maps=("$PWD=/millstream" "$cargo_home=/cargo" "$sysroot=/rust")
-CROSS_RUSTFLAGS=$(printf ' --remap-path-prefix=%s' "${maps[@]}")
-CFLAGS=$(printf ' -ffile-prefix-map=%s' "${maps[@]}")" -g0"
-export CROSS_RUSTFLAGS CFLAGS
-
 archive() { # archive FILE FOLDER NAME: a tar file of FOLDER/NAME
   tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$2" -c "$3" | gzip -n9 >"$1"
 }
 
-debian() { # debian ARCHITECTURE: the package of the program in $tree
-  local root=$work/debian-$1 doc
-  doc=$root/usr/share/doc/millstream
-  mkdir -p "$root/DEBIAN" "$doc" "$root/usr/lib/sysctl.d" "$root/lib/systemd/system" "$root/etc/default"
-  mkdir -p "$root/usr/share/lintian/overrides" "$root/usr/share/man" "$root/usr/share/millstream"
-  mkdir -p "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions"
-  mkdir -p "$root/usr/share/fish/vendor_completions.d"
-  install -D -m 755 "$tree/bin/millstream" "$root/usr/bin/millstream"
-  cp -r "$tree/share/man/man1" "$root/usr/share/man/"
-  gzip -n9 "$root"/usr/share/man/man1/*
-  cp "$work/pages/completions/millstream.bash" "$root/usr/share/bash-completion/completions/millstream"
-  cp "$work/pages/completions/_millstream" "$root/usr/share/zsh/vendor-completions/"
-  cp "$work/pages/completions/millstream.fish" "$root/usr/share/fish/vendor_completions.d/"
-  cp -r graphs plans "$root/usr/share/millstream/"
-  install -m 644 package/millstream-grant.service package/millstream-radio.service "$root/lib/systemd/system/"
-  install -m 644 package/default "$root/etc/default/millstream"
-  install -m 644 package/sysctl.conf "$root/usr/lib/sysctl.d/60-millstream.conf"
-  install -m 644 package/lintian-overrides "$root/usr/share/lintian/overrides/millstream"
+debian() { # debian PACKAGE ARCHITECTURE FOLDER BOM: the package of what lies in FOLDER; standard input: more of its description
+  local doc=$3/usr/share/doc/$1
+  mkdir -p "$3/DEBIAN" "$doc" "$3/usr/share/lintian/overrides"
   install -m 644 package/copyright "$doc/copyright"
-  install -m 644 "$out/millstream-$version.cdx.json" "$doc/millstream.cdx.json"
+  install -m 644 "$out/$4-$version.cdx.json" "$doc/$4.cdx.json"
+  [ ! -e "package/$1.lintian-overrides" ] || install -m 644 "package/$1.lintian-overrides" "$3/usr/share/lintian/overrides/$1"
   gzip -n9 <CHANGELOG.md >"$doc/NEWS.gz"
-  printf 'millstream (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n -- The Millstream authors <maintainers@millstream.example>  %s\n' \
-    "$version" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -n9 >"$doc/changelog.gz"
-  install -m 755 package/prerm package/postrm "$root/DEBIAN/"
-  echo /etc/default/millstream >"$root/DEBIAN/conffiles"
-  cat >"$root/DEBIAN/control" <<END
-Package: millstream
-Version: $version
-Architecture: $1
-Maintainer: The Millstream authors <maintainers@millstream.example>
-Installed-Size: $(du -sk --apparent-size "$root" | cut -f1)
-Section: hamradio
-Priority: optional
-Recommends: iproute2, ethtool
-Suggests: soapysdr-tools, uhd-host, qemu-system-x86
-Homepage: https://github.com/millstream/millstream
-Description: radio samples from the network to a decoded result
- Millstream receives samples from networked radios (USRP, CHDR and RFNoC) over
- kernel UDP, AF_PACKET or AF_XDP, processes them in flowgraphs, and gives a
- cause for every lost sample. It contains an emulated radio that stock UHD
- programs accept, a receiver for ATSC television, and measurements of latency.
-END
-  (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
-  find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-  dpkg-deb --root-owner-group -Zxz --build "$root" "$out/millstream_${version}_$1.deb" >/dev/null
+  printf '%s (%s) unstable; urgency=medium\n\n  * See NEWS.gz.\n\n -- The Millstream authors <maintainers@millstream.example>  %s\n' \
+    "$1" "$version" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -n9 >"$doc/changelog.gz"
+  find "$3" -type d -empty ! -name DEBIAN -delete
+  # Of the contents alone: what a file system needs for folders differs.
+  local size
+  size=$(find "$3" -type f ! -path "$3/DEBIAN/*" -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
+  { printf '%s\n' "Package: $1" "Version: $version" "Architecture: $2" "Section: hamradio" "Priority: optional" \
+    "Maintainer: The Millstream authors <maintainers@millstream.example>" "Installed-Size: $size" \
+    "Homepage: https://github.com/millstream/millstream"; cat; } >"$3/DEBIAN/control"
+  (cd "$3" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+  find "$3" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+  dpkg-deb --root-owner-group -Zxz --build "$3" "$out/$1_${version}_$2.deb" >/dev/null
 }
 
-echo "package: manual pages and completions"
-CARGO_PROFILE_RELEASE_STRIP=none cargo run --quiet -p millstream-cli --example pages -- "$work/pages"
-
-echo "package: bill of materials and source"
-export PATH="$PWD/target/tools/bin:$PATH"
-for tool in cargo-cyclonedx; do
-  command -v "$tool" >/dev/null || cargo install --quiet --locked --debug --root target/tools "$tool"
-done
-cargo cyclonedx --quiet --format json --override-filename millstream-bom \
-  --manifest-path crates/cli/Cargo.toml
-mv crates/cli/millstream-bom.json "$out/millstream-$version.cdx.json"
-find . -path ./target -prune -o -name millstream-bom.json -exec rm {} +
-git archive --format=tar --prefix="millstream-$version/" HEAD | gzip -n9 >"$out/millstream-$version.tar.gz"
-
-for target; do
-  echo "package: $target"
-  scripts/cross.sh "$target" cargo build --release --locked -p millstream-cli
-  machine=${target%%-*}
-  name=millstream-$version-$machine-linux
-  tree=$work/$name
+program() { # program MACHINE ARCHITECTURE
+  local target=$1-unknown-linux-musl name=millstream-$version-$1-linux
+  local tree=$work/$name root=$work/debian-$2
+  scripts/static.sh "$target"
   mkdir -p "$tree/bin" "$tree/share/man/man1"
   install -m 755 "target/$target/release/millstream" "$tree/bin/"
   cp "$work"/pages/man/*.1 "$tree/share/man/man1/"
   cp -r "$work/pages/completions" graphs plans "$tree/share/"
   cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$out/millstream-$version.cdx.json" "$tree/"
   archive "$out/$name.tar.gz" "$work" "$name"
-  case $machine in
-    x86_64) debian amd64 ;;
-    aarch64) debian arm64 ;;
+
+  install -D -m 755 "$tree/bin/millstream" "$root/usr/bin/millstream"
+  install -D -m 644 -t "$root/usr/share/man/man1" "$tree"/share/man/man1/*
+  gzip -n9 "$root"/usr/share/man/man1/*
+  install -D -m 644 "$work/pages/completions/millstream.bash" "$root/usr/share/bash-completion/completions/millstream"
+  install -D -m 644 -t "$root/usr/share/zsh/vendor-completions" "$work/pages/completions/_millstream"
+  install -D -m 644 -t "$root/usr/share/fish/vendor_completions.d" "$work/pages/completions/millstream.fish"
+  mkdir -p "$root/usr/share/millstream"
+  cp -r graphs plans "$root/usr/share/millstream/"
+  install -D -m 644 -t "$root/lib/systemd/system" package/millstream-grant.service package/millstream-radio.service
+  install -D -m 644 package/default "$root/etc/default/millstream"
+  install -D -m 644 package/sysctl.conf "$root/usr/lib/sysctl.d/60-millstream.conf"
+  install -D -m 755 -t "$root/DEBIAN" package/prerm package/postrm
+  echo /etc/default/millstream >"$root/DEBIAN/conffiles"
+  debian millstream "$2" "$root" millstream <<'END'
+Recommends: iproute2, ethtool
+Suggests: soapysdr-tools, uhd-host, qemu-system-x86
+Description: radio samples from the network to a decoded result
+ Millstream receives samples from networked radios (USRP, CHDR and RFNoC) over
+ kernel UDP, AF_PACKET or AF_XDP, processes them in flowgraphs, and gives a
+ cause for every lost sample. It contains an emulated radio that stock UHD
+ programs accept, a receiver for ATSC television, and measurements of latency.
+END
+}
+
+soapysdr() {
+  local machine architecture root=$work/soapysdr interface module built
+  machine=$(uname -m) architecture=$(dpkg --print-architecture)
+  interface=$(pkg-config --modversion SoapySDR)
+  interface=${interface%.*}
+  built=$(scripts/cross.sh "$machine-unknown-linux-gnu" soapy/build.sh release | tail -n 1)
+  module=$root/usr/lib/$machine-linux-gnu/SoapySDR/modules$interface/${built##*/}
+  install -D -m 644 "$built" "$module"
+  strip --strip-unneeded "$module"
+  # dpkg-shlibdeps wants the folder of a Debian source.
+  mkdir -p "$work/shlibdeps/debian"
+  : >"$work/shlibdeps/debian/control"
+  local depends
+  depends=$(cd "$work/shlibdeps" && dpkg-shlibdeps -O "$module" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+  debian "soapysdr$interface-module-millstream" "$architecture" "$root" millstream-soapysdr <<END
+Depends: $depends
+Provides: soapysdr$interface-module
+Suggests: millstream
+Description: Millstream's radios for programs that use SoapySDR
+ This module gives SoapySDR's programs (gqrx, GNU Radio, rtl_433) the networked
+ radios (USRP, CHDR and RFNoC) that Millstream drives, with the time of each
+ sample and the exact length of each gap. It contains an emulated radio.
+END
+}
+
+echo "package: manual pages and completions"
+scripts/cross.sh "$(uname -m)-unknown-linux-musl" cargo run --quiet --release --locked -p millstream-cli --example pages -- \
+  "$work/pages"
+
+echo "package: bills of materials and source"
+export PATH="$PWD/target/tools/bin:$PATH"
+for tool in cargo-cyclonedx; do
+  command -v "$tool" >/dev/null || cargo install --quiet --locked --debug --root target/tools "$tool"
+done
+cargo cyclonedx --quiet --format json --override-filename millstream-bom
+for one in millstream:crates/cli millstream-soapysdr:soapy millstream-python:python; do
+  # Crates of ours are named by the folder that they lie in.
+  sed "s|file://$PWD|file:///millstream|g" "${one#*:}/millstream-bom.json" >"$out/${one%%:*}-$version.cdx.json"
+done
+find . -path ./target -prune -o -name millstream-bom.json -exec rm {} +
+git archive --format=tar --prefix="millstream-$version/" HEAD | gzip -n9 >"$out/millstream-$version.tar.gz"
+
+for part; do
+  echo "package: $part"
+  case $part in
+    x86_64) program x86_64 amd64 ;;
+    aarch64) program aarch64 arm64 ;;
+    soapysdr) soapysdr ;;
+    wheels)
+      scripts/python.sh wheel
+      cp target/wheels/*.whl "$out/"
+      ;;
+    *) echo "package: unknown part $part: use x86_64, aarch64, soapysdr or wheels" >&2; exit 2 ;;
   esac
 done
-(cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
+(cd "$out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" . && cat SHA256SUMS)
