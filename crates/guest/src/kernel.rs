@@ -173,7 +173,10 @@ fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
 /// Finds the file of a package in a folder; an architecture and a version may follow the name
 /// (`NAME:arm64=6.1-1`).
 fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
-    let (name, version) = name.split_once('=').unwrap_or((name, ""));
+    let (name, version) = match name.split_once('=') {
+        Some((name, version)) => (name, format!("{version}_")),
+        None => (name, String::new()),
+    };
     let (name, end) = match name.split_once(':') {
         Some((name, architecture)) => (name, format!("_{architecture}.deb")),
         None => (name, ".deb".to_owned()),

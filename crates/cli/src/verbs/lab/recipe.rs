@@ -97,7 +97,9 @@ fn of_guests(begun: &Begun, args: &kernels::Args, records: &[Record]) -> anyhow:
         if let Some(((package, version), hash)) = known {
             let file = format!("{package}_{version}.deb");
             given.insert(kernel, format!("./{file} {words}").trim_end().to_owned());
-            packages.insert(file, [package, version, hash]);
+            let of = record.map(|record| debian_architecture(&record.environment.architecture));
+            let package = format!("{package}:{}", of.unwrap_or("amd64"));
+            packages.insert(file, [package, version.clone(), hash.clone()]);
         } else {
             let origin = told(origin);
             let _ = writeln!(script, "# The kernel {name} is no package: get the same one{origin}");
@@ -133,6 +135,15 @@ fetch() {
   echo \"$4  $3\" | sha256sum --check
 }
 ";
+
+/// Debian's name of an architecture.
+fn debian_architecture(name: &str) -> &str {
+    match name {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
 
 fn head(run: &str, records: &[Record]) -> String {
     let version = records.last().map(|record| &*record.environment.millstream_version);
