@@ -25,13 +25,11 @@ impl TxAccounting {
             Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
             None => audit.accepted.then_some(0),
         };
-        // Where a report is missing, a count that lacks packets may agree by chance, and where it
-        // may lack packets itself, it shows no place.
-        let blind = self.course.is_blind();
-        let whole = |lag: u64| match lag {
-            0 => !blind || !self.unsure,
-            _ => !blind && !self.unsure,
-        };
+        // Where a report is missing, a count that lacks packets may agree by chance: packets that
+        // the commands overtook hide copies. No later count shows that. Where it may lack packets
+        // itself, it shows no place.
+        let doubtful = self.course.is_blind() || self.course.suspect.is_some();
+        let whole = |lag: u64| !doubtful && (lag == 0 || !self.unsure);
         let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
         let known = place.is_some_and(|place| {
             self.course.apply_counts(place, audit.sent, commands, counted.bytes)
