@@ -40,7 +40,7 @@ pub(super) struct PacketGap {
     pub packets: u64,
     /// Samples that the missing packets held.
     pub in_packets: u64,
-    /// Of these, samples of packets that came damaged.
+    /// The samples of those that came damaged, at most: the last one of a run may be short.
     pub damaged: u64,
     /// Further missing samples: the device never sent these.
     pub unsent: u64,

@@ -22,6 +22,7 @@ use super::expectation::Expectation;
 use super::handshake::StreamPath;
 use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
+use super::passed_over::SkippedPackets;
 use super::reorder::{ReorderBuffer, ReorderWindow};
 use super::stages::RecoveryStage;
 use super::state::{NewestPacket, StreamState};
@@ -69,7 +70,9 @@ pub(super) struct RxCore {
     /// A run began and was stopped before any of its packets came: the time of an overrun does not
     /// show how much the device had sent before the newest start.
     pub(super) lost_run: bool,
-    /// The number of set-ups of the stream since that packet, and of RESYNCs.
+    /// The packets that came during the last new set-up of the stream.
+    pub(super) passed_over: SkippedPackets,
+    /// The number of set-ups of the stream since the newest packet, and of RESYNCs.
     pub(super) setups: u64,
     pub(super) reopened: u64,
     /// A member of a group restarts only together with the others.
@@ -216,6 +219,7 @@ impl RxCore {
             newest: NewestPacket::Inside,
             ends_due: 0,
             lost_run: false,
+            passed_over: SkippedPackets::default(),
             setups: 0,
             reopened: 0,
             in_group: false,
@@ -245,6 +249,7 @@ impl RxCore {
         self.expectation.begin(at);
         (self.newest, self.ends_due, self.lost_run) = (NewestPacket::Inside, 0, false);
         (self.silence_ticks, self.first_silence) = (None, None);
+        self.passed_over = SkippedPackets::default();
         self.run_ticks = at.unwrap_or(0);
         self.run = StreamState::started(samples, at);
     }

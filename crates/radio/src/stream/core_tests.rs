@@ -104,6 +104,12 @@ fn packet(seq: u16, ticks: u64, samples: u64, eob: bool) -> Vec<u8> {
     bytes
 }
 
+fn passed_over(samples: u64) -> SkippedPackets {
+    let mut passed_over = SkippedPackets::default();
+    passed_over.samples = samples;
+    passed_over
+}
+
 fn samples_at(ticks: u64) -> (RxEvent, Option<u64>) {
     (RxEvent::None, Some(ticks))
 }
@@ -243,7 +249,7 @@ impl Bench {
                 self.core.take_arrivals(fate == 3);
                 Ok(())
             }
-            Some(RecoveryNeed::SetUp) => self.core.take_set_up(word.into()),
+            Some(RecoveryNeed::SetUp) => self.core.take_set_up(passed_over(word.into())),
         };
         // An error ends the recovery.
         assert!(outcome.is_ok() || !self.core.is_recovering());
@@ -329,7 +335,7 @@ proptest! {
                     }
                     if anew {
                         bench.core.lose_run(told);
-                        bench.core.set_up_again(lead);
+                        bench.core.set_up_again(passed_over(lead));
                     }
                     let start = bench.core.aligned(told + lead, told);
                     let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);

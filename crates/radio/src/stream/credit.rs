@@ -7,6 +7,10 @@ use millstream_wire::stream::{MAX_CAPACITY_BYTES, PACKETS_UNLIMITED, StatusRepr}
 /// Reports per capacity, as UHD does.
 const REPORTS: u64 = 32;
 
+/// The most packets that a sender counts while a command is on its way; totals that are further
+/// back are not those of a delayed one.
+const OLD_MAX: u64 = 1 << 16;
+
 /// Returns the queue memory of a datagram, bytes. It is little more than twice the length of a long
 /// datagram, and dozens of times that of a short one.
 ///
@@ -49,6 +53,8 @@ pub(crate) struct Credit {
     may_be_ahead: bool,
     /// Missing packets that may not be in the counts.
     uncounted_packets: u64,
+    /// The packets of the sender's totals that were taken over last.
+    totals_packets: Option<u64>,
 }
 
 impl Credit {
@@ -75,6 +81,7 @@ impl Credit {
             owed: false,
             may_be_ahead: true,
             uncounted_packets: 0,
+            totals_packets: None,
         }
     }
 
@@ -113,6 +120,7 @@ impl Credit {
             owed: false,
             may_be_ahead: true,
             uncounted_packets: 0,
+            totals_packets: None,
         };
     }
 
@@ -161,10 +169,17 @@ impl Credit {
     }
 
     /// Takes over the sender's totals, which include lost packets. The command itself is released
-    /// afterwards like any packet.
-    pub fn resync(&mut self, packets: u64, bytes: u64) {
+    /// afterwards like any packet. Returns false for totals that are no newer than the last ones:
+    /// their command was delayed, or came twice.
+    pub fn resync(&mut self, packets: u64, bytes: u64) -> bool {
+        let is_old = |last: u64| last.wrapping_sub(packets) < OLD_MAX;
+        if self.totals_packets.is_some_and(is_old) {
+            return false;
+        }
+        self.totals_packets = Some(packets);
         (self.may_be_ahead, self.uncounted_packets) = (true, 0);
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
+        true
     }
 
     /// Records that the next data packet is the first one since the handshake: the gap before it is
@@ -272,14 +287,16 @@ mod tests {
         assert!(credit.is_due());
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes), (11, 264));
-        credit.resync(u64::MAX, u64::MAX);
+        credit.resync(u64::MAX / 2, u64::MAX);
         credit.release(24);
         let report = credit.report(Epid(2), Epid(3));
-        assert_eq!((report.count_packets, report.count_bytes), (0, 23), "nonsense wraps");
+        assert_eq!((report.count_packets, report.count_bytes), (1 << 63, 23), "nonsense wraps");
         credit.resync(200, 4800);
         credit.report(Epid(2), Epid(3));
-        credit.resync(2, 48);
-        assert!(credit.is_due());
+        assert!(!credit.resync(2, 48) && !credit.resync(200, 4800), "its command was delayed");
+        assert!(!credit.is_due());
+        credit.reset();
+        assert!(credit.resync(2, 48));
         credit.reset();
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes, report.seq), (0, 0, 3));

@@ -113,15 +113,13 @@ impl RxCore {
         let is_before = recovered.is_none() && self.is_before_the_overrun(arrival);
         let goes_on = goes_on || is_before;
         let stopped = before.ended || (restart.is_some() && missing && !goes_on);
+        // Where another run was lost, nothing shows of which one the packet is.
         let since = recovered.zip(arrival.ticks).map(|(new, at)| at.wrapping_sub(new.start));
-        // Where another run was lost, it may be one behind the start that was not answered.
-        let since = since.or(unanswered.filter(|_| !lost_run));
-        let since = rate.samples(since.unwrap_or(0));
+        let since = rate.samples(since.or(unanswered).filter(|_| !lost_run).unwrap_or(0));
         let (gap, unknown) = match restart {
             Some(restart) => {
                 let since = if since <= gap.samples() { since } else { 0 };
-                let overrun = restart.overrun.filter(|_| !lost_run);
-                self.split(gap, before, since, overrun, lost_run, is_before)
+                self.split(gap, before, restart, since, lost_run, goes_on)
             }
             None => (gap, 0),
         };
@@ -173,9 +171,10 @@ impl RxCore {
         run.overrun.filter(|_| run.until == run.overrun)
     }
 
-    /// Returns whether fewer packets are missing before a packet than the run before it still had
-    /// to send, and than the new run would have sent, whose start may still be ahead. The clock
-    /// then was set within the run before.
+    /// Returns whether a packet belongs to the run before a restart: the missing packets explain
+    /// the time since, so that nothing else happened. Or fewer packets are missing than that run
+    /// still had to send, and than the new run would have sent, whose start may still be ahead:
+    /// the clock then was set within the run before.
     fn is_of_the_run_before(
         &self,
         gap: Option<&PacketGap>,
@@ -186,6 +185,12 @@ impl RxCore {
         let Some(recovery) = restart.filter(|_| !before.restarted && !before.run_ended) else {
             return false;
         };
+        let spp = u64::from(self.samples_per_packet);
+        let is_whole =
+            |gap: &PacketGap| gap.samples() == gap.packets.saturating_mul(spp) && gap.jump == 0;
+        if gap.is_some_and(is_whole) {
+            return true;
+        }
         let times = self.overrun_of_the_run().zip(before.due).zip(arrival.ticks).zip(gap);
         times.is_some_and(|(((overrun, due), at), gap)| {
             let full = self.path.rate.ticks(self.samples_per_packet.into());
@@ -287,40 +292,44 @@ impl RxCore {
         let is_short =
             !before.restarted && !sent.is_multiple_of(spp) && fate == PacketFate::Damaged;
         let less = if is_short { spp - sent % spp } else { 0 };
-        (packets * spp).saturating_sub(less).min(gap.in_packets)
+        (packets * spp).saturating_sub(less)
     }
 
     /// Divides the gap before a restarted run, `since` samples after its start, into samples that
     /// the device had sent and those that it never sent. Also returns the samples that may be
-    /// either. Of a `lost_run` in between, the sent part is unknown; `is_before`: the packet lies
-    /// before the overrun, so all samples before it were sent.
+    /// either. Of a `lost_run` in between, the sent part is unknown; `goes_on`: the packet is of
+    /// the run before, so all samples before it were sent.
     fn split(
         &self,
         gap: PacketGap,
         before: &PriorState,
+        restart: &Recovery,
         since: u64,
-        overrun: Option<u64>,
         lost_run: bool,
-        is_before: bool,
+        goes_on: bool,
     ) -> (PacketGap, u64) {
+        let rate = self.path.rate;
         let samples = gap.samples();
-        if gap.jump != 0 {
+        if gap.jump != 0 || (goes_on && !before.restarted) {
             return (gap, 0);
         }
         let sent = match before.run_ended {
             true => Some(0),
-            false => sent_before(overrun, before.due, samples, self.path.rate),
+            false => sent_before(restart.overrun.filter(|_| !lost_run), before.due, samples, rate),
         };
         if let Some(sent) = sent {
             let spp = u64::from(self.samples_per_packet);
-            let in_packets = sent.saturating_add(since).min(gap.in_packets);
-            let packets = in_packets.div_ceil(spp);
-            // More packets are missing by their numbers: of a run between the two, whose start was
-            // not answered, and whose length nothing shows.
-            let others = gap.packets.saturating_sub(sent.div_ceil(spp) + since.div_ceil(spp));
-            let others = if before.restarted { 0 } else { others };
-            let unknown = others.saturating_mul(spp).min(samples - in_packets);
-            let unsent = samples - in_packets - unknown;
+            // The numbers show the packets of the new run, which are full ones. Without an answer
+            // to a start, another run may be among them, whose length nothing shows.
+            let others = gap.packets.saturating_sub(sent.div_ceil(spp)).saturating_mul(spp);
+            let (of_new, unknown) = match (before.restarted, restart.unanswered) {
+                (true, _) => (since, 0),
+                (false, None) => (others, 0),
+                (false, Some(_)) => (since.min(others), others.saturating_sub(since)),
+            };
+            let in_packets = sent.saturating_add(of_new).min(samples);
+            let unknown = unknown.min(samples - in_packets);
+            let (packets, unsent) = (in_packets.div_ceil(spp), samples - in_packets - unknown);
             let mut gap = PacketGap { packets, in_packets, unsent, ..gap };
             gap.damaged = self.damaged(&gap, before, sent);
             return (gap, unknown);
@@ -329,7 +338,7 @@ impl RxCore {
         // not whole packets: then the clock jumped, or the device did not send all.
         let whole = samples.is_multiple_of(self.samples_per_packet.into());
         let is_old = self.run.restarted().is_some() && !lost_run;
-        let stored = is_old && whole && (is_before || samples <= self.window_samples());
+        let stored = is_old && whole && (goes_on || samples <= self.window_samples());
         if !before.restarted || stored {
             return (gap, 0);
         }

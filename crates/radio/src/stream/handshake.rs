@@ -32,14 +32,13 @@ pub struct StreamPath {
     pub clock: Clock,
 }
 
-/// Routes the stream to `port` and opens it. Afterwards both sides count from zero. Returns the
-/// number of samples that came meanwhile and were skipped.
+/// Routes the stream to `port` and opens it. Afterwards both sides count from zero.
 pub(crate) fn open(
     port: &mut Port,
     path: &StreamPath,
     credit: &mut Credit,
-) -> Result<u64, RadioError> {
-    let (samples, opened) = opening::run(port, path, RxOpening::new(*path, credit.clone()))?;
+) -> Result<(), RadioError> {
+    let (_, opened) = opening::run(port, path, RxOpening::new(*path, credit.clone()))?;
     *credit = opened;
-    Ok(samples)
+    Ok(())
 }

@@ -159,6 +159,10 @@ impl RxCore {
             self.consumed(place, flow_bytes);
             return Intake::Done;
         }
+        if self.tracker.is_settling() && self.passed_over.is_newer_than(&arrival) {
+            // It was delayed over the new set-up. The gap there counts it.
+            return self.pass_over(&arrival);
+        }
         let waits = lent.and_then(|packet| self.waits(packet, &arrival, repr.eob, flow_bytes));
         if let Some(waits) = waits {
             return waits;
@@ -186,7 +190,9 @@ impl RxCore {
         let fresh = matches!(place, PacketSource::Lent(_));
         self.credit.pass_gap(missing, flow_bytes, fresh);
         self.book(&arrival, gap, &before);
-        (self.setups, self.reopened) = (0, 0);
+        if fresh {
+            (self.setups, self.reopened) = (0, 0);
+        }
         let end = at + repr.payload_len;
         let ticks = repr.timestamp;
         let is_last = repr.eob && self.ends_due == 0;
@@ -201,6 +207,17 @@ impl RxCore {
         // While a restart is awaited, this is the end of the previous run.
         if repr.eob && self.run.is_continuous() && self.run.restarted().is_none() {
             self.overran();
+        }
+        Intake::Done
+    }
+
+    /// Passes a packet over, like those that came during the new set-up of the stream before it.
+    fn pass_over(&mut self, arrival: &Arrival) -> Intake {
+        if self.passed_over.note_data(arrival) {
+            self.counters.late += 1;
+            self.losses.pass_over(arrival.samples);
+        } else {
+            self.counters.duplicates += 1;
         }
         Intake::Done
     }
@@ -300,9 +317,10 @@ impl RxCore {
     fn stream_command(&mut self, repr: &CommandRepr, flow_bytes: usize) -> Intake {
         match repr.op {
             CommandOp::Resync => {
-                self.credit.resync(repr.packets, repr.bytes);
-                self.reopened += 1;
-                self.release(flow_bytes);
+                if self.credit.resync(repr.packets, repr.bytes) {
+                    self.reopened += 1;
+                    self.release(flow_bytes);
+                }
             }
             // The device did not receive the answer to the handshake, or this is a second copy. In
             // either case the count since the handshake is correct.

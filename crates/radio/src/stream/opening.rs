@@ -46,9 +46,8 @@ pub(crate) struct RxOpening {
     stage: Stage,
     /// The newest stream command.
     command: Option<CommandRepr>,
+    /// The packets that came meanwhile.
     passed_over: SkippedPackets,
-    /// Samples that came meanwhile.
-    samples: u64,
 }
 
 /// The stage of an opening.
@@ -96,7 +95,6 @@ impl RxOpening {
             stage: Stage::Routing(routes),
             command: None,
             passed_over: SkippedPackets::default(),
-            samples: 0,
         }
     }
 
@@ -150,7 +148,8 @@ impl RxOpening {
         if command.op != CommandOp::Init {
             return self.attempt(attempt + 1);
         }
-        self.samples += std::mem::take(&mut self.passed_over).samples;
+        // The device counts from here on.
+        self.passed_over.take_flow();
         self.stage = Stage::Answering { attempt, poll: 0 };
         Ok(())
     }
@@ -177,17 +176,16 @@ impl RxOpening {
         }
         // Packets in the device's buffer may have come meanwhile. They are lost, but must not take
         // the window with them: they may fill it.
-        let passed_over = std::mem::take(&mut self.passed_over);
-        self.credit.release_many(passed_over.packets, passed_over.flow_bytes);
-        self.samples += passed_over.samples;
+        let (packets, flow_bytes) = self.passed_over.take_flow();
+        self.credit.release_many(packets, flow_bytes);
         self.stage = Stage::Open;
         Ok(())
     }
 }
 
 impl Opening for RxOpening {
-    /// The samples that came meanwhile, and were passed over; the credit from now on.
-    type Opened = (u64, Credit);
+    /// The packets that came meanwhile, and were passed over; the credit from now on.
+    type Opened = (SkippedPackets, Credit);
 
     fn take(&mut self, packet: &Packet<'_>) {
         if let Ok(reply) = MgmtRepr::parse(packet) {
@@ -246,7 +244,7 @@ impl Opening for RxOpening {
                     self.stage = Stage::Answering { attempt, poll: poll + 1 };
                 }
                 Stage::Open => {
-                    return Ok(OpeningStep::Open((self.samples, self.credit.clone())));
+                    return Ok(OpeningStep::Open((self.passed_over, self.credit.clone())));
                 }
             }
         }

@@ -25,7 +25,7 @@ fn open(
         let granted = device.credit.map(|report| report.capacity_bytes);
         assert_eq!(granted, Some(credit.capacity_bytes()));
     }
-    (outcome.map(|(samples, _)| samples), took, packets)
+    (outcome.map(|(passed_over, _)| passed_over.samples), took, packets)
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
     now += PAUSE;
     let answer = Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value: STATUS_FC_ENABLED };
     opening.take_state([0, 0], &[answer], now).unwrap();
-    assert_eq!((opening.samples, matches!(opening.stage, Stage::Open)), (200, true));
+    assert_eq!((opening.passed_over.samples, matches!(opening.stage, Stage::Open)), (200, true));
     let report = opening.credit.report(path.endpoint.epid, HOST);
     assert_eq!((report.count_packets, report.count_bytes), (2, 2 * 416));
 }

@@ -2,44 +2,81 @@
 
 use millstream_wire::chdr;
 
+use super::arrival::Arrival;
+
 /// The latest data packets that are searched for a second copy.
 const REMEMBERED: usize = 64;
 
 /// Packets of a stream that came during another wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SkippedPackets {
+pub(crate) struct SkippedPackets {
     /// The number of packets, without second copies.
     pub packets: u64,
     /// Their length in flow control, bytes.
     pub flow_bytes: u64,
     /// Samples in them, without second copies.
     pub samples: u64,
-    /// Number and time of the newest packets, and their count.
+    /// Number and time of the packets that came last, and their count.
     recent: [Option<(u16, Option<u64>)>; REMEMBERED],
     data: usize,
+    /// Number and time of the packet with the latest time.
+    newest: Option<(u16, u64)>,
 }
 
 impl Default for SkippedPackets {
     fn default() -> Self {
         let recent = [None; REMEMBERED];
-        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0 }
+        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0, newest: None }
     }
 }
 
 impl SkippedPackets {
     /// Counts a packet.
     pub fn note(&mut self, packet: &chdr::Packet<'_>) {
-        if let Ok(data) = chdr::DataRepr::parse(packet) {
-            let identity = Some((data.seq, data.timestamp));
-            if self.recent.contains(&identity) {
-                // The device does not count copies.
-                return;
-            }
-            self.recent[self.data % REMEMBERED] = identity;
-            self.data += 1;
-            self.samples += (data.payload_len / chdr::SC16_LEN) as u64;
+        if let Ok(data) = chdr::DataRepr::parse(packet)
+            && !self.note_data(&Arrival::of(&data))
+        {
+            // The device does not count copies.
+            return;
         }
         self.packets += 1;
         self.flow_bytes += packet.flow_len() as u64;
+    }
+
+    /// Counts the samples of a data packet. Returns false for a second copy.
+    pub(super) fn note_data(&mut self, arrival: &Arrival) -> bool {
+        let identity = Some((arrival.seq, arrival.ticks));
+        if self.recent.contains(&identity) {
+            return false;
+        }
+        self.recent[self.data % REMEMBERED] = identity;
+        self.data += 1;
+        self.samples += arrival.samples;
+        let later = |newest: u64, ticks: u64| ticks.wrapping_sub(newest) < 1 << 63;
+        if let Some(ticks) = arrival.ticks
+            && self.newest.is_none_or(|(_, newest)| later(newest, ticks))
+        {
+            self.newest = Some((arrival.seq, ticks));
+        }
+        true
+    }
+
+    /// Returns whether a packet is older than one of these: it was delayed, and is passed over like
+    /// them.
+    pub(super) fn is_newer_than(&self, arrival: &Arrival) -> bool {
+        self.newest.zip(arrival.ticks).is_some_and(|((seq, newest), ticks)| {
+            let before = seq.wrapping_sub(arrival.seq) < 0x8000;
+            before && newest.wrapping_sub(ticks) < 1 << 63
+        })
+    }
+
+    /// Returns the number behind that of the newest packet.
+    pub(super) fn next_seq(&self) -> u16 {
+        self.newest.map_or(0, |(seq, _)| seq.wrapping_add(1))
+    }
+
+    /// Takes packets and bytes in flow control: another count of them begins.
+    pub fn take_flow(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.packets), std::mem::take(&mut self.flow_bytes))
     }
 }

@@ -92,9 +92,9 @@ impl RxStreamer {
             return Ok(true);
         };
         let opened = opening::advance(&mut self.port, &self.path, opening.as_mut(), looked, until)?;
-        let Some((samples, credit)) = opened else { return Ok(false) };
+        let Some((passed_over, credit)) = opened else { return Ok(false) };
         self.core.credit = credit;
-        self.core.take_set_up(samples)?;
+        self.core.take_set_up(passed_over)?;
         Ok(true)
     }
 

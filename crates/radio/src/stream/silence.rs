@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::core::{Pending, RxCore, Step};
 use super::meta::RxEvent;
+use super::passed_over::SkippedPackets;
 use super::rate::next_on_grid;
 use super::state::{AwaitedStart, NewestPacket, StreamState};
 use crate::Cause;
@@ -132,14 +133,17 @@ impl RxCore {
             && self.reports.overrun_ticks >= self.run_ticks
     }
 
-    /// Returns the samples that have not come of a run that overran before it was stopped.
-    fn lost_before_an_overrun(&self) -> Option<u64> {
+    /// Returns the samples that have not come of a run that overran before it was stopped. Where
+    /// its clock was set since, their number is unknown.
+    fn lost_before_an_overrun(&mut self) -> Option<u64> {
         let is_inside = self.newest == NewestPacket::Inside;
         let is_of_it = is_inside && self.run.restarted().is_none() && self.chain.is_empty();
         let is_of_it = is_of_it && self.reports.overrun_ticks >= self.run_ticks;
         let overrun = self.new_overrun().filter(|_| is_of_it)?;
         let samples = self.path.rate.samples(overrun.wrapping_sub(self.tracker.next_ticks()?));
-        (1..=self.window_samples()).contains(&samples).then_some(samples)
+        let is_known = samples <= self.window_samples();
+        self.counters.unmeasured_gaps += u64::from(!is_known);
+        (is_known && samples > 0).then_some(samples)
     }
 
     /// Handles a timed start that the device discarded.
@@ -232,12 +236,14 @@ impl RxCore {
         self.lost_run = true;
     }
 
-    /// Begins anew with the numbers, because the stream was set up again; `samples` came meanwhile.
-    pub(crate) fn set_up_again(&mut self, samples: u64) {
-        self.losses.pass_over(samples);
+    /// Begins anew with the numbers, because the stream was set up again. The packets that came
+    /// meanwhile are lost.
+    pub(crate) fn set_up_again(&mut self, passed_over: SkippedPackets) {
+        self.losses.pass_over(passed_over.samples);
+        self.passed_over = passed_over;
         self.setups += 1;
         self.aside.clear();
-        self.tracker.restart();
+        self.tracker.restart_before(passed_over.next_seq());
     }
 
     /// Returns how far ahead of the device's time the next start lies, ticks, when stopping took

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::core::{RxCore, Step};
 use super::meta::RxError;
 use super::opening::RxOpening;
+use super::passed_over::SkippedPackets;
 use super::silence::Recovery;
 use super::state::StreamState;
 use crate::channel::{RxRequest, TimeRead};
@@ -237,11 +238,8 @@ impl RxCore {
             }
             Some(RecoveryStage::Start(start)) => self.take_started(start, outcome, now)?,
             Some(RecoveryStage::StopFailed { recovery, failure }) => {
-                // Without an answer the run may have begun before this stop or an earlier one.
-                let is_silent = matches!(failure, RadioError::Silent { .. });
-                if outcome.is_err() || is_silent || recovery.unanswered.is_some() {
-                    self.await_restart(recovery);
-                }
+                // Whatever the answers were, the run may have begun.
+                self.await_restart(recovery);
                 return Err(failure.into());
             }
             // They need no request.
@@ -265,21 +263,19 @@ impl RxCore {
                 self.attempt_start(recovery, attempts + 1);
                 return Ok(());
             }
-            (StartPart::StopAgain, Err(error)) => {
-                self.await_restart(recovery);
-                return Err(error.into());
-            }
             // It is unknown whether the radio runs: stop it, then try again.
-            (_, Err(RadioError::Silent { .. })) if attempts < START_TRIES => StartPart::StopAgain,
+            (part, Err(RadioError::Silent { .. }))
+                if part != StartPart::StopAgain && attempts < START_TRIES =>
+            {
+                StartPart::StopAgain
+            }
             (StartPart::Start, Err(failure)) => {
                 self.stage = Some(RecoveryStage::StopFailed { recovery, failure });
                 return Ok(());
             }
             (_, Err(error)) => {
                 // An earlier attempt may have begun the run.
-                if recovery.unanswered.is_some() {
-                    self.await_restart(recovery);
-                }
+                self.await_restart(recovery);
                 return Err(error.into());
             }
             (StartPart::High, Ok(_)) => StartPart::Low,
@@ -312,13 +308,13 @@ impl RxCore {
         }
     }
 
-    /// Takes the end of the new set-up; `samples` came meanwhile.
+    /// Takes the end of the new set-up, with the packets that came meanwhile.
     ///
     /// # Errors
     /// [`RxError::NotRestarted`].
-    pub fn take_set_up(&mut self, samples: u64) -> Result<(), RxError> {
+    pub fn take_set_up(&mut self, passed_over: SkippedPackets) -> Result<(), RxError> {
         self.stage = None;
-        self.set_up_again(samples);
+        self.set_up_again(passed_over);
         self.begin_restart(0)
     }
 

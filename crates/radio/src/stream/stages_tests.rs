@@ -39,7 +39,7 @@ fn a_silent_device_is_asked_and_then_the_stream_is_set_up_again() {
     assert_eq!(bench.core.outlived_silence(), Some(Step::SetUp));
     // 3 packets came during the handshake.
     bench.core.lose_run(BEGIN + 300_000);
-    bench.core.set_up_again(3 * SPP);
+    bench.core.set_up_again(passed_over(3 * SPP));
     let start = BEGIN + 310_000;
     let recovery = bench.core.recovery(1, BEGIN + 300_000, start, Cause::DeviceOverrun);
     bench.core.await_restart(recovery);

@@ -42,6 +42,8 @@ pub(super) struct Tracker {
     suspects: u8,
     /// The packets left of [`SETTLING`].
     settling: u16,
+    /// The first number behind the packets that came during the last new set-up of the stream.
+    first_seq: u16,
     /// The clock was set back since: packets with smaller numbers may have later times.
     set_back: bool,
     /// The newest packet, if its time was right and its number was not.
@@ -65,6 +67,7 @@ impl Tracker {
             suspect: None,
             suspects: 0,
             settling: 0,
+            first_seq: 0,
             set_back: false,
             misnumbered: None,
         }
@@ -91,6 +94,12 @@ impl Tracker {
         self.interrupted = start;
     }
 
+    /// Restarts the packet numbers at 0; the packets before `first_seq` have come already.
+    pub fn restart_before(&mut self, first_seq: u16) {
+        self.first_seq = first_seq;
+        self.restart();
+    }
+
     /// Restarts the packet numbers at 0.
     pub fn restart(&mut self) {
         self.damaged_before += (0..HISTORY)
@@ -106,6 +115,11 @@ impl Tracker {
     /// Returns whether the numbers were restarted, and no packet has come since.
     pub fn has_restarted(&self) -> bool {
         self.restarted
+    }
+
+    /// Returns whether they were restarted so recently that packets with old numbers may come.
+    pub fn is_settling(&self) -> bool {
+        self.settling > 0
     }
 
     /// Returns whether a packet of the current burst has come.
@@ -235,7 +249,7 @@ impl Tracker {
             PacketClass::After(gap) => {
                 let damaged = self.advance(arrival, missing, gap.samples());
                 let damaged = damaged + std::mem::take(&mut self.damaged_before);
-                gap.damaged = (damaged * self.samples_per_packet).min(gap.in_packets);
+                gap.damaged = damaged * self.samples_per_packet;
                 // Later times and smaller numbers are old packets from here on.
                 if gap.jump < 0 {
                     self.trust_numbers();
@@ -265,7 +279,11 @@ impl Tracker {
         };
         let in_run = self.anchored && self.interrupted.is_none_or(is_before);
         let full = in_run && !self.restarted && missing < 0x8000;
-        let is_short = full && ahead < lost_ticks;
+        // Behind the end of a run, whose last packet may be a short one, they lack more.
+        let ended = self.anchored && !self.restarted && missing < 0x8000;
+        let packet_ticks = self.samples_per_packet * self.ticks_per_sample;
+        let is_short = full && ahead < lost_ticks
+            || ended && ahead.saturating_add(2 * packet_ticks) <= lost_ticks;
         let is_behind = ahead > JUMP_TICKS_MAX;
         // A device that sends whole samples has no packet between two of them.
         let is_between = ahead != 0 && !ahead.is_multiple_of(self.ticks_per_sample);

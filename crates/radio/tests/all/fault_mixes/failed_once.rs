@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 36] = [
+pub const FAILED_ONCE: [u64; 46] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -68,4 +68,22 @@ pub const FAILED_ONCE: [u64; 36] = [
     178_838_290_318_738,
     // Delayed packets with old numbers followed each other, between packets of the new run.
     178_838_400_001_604,
+    // Packets were lost behind the end of a run, and the clock was set among them: their numbers
+    // count them, and not the time since the start.
+    178_838_430_309_085,
+    178_838_460_164_189,
+    // Of two runs, both of which may have begun, a packet counted as one of the wrong one.
+    178_838_430_352_167,
+    178_838_440_180_224,
+    // The device's totals came behind newer ones, and took credit back for good.
+    178_838_430_494_804,
+    // A packet of another time came late where the clock was set behind the end of a run.
+    178_838_440_188_616,
+    // Two damaged packets counted as one where less time than they last had passed.
+    178_838_440_247_823,
+    // Only packets were lost, and the time of an overrun was of a clock that had been set.
+    178_838_440_296_474,
+    // Packets that were delayed over a new set-up came behind newer ones that it passed over.
+    178_838_440_499_490,
+    178_838_460_186_846,
 ];

@@ -40,6 +40,25 @@ impl PacketFault {
         FaultRule::new(matches, self.effect.clone()).select(self.select.clone())
     }
 
+    /// Returns a fault of packets of samples.
+    pub fn of_data(draw: &mut Draw<'_>) -> Self {
+        let effect = match draw.range(0, 5) {
+            0 => FaultEffect::Lose,
+            1 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
+            2 => FaultEffect::Reorder { datagrams: draw.range(1, 60) as u32 },
+            3 => FaultEffect::Delay { ns: draw.range(100_000, 25_000_000) },
+            _ => FaultEffect::Truncate { bytes: draw.range(8, 400) as usize },
+        };
+        Self { received: true, of: TIMED_DATA, acks: false, effect, select: draw.select(0.3) }
+    }
+
+    /// Returns the loss of `count` packets of samples behind `skip` others.
+    pub fn cut(skip: u64, count: u64) -> Self {
+        let (effect, count) = (FaultEffect::Lose, Some(count));
+        let select = Select { skip, count, ..Select::default() };
+        Self { received: true, of: TIMED_DATA, acks: false, effect, select }
+    }
+
     /// Returns a fault of the answers to register accesses.
     pub fn of_answers(effect: FaultEffect, select: Select) -> Self {
         Self { received: true, of: CONTROL, acks: true, effect, select }
@@ -99,15 +118,7 @@ impl Mix {
     }
 
     fn data(&mut self, draw: &mut Draw<'_>) {
-        let effect = match draw.range(0, 5) {
-            0 => FaultEffect::Lose,
-            1 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
-            2 => FaultEffect::Reorder { datagrams: draw.range(1, 60) as u32 },
-            3 => FaultEffect::Delay { ns: draw.range(100_000, 25_000_000) },
-            _ => FaultEffect::Truncate { bytes: draw.range(8, 400) as usize },
-        };
-        let select = draw.select(0.3);
-        self.rule(true, TIMED_DATA, effect, select);
+        self.packets.push(PacketFault::of_data(draw));
     }
 
     /// Returns whether reports of the host may come behind later ones.
@@ -119,6 +130,17 @@ impl Mix {
         })
     }
 
+    /// Returns how often the device's clock is set.
+    pub fn clock_sets(&self) -> u64 {
+        self.device.iter().filter(|(_, fault)| fault.starts_with("clock_jump")).count() as u64
+    }
+
+    /// Removes the faults of register accesses that may take an answer away.
+    pub fn answer_all(&mut self) {
+        let harmless = |fault: &PacketFault| matches!(fault.effect, FaultEffect::Duplicate { .. });
+        self.packets.retain(|fault| fault.of != CONTROL || harmless(fault));
+    }
+
     /// Returns whether register accesses may be unanswered for a while.
     pub fn delays_answers(&self) -> bool {
         self.packets.iter().any(|fault| fault.of == CONTROL)
@@ -126,8 +148,8 @@ impl Mix {
 
     /// Loses all packets of the stream for a while, perhaps for more than the credit.
     fn cut(&mut self, draw: &mut Draw<'_>) {
-        let (skip, count) = (draw.range(0, 100), Some(draw.range(20, 600)));
-        self.rule(true, TIMED_DATA, FaultEffect::Lose, Select { skip, count, ..Select::default() });
+        let (skip, count) = (draw.range(0, 100), draw.range(20, 600));
+        self.packets.push(PacketFault::cut(skip, count));
         let count = draw.range(1, 4);
         self.lose_commands(count, Select::default());
     }
