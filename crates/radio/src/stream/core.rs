@@ -24,7 +24,7 @@ use super::losses::Losses;
 use super::meta::{RxArgs, RxCounters, RxEvent};
 use super::passed_over::SkippedPackets;
 use super::reorder::{ReorderBuffer, ReorderWindow};
-use super::stages::RecoveryStage;
+use super::stages::{Halt, RecoveryStage};
 use super::state::{NewestPacket, StreamState};
 use super::tracker::Tracker;
 use crate::Ledger;
@@ -77,6 +77,8 @@ pub(super) struct RxCore {
     pub(super) reopened: u64,
     /// A member of a group restarts only together with the others.
     pub(super) in_group: bool,
+    /// It was stopped for that, and waits for the others.
+    pub(super) halted: Option<Halt>,
     /// The number of times that the device's clock was set back.
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
@@ -223,6 +225,7 @@ impl RxCore {
             setups: 0,
             reopened: 0,
             in_group: false,
+            halted: None,
             epoch: 0,
             late_commands_seen: 0,
             overruns_seen: 0,
@@ -249,7 +252,7 @@ impl RxCore {
         self.expectation.begin(at);
         (self.newest, self.ends_due, self.lost_run) = (NewestPacket::Inside, 0, false);
         (self.silence_ticks, self.first_silence) = (None, None);
-        self.passed_over = SkippedPackets::default();
+        (self.passed_over, self.halted) = (SkippedPackets::default(), None);
         self.run_ticks = at.unwrap_or(0);
         self.run = StreamState::started(samples, at);
     }

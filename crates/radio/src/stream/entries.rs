@@ -118,6 +118,10 @@ impl RxCore {
         let since = rate.samples(since.or(unanswered).filter(|_| !lost_run).unwrap_or(0));
         let (gap, unknown) = match restart {
             Some(restart) => {
+                // A run that was stopped for the other members of a group has an unknown end.
+                let ended = before.restarted || before.run_ended || goes_on;
+                let open = self.in_group && !ended && gap.packets > 0 && gap.unsent > 0;
+                self.counters.unmeasured_gaps += u64::from(open);
                 let since = if since <= gap.samples() { since } else { 0 };
                 self.split(gap, before, restart, since, lost_run, goes_on)
             }

@@ -68,6 +68,8 @@ pub struct RxGroup {
     trouble: Option<NextGapCause>,
     /// An error to return after the samples that came before it.
     failure: Option<RxError>,
+    /// All members are being restarted, after so many attempts.
+    restarting: Option<u32>,
 }
 
 /// The reason of the next gap.
@@ -101,7 +103,8 @@ impl RxGroup {
             member.core.in_group = true;
             member.core.tracker.confirm_jumps();
         }
-        Ok(Self { members, running: false, due: None, left: None, trouble: None, failure: None })
+        let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
+        Ok(Self { members, running: false, due, left, trouble, failure, restarting })
     }
 
     /// Returns the members, in the order of the slices.
@@ -178,7 +181,7 @@ impl RxGroup {
             }
         }
         (self.running, self.due, self.left) = (true, Some(at), samples);
-        self.trouble = None;
+        (self.trouble, self.restarting) = (None, None);
         Ok(())
     }
 
@@ -188,6 +191,7 @@ impl RxGroup {
     /// [`RxError::Radio`] when a device does not answer; the other members are stopped.
     pub fn stop(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
+        self.restarting = None;
         for member in &mut self.members {
             if !member.core.run.is_idle() {
                 outcome = outcome.and(member.stop());
@@ -289,7 +293,14 @@ impl RxGroup {
                 Front::Nothing(index) => {
                     let member = &mut self.members[index];
                     let until = *until.get_or_insert_with(|| deadline_after(member.now(), timeout));
-                    if !member.advance(until)? && member.now() >= until {
+                    // A member that recovers may have a result already, which waits for the others.
+                    let found = member.advance(until)? && !member.core.is_recovering();
+                    let over = member.now() >= until;
+                    if self.restarting.is_some() {
+                        // The start is not to wait for the next call.
+                        self.restart_if_wanted()?;
+                    }
+                    if !found && over {
                         if meta.samples == 0 {
                             meta.event = RxEvent::Timeout;
                         }

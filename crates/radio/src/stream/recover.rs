@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::meta::RxError;
 use super::stages::{RecoveryNeed, RecoveryStage};
 use super::streamer::RxStreamer;
-use crate::Cause;
 use crate::channel::RxRequest;
 use crate::opening;
 
@@ -114,19 +113,5 @@ impl RxStreamer {
         self.access = None;
         self.core.give_up_recovery();
         outcome
-    }
-
-    /// Starts a member of a group again at `start`, commanded at `told`; samples missing until then
-    /// have the cause `cause`.
-    pub(super) fn start_again(
-        &mut self,
-        told: u64,
-        start: u64,
-        attempts: u32,
-        cause: Cause,
-    ) -> Result<(), RxError> {
-        self.look();
-        self.core.begin_start(told, start, attempts, cause);
-        self.recover(None)
     }
 }

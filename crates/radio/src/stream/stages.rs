@@ -8,6 +8,7 @@
 //!             ▲                          ▲ stop ◀────┘ no answer                         │
 //!             └──────────────────────────┴───────────────────────────────────────────────┘
 //! ```
+//! A member of a group waits behind the second time until all members are there.
 
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,13 @@ pub(super) enum RecoveryStage {
     Start(StartCommand),
     /// The stop behind a start that failed, so that nothing runs unknown to this host.
     StopFailed { recovery: Recovery, failure: RadioError },
+}
+
+/// A stop for the common restart of a group: the device's times before and behind it, ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Halt {
+    pub before: u64,
+    pub behind: u64,
 }
 
 /// A start command.
@@ -111,8 +119,13 @@ impl RxCore {
             return Ok(());
         }
         check_attempts(attempts).inspect_err(|_| self.run = StreamState::Idle)?;
-        self.stage = Some(RecoveryStage::TimeBefore { attempts, time: TimeRead::default() });
+        self.halt(attempts);
         Ok(())
+    }
+
+    /// Stops the radio for a restart after `attempts` attempts.
+    pub fn halt(&mut self, attempts: u32) {
+        self.stage = Some(RecoveryStage::TimeBefore { attempts, time: TimeRead::default() });
     }
 
     /// Begins the start of a restart, told at the device's time `told`; samples missing until
@@ -229,6 +242,11 @@ impl RxCore {
             Some(RecoveryStage::TimeBehind { attempts, before, mut time }) => {
                 match time.take(outcome?, address)? {
                     None => self.stage = Some(RecoveryStage::TimeBehind { attempts, before, time }),
+                    Some(behind) if self.in_group => {
+                        // The start before may have begun a run, which has an end of its own.
+                        self.lose_run(behind);
+                        self.halted = Some(Halt { before, behind });
+                    }
                     Some(ticks) => {
                         let lead = self.restart_lead(ticks.wrapping_sub(before), attempts);
                         let start = self.aligned(ticks.wrapping_add(lead), ticks);
@@ -321,6 +339,7 @@ impl RxCore {
     /// Gives up the recovery, because the stream is stopped. A run that may have been started is
     /// awaited.
     pub fn give_up_recovery(&mut self) {
+        self.halted = None;
         match self.stage.take() {
             Some(RecoveryStage::Start(StartCommand {
                 recovery,

@@ -13,6 +13,9 @@ const JUMP_TICKS_MAX: u64 = 1 << 48;
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
 
+/// The starts that are remembered behind a newer one: each of them may have begun a run.
+const STARTS: usize = 4;
+
 /// Tracks sequence numbers and time stamps of one stream.
 #[derive(Debug, Clone)]
 pub(super) struct Tracker {
@@ -25,6 +28,8 @@ pub(super) struct Tracker {
     anchored: bool,
     /// The run has an unknown end, and another one begins behind it at this time, ticks.
     interrupted: Option<u64>,
+    /// The starts that were awaited before that one.
+    starts: [Option<u64>; STARTS],
     /// A jump of time within a run counts when a second packet confirms it, also without missing
     /// packets: a wrong time would take one member of a group away from the others.
     careful: bool,
@@ -59,6 +64,7 @@ impl Tracker {
             next_ticks: None,
             anchored: false,
             interrupted: None,
+            starts: [None; STARTS],
             careful: false,
             fates: Fates::default(),
             booked: 0,
@@ -76,6 +82,7 @@ impl Tracker {
     /// Begins a burst: at a known time, or with its first packet.
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, None);
+        self.starts = [None; STARTS];
         self.damaged_before = 0;
     }
 
@@ -91,13 +98,13 @@ impl Tracker {
 
     /// Sets the time at which the device continues, if it stops at an unknown place before.
     pub fn set_interrupted(&mut self, start: Option<u64>) {
+        if start.is_some() {
+            self.starts.rotate_right(1);
+            self.starts[0] = self.interrupted;
+        } else {
+            self.starts = [None; STARTS];
+        }
         self.interrupted = start;
-    }
-
-    /// Restarts the packet numbers at 0; the packets before `first_seq` have come already.
-    pub fn restart_before(&mut self, first_seq: u16) {
-        self.first_seq = first_seq;
-        self.restart();
     }
 
     /// Restarts the packet numbers at 0.
@@ -115,11 +122,6 @@ impl Tracker {
     /// Returns whether the numbers were restarted, and no packet has come since.
     pub fn has_restarted(&self) -> bool {
         self.restarted
-    }
-
-    /// Returns whether they were restarted so recently that packets with old numbers may come.
-    pub fn is_settling(&self) -> bool {
-        self.settling > 0
     }
 
     /// Returns whether a packet of the current burst has come.
@@ -304,7 +306,10 @@ impl Tracker {
         if ahead == 0 {
             return PacketClass::Next;
         }
-        if self.careful && missing == 0 && in_run && !self.restarted && !self.confirms(arrival) {
+        // A run that was told to begin then needs no other packet.
+        let begins = self.starts.iter().any(|start| start.is_some() && *start == arrival.ticks);
+        let in_run = in_run && !self.restarted && !begins;
+        if self.careful && missing == 0 && in_run && !self.confirms(arrival) {
             return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;

@@ -34,6 +34,9 @@ impl RxGroup {
     /// data.
     pub(super) fn front(&mut self) -> Result<Front, RxError> {
         loop {
+            if self.restarting.is_some() {
+                self.restart_if_wanted()?;
+            }
             if let Some(index) = self.members.iter().position(|member| member.core.is_recovering())
             {
                 return Ok(Front::Nothing(index));

@@ -1,29 +1,38 @@
 //! Restarts all members at one time, because one of them had to stop.
+//!
+//! ```text
+//! member 0: time ─▶ stop ─▶ time ─┐                  ┌─▶ start ─▶ samples
+//! member 1: time ─▶ stop ─▶ time ─┴─ one start time ─┴─▶ start ─▶ samples
+//! ```
+//! Each member runs these as stages of its own recovery, so no call waits longer than its time-out.
 
 use super::RxGroup;
 use crate::Cause;
 use crate::stream::meta::RxError;
-use crate::stream::stages::check_attempts;
+use crate::stream::stages::{Halt, check_attempts};
 use crate::stream::state::StreamState;
 
 impl RxGroup {
-    /// Restarts all members if one of them requests it; the recovery of another member is completed
-    /// before that.
+    /// Goes on with the restart of all members if one of them wants it; the recovery of each member
+    /// is completed before that.
     pub(super) fn restart_if_wanted(&mut self) -> Result<(), RxError> {
         if self.members.iter().any(|member| member.core.is_recovering()) {
             return Ok(());
         }
-        match self.members.iter().filter_map(|member| member.core.run.wanted()).max() {
+        let wanted = self.members.iter().filter_map(|member| member.core.run.wanted()).max();
+        match wanted.max(self.restarting) {
             Some(attempts) => self.restart(attempts),
             None => Ok(()),
         }
     }
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        self.restarting = None;
         if self.members.iter().any(|member| !member.core.run.is_continuous()) {
             // The burst ends anyway, and no member may wait for a start.
             for member in &mut self.members {
-                if member.core.run.take_wanted().is_some() {
+                let halted = member.core.halted.take().is_some();
+                if member.core.run.take_wanted().is_some() || halted {
                     member.stop()?;
                 }
             }
@@ -33,17 +42,29 @@ impl RxGroup {
             self.members.iter_mut().for_each(|member| member.core.run = StreamState::Idle);
             return Err(error);
         }
-        let before = self.latest_ticks()?;
-        for member in &self.members {
-            member.channel.stop()?;
+        self.restarting = Some(attempts);
+        let mut halted = true;
+        for member in self.members.iter_mut().filter(|member| member.core.halted.is_none()) {
+            member.core.halt(attempts);
+            halted = false;
         }
-        let now = self.latest_ticks()?;
-        let lead = self.members[0].core.restart_lead(now.wrapping_sub(before), attempts);
+        if halted {
+            self.start_again(attempts);
+        }
+        Ok(())
+    }
+
+    /// Begins the start of all members, which have stopped.
+    fn start_again(&mut self, attempts: u32) {
+        self.restarting = None;
+        let halts = || self.members.iter().filter_map(|member| member.core.halted);
+        let before = halts().map(|halt| halt.before).reduce(earlier);
+        let now = halts().map(|halt| halt.behind).reduce(later);
+        let (Some(first), Some(before), Some(now)) = (halts().next(), before, now) else { return };
+        let core = &self.members[0].core;
+        let lead = core.restart_lead(now.wrapping_sub(before), attempts);
         // All members have samples at the same times.
-        let first = &self.members[0];
-        let cycles = first.core.cycle.get() > 1;
-        let phase = if cycles { first.channel.time_ticks()? } else { now };
-        let start = first.core.aligned(now.wrapping_add(lead), phase);
+        let start = core.aligned(now.wrapping_add(lead), first.behind);
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
             let own = member.core.run.take_wanted().is_some()
@@ -51,9 +72,10 @@ impl RxGroup {
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             // A member without data since an earlier start keeps its cause.
             let cause = member.core.run.restarted().map_or(cause, |recovery| recovery.cause);
-            member.start_again(now, start, attempts + 1, cause)?;
+            let told = member.core.halted.take().map_or(now, |Halt { behind, .. }| behind);
+            member.look();
+            member.core.begin_start(told, start, attempts + 1, cause);
         }
-        Ok(())
     }
 
     /// Returns the time of the device that is furthest ahead, ticks.
@@ -66,4 +88,14 @@ impl RxGroup {
         }
         Ok(latest)
     }
+}
+
+/// Returns the earlier one of two times, which wrap modulo 2⁶⁴.
+fn earlier(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { one } else { other }
+}
+
+/// Returns the later one.
+fn later(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { other } else { one }
 }

@@ -14,6 +14,17 @@ const DELAYED_MAX: u16 = 16;
 const CONFIRMED: u8 = 4;
 
 impl Tracker {
+    /// Restarts the packet numbers at 0; the packets before `first_seq` have come already.
+    pub fn restart_before(&mut self, first_seq: u16) {
+        self.first_seq = first_seq;
+        self.restart();
+    }
+
+    /// Returns whether the numbers were restarted so recently that packets with old ones may come.
+    pub fn is_settling(&self) -> bool {
+        self.settling > 0
+    }
+
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
     /// old numbers: a later packet has a smaller number. Returns whether it does.
     pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 mod failed_once;
+mod group;
 mod mix;
 mod outcome;
 mod registers;

@@ -59,13 +59,13 @@ pub trait Rig {
 /// 66 ms: some stalls overflow it, others do not.
 pub const BUFFER_SAMPLES: u64 = 1 << 17;
 
-const QUEUE_BYTES: usize = 512 << 10;
+pub const QUEUE_BYTES: usize = 512 << 10;
 
 /// The silence after which a stream asks its device.
-const SILENCE: Duration = Duration::from_millis(300);
+pub const SILENCE: Duration = Duration::from_millis(300);
 
 /// Far from 0, whatever the clock faults do.
-const TIME: u64 = 1 << 40;
+pub const TIME: u64 = 1 << 40;
 
 /// A radio in threads, and the kernel's network.
 pub struct Live {

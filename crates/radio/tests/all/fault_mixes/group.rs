@@ -1,0 +1,370 @@
+//! Groups of channels of one simulated radio, each with faults of its own: what is handed out is
+//! what all channels have, and each ledger is right packet by packet.
+
+use std::time::Duration;
+
+use millstream_emulator::RadioConfig;
+use millstream_link::fault::{FaultEffect, FaultSwitch, Select};
+use millstream_link::port::Port;
+use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxGroup, RxStreamer};
+
+use super::mix::PacketFault;
+use super::rig::{BUFFER_SAMPLES, QUEUE_BYTES, SILENCE, TIME};
+use super::{RATE_HZ, seeds};
+use crate::common::draw::Draw;
+use crate::common::shrink::{Shrink, check_all, tell};
+use crate::common::simulated::{self, Host};
+use crate::common::{PATIENCE, SPP, Seen, Witness, args, watch};
+
+/// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
+const MIXES: u64 = 1_000;
+
+const CHANNELS: usize = 2;
+
+/// The local port of the first channel's stream: the first one is that of control.
+const FIRST_PORT: u16 = simulated::CONTROL_PORT + 1;
+
+/// The time-out of each call, and how much longer one may take.
+const TIMEOUT: Duration = Duration::from_millis(20);
+const EXCESS_MAX: Duration = Duration::from_micros(200);
+
+/// The most answers to register accesses that come too late or never: with one more, one fails.
+const LOST_MAX: u64 = 4;
+
+/// The most packets that a channel loses in a row: fewer than its credit.
+const CUT_MAX: u64 = 120;
+
+/// The faults of a group.
+#[derive(Debug, Clone)]
+struct GroupMix {
+    /// The channel, and a fault of its packets of samples.
+    packets: Vec<(usize, PacketFault)>,
+    /// Faults of the answers to register accesses.
+    answers: Vec<PacketFault>,
+    /// Whole packets before a stall of the device, and its length, ms.
+    stalls: Vec<(u64, u64)>,
+    /// The length of the capture; `None` without an end.
+    finite: Option<u64>,
+    /// Packets behind the faults.
+    behind: u64,
+}
+
+impl GroupMix {
+    fn draw(seed: u64) -> Self {
+        let mut draw = Draw::new(seed);
+        let finite = draw.one_in(3).then(|| draw.range(1, 300) * SPP - draw.range(0, SPP));
+        let mut mix = Self { packets: vec![], answers: vec![], stalls: vec![], finite, behind: 40 };
+        for _ in 0..draw.range(1, 5) {
+            let channel = draw.range(0, CHANNELS as u64) as usize;
+            let fault = match draw.range(0, 5) {
+                0 => PacketFault::cut(draw.range(0, 100), draw.range(1, CUT_MAX)),
+                _ => PacketFault::of_data(&mut draw),
+            };
+            mix.packets.push((channel, fault));
+        }
+        if finite.is_some() {
+            return mix;
+        }
+        for _ in 0..draw.range(0, 3) {
+            mix.stalls.push((draw.range(1, 60), draw.range(20, 150)));
+        }
+        let mut lost = LOST_MAX;
+        for _ in 0..draw.range(0, 3) {
+            let effect = match draw.range(0, 4) {
+                0 => FaultEffect::Lose,
+                1 => FaultEffect::Delay { ns: draw.range(100_000, 900_000_000) },
+                2 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
+                _ => FaultEffect::Reorder { datagrams: draw.range(1, 6) as u32 },
+            };
+            let (skip, count) = (draw.range(0, 40), draw.range(1, 5).min(lost));
+            lost -= count;
+            let select = Select { skip, count: Some(count), ..draw.select(1.0) };
+            if count > 0 {
+                mix.answers.push(PacketFault::of_answers(effect, select));
+            }
+        }
+        mix
+    }
+}
+
+impl Shrink for GroupMix {
+    fn smaller(&self) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut put = |change: &dyn Fn(&mut Self)| {
+            let mut less = self.clone();
+            change(&mut less);
+            all.push(less);
+        };
+        (0..self.packets.len()).for_each(|index| put(&|mix| _ = mix.packets.remove(index)));
+        (0..self.answers.len()).for_each(|index| put(&|mix| _ = mix.answers.remove(index)));
+        (0..self.stalls.len()).for_each(|index| put(&|mix| _ = mix.stalls.remove(index)));
+        if let Some(samples) = self.finite.filter(|samples| *samples > 1) {
+            put(&|mix| mix.finite = Some(samples / 2));
+            put(&|mix| mix.finite = Some(samples - 1));
+        }
+        if self.behind > 1 {
+            put(&|mix| mix.behind /= 2);
+        }
+        all
+    }
+}
+
+/// The path of a channel's packets.
+#[derive(Clone)]
+struct Path {
+    sent: Witness,
+    arrived: Witness,
+    received: FaultSwitch,
+}
+
+/// What a group has handed out.
+#[derive(Default)]
+struct Taken {
+    /// Stretches of contiguous time, of all channels.
+    runs: Vec<(u64, u64)>,
+    missing: u64,
+    due: Option<u64>,
+}
+
+impl Taken {
+    fn samples(&self) -> u64 {
+        sum(&self.runs)
+    }
+
+    /// Receives while `more`, and checks each sample of each channel against its time.
+    fn receive(&mut self, group: &mut RxGroup, more: impl Fn(&Self, &RxGroup) -> bool) {
+        let mut buffers = vec![vec![[0i16; 2]; 4099]; CHANNELS];
+        let until = simulated::CLOCK.now() + PATIENCE;
+        while more(self, group) {
+            let now = simulated::CLOCK.now();
+            assert!(now < until, "it hangs: {group:?}");
+            let mut outs: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
+            let meta = group.recv_sc16(&mut outs, TIMEOUT).expect("the device lives");
+            let took = simulated::CLOCK.now() - now;
+            assert!(took <= TIMEOUT + EXCESS_MAX, "a call took {took:?}");
+            if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
+                tell(format_args!("  {:?} then {:?}", meta.event, meta.time_ticks));
+            }
+            self.missing += meta.event.missing();
+            self.due = self.due.map(|due| due + meta.event.missing());
+            let Some(ticks) = meta.time_ticks.filter(|_| meta.samples > 0) else { continue };
+            assert_eq!(ticks, self.due.unwrap_or(ticks), "the events tell how time goes on");
+            for buffer in &buffers {
+                for (at, [low, high]) in (ticks..).zip(&buffer[..meta.samples]) {
+                    let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+                    assert_eq!(ramp, at as u32, "a sample of another time");
+                }
+            }
+            let end = ticks + meta.samples as u64;
+            self.due = Some(end);
+            match self.runs.last_mut() {
+                Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
+                _ => self.runs.push((ticks, end - ticks)),
+            }
+        }
+    }
+
+    /// Receives so many more packets of each channel.
+    fn receive_packets(&mut self, group: &mut RxGroup, packets: u64) {
+        let goal = self.samples() + packets * SPP;
+        self.receive(group, |taken, _| taken.samples() < goal);
+    }
+}
+
+/// What became of a channel's packets.
+#[derive(Debug, Default)]
+struct Truth {
+    lost: u64,
+    damaged: u64,
+    /// The stretches that arrived.
+    came: Vec<(u64, u64)>,
+    /// Never sent, between two runs.
+    unsent: u64,
+    sent: u64,
+    /// The stretches that the radio sent.
+    runs: Vec<(u64, u64)>,
+}
+
+impl Truth {
+    fn of(sent: &[Seen], arrived: &[Seen]) -> Self {
+        let mut truth = Self::default();
+        let mut due = None;
+        for seen in sent {
+            let whole = seen.whole.expect("nothing damages packets before the faults do");
+            let came = |whole| arrived.contains(&Seen { seq: seen.seq, whole });
+            truth.unsent += due.map_or(0, |due| whole.ticks - due);
+            match truth.runs.last_mut().filter(|_| due == Some(whole.ticks)) {
+                Some((_, samples)) => *samples += whole.samples,
+                None => truth.runs.push((whole.ticks, whole.samples)),
+            }
+            truth.sent += whole.samples;
+            due = Some(whole.ticks + whole.samples);
+            if came(seen.whole) {
+                truth.came.push((whole.ticks, whole.samples));
+            } else if came(None) {
+                truth.damaged += whole.samples;
+            } else {
+                truth.lost += whole.samples;
+            }
+        }
+        truth
+    }
+
+    fn came_samples(&self) -> u64 {
+        sum(&self.came)
+    }
+}
+
+fn sum(stretches: &[(u64, u64)]) -> u64 {
+    stretches.iter().map(|(_, samples)| samples).sum()
+}
+
+/// Returns the stretches that both lists have; each is in the order of time.
+fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let (mut both, mut rest) = (Vec::new(), other);
+    for &(from, samples) in one {
+        let end = from + samples;
+        while let Some((first, more)) = rest.split_first() {
+            let (begin, over) = (from.max(first.0), end.min(first.0 + first.1));
+            if begin < over {
+                both.push((begin, over - begin));
+            }
+            if first.0 + first.1 > end {
+                break;
+            }
+            rest = more;
+        }
+    }
+    both
+}
+
+/// Runs a mix and checks its ledgers.
+fn run(mix: &GroupMix) {
+    let new = || Path {
+        sent: Witness::default(),
+        arrived: Witness::default(),
+        received: FaultSwitch::new(simulated::now_ns),
+    };
+    let paths: [Path; CHANNELS] = std::array::from_fn(|_| new());
+    let (to_control, given) = (new(), FaultSwitch::new(simulated::now_ns));
+    let (of_channels, of_control) = (paths.clone(), to_control.clone());
+    let wrap = move |port: Port| {
+        let channel = port.local.port().checked_sub(FIRST_PORT).map(usize::from);
+        let path = channel.and_then(|channel| of_channels.get(channel)).unwrap_or(&of_control);
+        watch(port, &path.sent, &path.arrived, &path.received, &given)
+    };
+    let config = RadioConfig {
+        rx_buffer_samples: BUFFER_SAMPLES,
+        master_clock_rate_hz: RATE_HZ,
+        rx_antennas: vec!["ramp".to_owned(); CHANNELS],
+        ..RadioConfig::default()
+    };
+    let host = Host::open(&config, TIME, wrap);
+    let open = |channel| {
+        let (port, path, channel) = host.rx(channel, QUEUE_BYTES);
+        RxStreamer::open(port, path, channel, &args(), SILENCE).expect("the stream opens")
+    };
+    let members = (0..CHANNELS).map(open).collect();
+    let mut group = RxGroup::new(members).expect("they have one rate");
+    let mut taken = Taken::default();
+    let add = || {
+        for (channel, fault) in &mix.packets {
+            paths[*channel].received.add(fault.rule()).expect("there is room");
+        }
+        for fault in &mix.answers {
+            to_control.received.add(fault.rule()).expect("there is room");
+        }
+    };
+    if let Some(samples) = mix.finite {
+        group.start_finite(samples, None).expect("it starts");
+        add();
+        taken.receive(&mut group, |_, group| group.is_running());
+        assert_eq!(taken.samples() + taken.missing, samples, "the events say what is missing");
+    } else {
+        group.start_continuous(None).expect("it starts");
+        taken.receive_packets(&mut group, 10);
+        add();
+        for (packets, ms) in &mix.stalls {
+            taken.receive_packets(&mut group, *packets);
+            let stall = format!("stall ms={ms}");
+            simulated::with_radio(|radio| radio.faults().add(&stall)).expect("a fault");
+        }
+        let stored = if mix.stalls.is_empty() { 0 } else { BUFFER_SAMPLES / SPP };
+        taken.receive_packets(&mut group, stored + mix.behind);
+        paths.iter().chain([&to_control]).for_each(|path| path.received.clear());
+        taken.receive_packets(&mut group, 2 * mix.behind);
+        group.stop().expect("the device lives");
+        taken.receive(&mut group, |_, group| group.is_running());
+    }
+    simulated::with_radio(|radio| radio.faults().clear());
+    let counters: Vec<RxCounters> = group.counters().copied().collect();
+    let ledgers = group.finish();
+    let truths = paths.map(|path| Truth::of(&path.sent.take(), &path.arrived.take()));
+    check(&taken, mix.finite, &counters, &ledgers, &truths);
+}
+
+/// Compares the ledgers with what really became of the packets.
+fn check(
+    taken: &Taken,
+    finite: Option<u64>,
+    counters: &[RxCounters],
+    ledgers: &[Ledger],
+    truths: &[Truth],
+) {
+    let delivered = taken.samples();
+    let overruns = simulated::with_radio(|radio| radio.counters()).rx_overruns;
+    for ((counters, ledger), truth) in counters.iter().zip(ledgers).zip(truths) {
+        let Truth { lost, damaged, unsent, sent, .. } = *truth;
+        tell(format_args!("  {counters:?}\n{ledger}\n  {lost} lost, {damaged} damaged"));
+        tell(format_args!("  {sent} sent, {unsent} unsent, {} came", truth.came_samples()));
+        tell(format_args!("  {:?}", truth.runs));
+        assert_eq!((ledger.balance(), ledger.held), (Ok(()), 0));
+        assert_eq!(ledger.delivered, delivered, "each channel hands out the same");
+        let more = sum(&common(&truth.came, &taken.runs));
+        assert_eq!(delivered, more, "all that was handed out came");
+    }
+    if counters.iter().any(|counters| counters.stalls > 0) {
+        // The numbers of packets were restarted: see the mixes of one stream.
+        return;
+    }
+    let mut late_in_all = 0;
+    for ((counters, ledger), truth) in counters.iter().zip(ledgers).zip(truths) {
+        let lost = |cause| ledger.lost(cause);
+        let (late, overrun) = (lost(Cause::Late), lost(Cause::DeviceOverrun));
+        let (network, malformed) = (lost(Cause::NetworkLoss), lost(Cause::Malformed));
+        let (unknown, mut more) = (lost(Cause::Unknown), 0);
+        // The end of a capture may not have come: nothing showed how much of it had been sent.
+        let kept = finite.filter(|_| unknown > 0).map(|samples| samples - truth.sent);
+        let expected = truth.sent + truth.unsent + kept.unwrap_or(0);
+        assert_eq!(ledger.expected, expected, "expected");
+        if let Some(kept) = kept {
+            assert!(network <= truth.lost && malformed <= truth.damaged, "more than really");
+            let really = truth.lost + truth.damaged + kept;
+            assert_eq!(network + malformed + unknown, really, "unknown");
+        } else {
+            // A run that was stopped for another member: the length of its last packet is unknown
+            // where that did not come in time.
+            let slack = counters.unmeasured_gaps * SPP;
+            let (missing, really) = (network + malformed, truth.lost + truth.damaged);
+            assert!((really..=really + slack).contains(&missing), "{missing} of {really} lost");
+            assert!(malformed <= truth.damaged + slack && unknown == 0, "malformed, unknown");
+            more = missing - really;
+        }
+        let others = late + lost(Cause::Alignment) + overrun + more;
+        let really = truth.came_samples() - delivered + truth.unsent;
+        assert_eq!(others, really, "late, alignment, device_overrun");
+        assert!(overrun <= truth.unsent && (overrun == 0 || overruns > 0), "device_overrun");
+        assert!(late <= counters.late * SPP, "late");
+        late_in_all += late;
+    }
+    // What all channels had in time was handed out on all of them.
+    let first = truths[0].came.clone();
+    let all = truths[1..].iter().fold(first, |all, truth| common(&all, &truth.came));
+    let all = sum(&all);
+    assert!((delivered..=delivered + late_in_all).contains(&all), "{delivered} of {all}");
+}
+
+#[test]
+fn simulated_groups_leave_every_packet_under_its_cause() {
+    check_all(seeds(MIXES), GroupMix::draw, run);
+}
