@@ -10,7 +10,10 @@ use millstream_host::journal::Journal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The longest pause without a scan where the rate is known, at least; or ten scans.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The most scans of one read.
 const SCANS: usize = 256;
@@ -39,6 +42,8 @@ pub struct IioSource {
     unread: (usize, usize),
     /// The time of the last scan.
     last_ns: Option<i64>,
+    /// When the last read had a scan.
+    last: Option<Instant>,
     scans: Counter,
     missed: Counter,
 }
@@ -64,13 +69,14 @@ impl IioSource {
             scales,
             unread: (0, 0),
             last_ns: None,
+            last: None,
             scans: Counter::new(),
             missed: Counter::new(),
         })
     }
 
     /// Reads scans, and waits for them as long as the context allows.
-    fn fill(&mut self, may_block: Duration) -> Result<(), BlockError> {
+    fn fill(&mut self, may_block: Duration, now: Instant) -> Result<(), BlockError> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         let mut bytes = capture.read(&mut self.room)?.len();
         if bytes == 0 && !may_block.is_zero() {
@@ -83,6 +89,19 @@ impl IioSource {
             bytes = capture.read(&mut self.room)?.len();
         }
         self.unread = (0, bytes);
+        let last = *self.last.get_or_insert(now);
+        if bytes > 0 {
+            self.last = Some(now);
+            if capture.layout.time_ns(&self.room) == 0 {
+                return Err(IioError::Untimed { device: capture.device.name.clone() }.into());
+            }
+        } else if let Some(period_ns) = capture.period_ns {
+            let patience = PATIENCE.max(Duration::from_nanos((10.0 * period_ns) as u64));
+            if now.saturating_duration_since(last) > patience {
+                let device = capture.device.name.clone();
+                return Err(IioError::Silent { device, seconds: patience.as_secs() }.into());
+            }
+        }
         Ok(())
     }
 
@@ -129,7 +148,7 @@ impl IioSource {
 /// Returns the scans that are missing between two with these times.
 fn missed(last_ns: Option<i64>, now_ns: i64, period_ns: Option<f64>) -> u64 {
     let (Some(last_ns), Some(period_ns)) = (last_ns, period_ns) else { return 0 };
-    // Both are late by less than a period, or the later one is counted as missed.
+    // A scan that is late by more than half a period counts as a missed one.
     let periods = (now_ns.saturating_sub(last_ns) as f64 / period_ns).round();
     (periods as u64).saturating_sub(1)
 }
@@ -143,7 +162,7 @@ impl Block for IioSource {
             return Ok(Work::Finished);
         }
         if self.unread.0 == self.unread.1 {
-            self.fill(context.may_block)?;
+            self.fill(context.may_block, context.now)?;
         }
         self.unload();
         Ok(Work::Again(Duration::ZERO))

@@ -216,7 +216,7 @@ fn essence(error: &clap::Error) -> String {
 fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
     let document = Document {
         command: std::env::args_os().map(|one| one.to_string_lossy().into_owned()).collect(),
-        environment: Environment::read(Path::new("/"), &now()),
+        environment: Environment::read(Path::new("/"), &now()).with_kernel_origin(Path::new("/")),
         results,
         error,
     };

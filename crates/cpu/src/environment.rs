@@ -32,7 +32,8 @@ pub struct Environment {
     /// FNV-1a (64 bits, hexadecimal) of the kernel's configuration as stored in `/proc/config.gz`
     /// or `/boot/config-RELEASE`: distinguishes kernels of one release.
     pub kernel_config_hash: Option<String>,
-    /// The package of the kernel, and hashes of its files.
+    /// The package of the kernel, and hashes of its files; only in records, see
+    /// [`Environment::with_kernel_origin`].
     pub kernel_origin: Option<KernelOrigin>,
     /// `rt`, `full`, `lazy`, `voluntary` or `none`, with `(dynamic)` if it can be switched.
     pub preemption: Option<String>,
@@ -97,7 +98,7 @@ impl Environment {
             millstream_version: env!("CARGO_PKG_VERSION").to_owned(),
             timestamp: timestamp.to_owned(),
             kernel_config_hash: config_hash(root),
-            kernel_origin: KernelOrigin::read(root, kernel_release.as_deref().unwrap_or("")),
+            kernel_origin: None,
             kernel_release,
             kernel_command_line: text(root, "proc/cmdline"),
             microcode: value(&cpu_info, "microcode").map(str::to_owned),
@@ -124,6 +125,17 @@ impl Environment {
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             nics: nic::read(root),
         }
+    }
+}
+
+impl Environment {
+    /// Adds the origin of the kernel, whose image is read for that.
+    #[must_use]
+    pub fn with_kernel_origin(mut self, root: &Path) -> Self {
+        let of = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (release, build) = (of(&self.kernel_release), of(&self.kernel_version));
+        self.kernel_origin = KernelOrigin::read(root, &release, &build);
+        self
     }
 }
 

@@ -184,11 +184,23 @@ fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
     // apt-get writes the colon of a version's epoch as %3a.
     let prefix = format!("{name}_{}", version.replace(':', "%3a"));
     let entries = std::fs::read_dir(folder).ok()?;
-    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.find(|path| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let named =
+        |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let fitting = paths.filter(|path| {
+        let file = named(path);
         file.starts_with(&prefix) && file.ends_with(&end)
-    })
+    });
+    // Of several versions the newest, whatever the order of the folder.
+    fitting.reduce(|one, other| if is_newer(&named(&other), &named(&one)) { other } else { one })
+}
+
+/// Whether the first of two files of a package has the newer version (deb-version(7)).
+fn is_newer(one: &str, other: &str) -> bool {
+    let version = |file: &str| file.split('_').nth(1).unwrap_or_default().replace("%3a", ":");
+    let mut command = Command::new("dpkg");
+    command.args(["--compare-versions", &version(one), "gt", &version(other)]);
+    command.status().map_or(one > other, |status| status.success())
 }
 
 /// Downloads a package's file into `cache` with `apt-get`.
@@ -336,6 +348,13 @@ mod tests {
         assert_eq!(origin.package_sha256.unwrap().len(), 64);
         let version = format!("{real}=9.1.2-1");
         assert_eq!(BootKernel::find(&version, cache.path()).unwrap(), kernel);
+        // Without a version, the newest of those that are there.
+        let newer = [("boot/vmlinuz-9.1.2+deb99-amd64", "newer")];
+        assert!(build(&packages.join(format!("{real}_9.1.10-1_all.deb")), "", &newer));
+        let kernel = BootKernel::find(real, cache.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "newer");
+        std::fs::remove_file(packages.join(format!("{real}_9.1.10-1_all.deb"))).unwrap();
+        let kernel = BootKernel::find(real, cache.path()).unwrap();
         // Also by its file; a package that leads to no kernel is an error.
         let path = packages.join(format!("{meta}_9.1_all.deb"));
         assert_eq!(BootKernel::find(path.to_str().unwrap(), cache.path()).unwrap(), kernel);

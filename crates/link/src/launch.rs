@@ -68,6 +68,10 @@ pub trait LaunchTx {
     /// be shorter): the first at `at_ns` of the [clock](Self::clock), each other one `gap_ns` after
     /// the one before. The call returns when the queue has them, one system call for a batch.
     ///
+    /// `fq` keeps 100 packets of a flow (`flow_limit`), and none that is more than 10 s ahead
+    /// (`horizon`): it drops the others without a report. `etf` refuses datagrams without a launch
+    /// time, which those of the port's other calls are.
+    ///
     /// # Errors
     /// The link's; `InvalidInput` where no datagram may have `segment_bytes`. A datagram that the
     /// queue refuses later is no error of this call: it counts in [`refusals`](Self::refusals).
@@ -80,6 +84,7 @@ pub trait LaunchTx {
         gap_ns: u64,
     ) -> io::Result<()>;
 
-    /// Returns the datagrams that the queue has refused since the port was opened.
+    /// Returns the datagrams that the queue has reported as refused since the port was opened. The
+    /// kernel drops reports while the socket's receive queue is full, so there may be more.
     fn refusals(&mut self) -> LaunchRefusals;
 }

@@ -144,7 +144,7 @@ fn a_run_is_kept_compared_and_reported() {
         .unwrap();
     assert!(outcome.status.success(), "{recipe}{}", String::from_utf8_lossy(&outcome.stderr));
     assert_eq!(
-        std::fs::read_to_string(elsewhere.path().join("plan.toml")).unwrap().trim_end(),
+        std::fs::read_to_string(elsewhere.path().join("night.plan.toml")).unwrap().trim_end(),
         PLAN.trim_end()
     );
     let records = std::fs::read_to_string(elsewhere.path().join("r.jsonl")).unwrap();

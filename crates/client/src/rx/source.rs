@@ -57,7 +57,7 @@ impl RxSource {
         match streams.len() {
             1 => Ok(Self::One(Box::new(streams.remove(0)))),
             count if count > CHANNELS_MAX => {
-                Err(RxError::BadGroup { reason: "16 channels at most can be received as one" })
+                Err(RxError::BadGroup { reason: "32 channels at most can be received as one" })
             }
             _ => Ok(Self::Several(Box::new(RxGroup::new(streams)?))),
         }

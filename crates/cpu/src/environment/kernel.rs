@@ -24,22 +24,26 @@ impl KernelOrigin {
     /// The file in which a virtual machine finds the origin of its kernel, as JSON.
     pub const GUEST_FILE: &str = "/boot/millstream-kernel.json";
 
-    /// Reads it below `root`, for the kernel of this release; `None` if nothing is known.
+    /// Reads it below `root`, for the kernel of this release and build (`#1 SMP … Debian
+    /// 6.1.176-1`); `None` if nothing is known. A package that was upgraded since the boot is not
+    /// the running kernel's.
     #[must_use]
-    pub fn read(root: &Path, release: &str) -> Option<Self> {
+    pub fn read(root: &Path, release: &str, build: &str) -> Option<Self> {
         let told = fs::read(root.join(Self::GUEST_FILE.trim_start_matches('/')));
         if let Some(told) = told.ok().and_then(|told| serde_json::from_slice(&told).ok()) {
             return Some(told);
         }
         let package = format!("linux-image-{release}");
-        let version = installed_version(root, &package);
-        let origin = Self {
-            package: version.is_some().then_some(package),
-            version,
+        let version = installed_version(root, &package)?;
+        if !build.split_whitespace().any(|word| word == version) {
+            return Some(Self { package: Some(package), ..Self::default() });
+        }
+        Some(Self {
+            package: Some(package),
+            version: Some(version),
             package_sha256: None,
             image_sha256: sha256(&root.join(format!("boot/vmlinuz-{release}"))).ok(),
-        };
-        (origin != Self::default()).then_some(origin)
+        })
     }
 }
 
@@ -65,6 +69,10 @@ fn installed_version(root: &Path, package: &str) -> Option<String> {
     let status = fs::read_to_string(root.join("var/lib/dpkg/status")).ok()?;
     let head = format!("Package: {package}");
     let mut entries = status.split("\n\n").map(str::lines);
-    let mut entry = entries.find(|lines| lines.clone().any(|line| line == head))?;
+    let mut entry = entries.find(|lines| {
+        let mut status = lines.clone().filter_map(|line| line.strip_prefix("Status: "));
+        let is_installed = status.any(|status| status.ends_with(" installed"));
+        is_installed && lines.clone().any(|line| line == head)
+    })?;
     entry.find_map(|line| line.strip_prefix("Version: ")).map(str::to_owned)
 }

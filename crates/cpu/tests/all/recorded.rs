@@ -87,7 +87,7 @@ fn the_record_holds_what_the_tree_tells() {
     dual_socket(root);
     let cpus = "sys/devices/system/cpu";
     write(root, "proc/sys/kernel/osrelease", "6.12.1-rt-amd64");
-    write(root, "proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian");
+    write(root, "proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian 6.12.1-2 (2026-11-01)");
     let cpu = "model name\t: Big Iron 9000\nmicrocode\t: 0x2b\nflags\t\t: fpu hypervisor avx2";
     write(root, "proc/cpuinfo", cpu);
     write(root, "proc/cmdline", "quiet mitigations=off");
@@ -96,7 +96,8 @@ fn the_record_holds_what_the_tree_tells() {
     fs::write(root.join("boot/vmlinuz-6.12.1-rt-amd64"), "abc").unwrap();
     let package =
         "Package: linux-image-6.12.1-rt-amd64\nStatus: install ok installed\nVersion: 6.12.1-2";
-    let other = "Package: linux-image-6.12.1-rt-amd64-dbg\nVersion: 1";
+    let other =
+        "Package: linux-image-6.12.1-rt-amd64\nStatus: deinstall ok config-files\nVersion: 1";
     write(root, "var/lib/dpkg/status", &format!("{other}\n\n{package}\n\n{other}"));
     write(root, "proc/meminfo", "MemTotal:       1000 kB");
     write(root, "proc/self/status", "Name:\tx\nCpus_allowed_list:\t2-3");
@@ -104,7 +105,7 @@ fn the_record_holds_what_the_tree_tells() {
     write(root, &format!("{cpus}/vulnerabilities/meltdown"), "Mitigation: PTI");
     write(root, &format!("{cpus}/vulnerabilities/l1tf"), "Not affected");
     write(root, &format!("{cpus}/cpu0/cpufreq/scaling_governor"), "performance");
-    let record = Environment::read(root, "2026-11-21T00:00:00Z");
+    let record = Environment::read(root, "2026-11-21T00:00:00Z").with_kernel_origin(root);
     let json = serde_json::to_value(&record).unwrap();
     for (key, value) in [
         ("timestamp", "2026-11-21T00:00:00Z"),
@@ -134,6 +135,10 @@ fn the_record_holds_what_the_tree_tells() {
     assert!(record.hypervisor);
     assert_eq!(record.caches[2].shared_by, 4);
     assert_eq!(serde_json::from_value::<Environment>(json).unwrap(), record);
+    // The package was upgraded since the boot: the files on the disk are those of another kernel.
+    write(root, "proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian 6.12.1-1 (2026-10-01)");
+    let upgraded = Environment::read(root, "").with_kernel_origin(root).kernel_origin.unwrap();
+    assert_eq!((upgraded.version, upgraded.image_sha256), (None, None));
     let older = serde_json::from_str::<Environment>(r#"{"kernel_release": "5.4"}"#).unwrap();
     assert_eq!((older.kernel_release.as_deref(), older.microcode), (Some("5.4"), None));
 }

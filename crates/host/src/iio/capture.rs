@@ -38,8 +38,8 @@ pub struct IioCapture {
     pub trigger: String,
     /// The period of the new timer, exactly as the kernel has it, nanoseconds.
     pub grid_ns: Option<u64>,
-    /// The time between scans, nanoseconds: the new timer's, or the one that trigger or device
-    /// tell.
+    /// The time between scans, nanoseconds: the new timer's, or the one that the trigger tells, or
+    /// the device if it has no trigger but its own.
     pub period_ns: Option<f64>,
     /// The layout of the scans.
     pub layout: ScanLayout,
@@ -72,7 +72,7 @@ impl IioCapture {
         let node = options.open(&device.node).map_err(at(&device.node))?;
         changes.write_file(&folder.join("buffer/enable"), "1")?;
         let period_ns = grid_ns.map(|period_ns| period_ns as f64);
-        let period_ns = period_ns.or_else(|| told_period_ns(root, folder, &trigger));
+        let period_ns = period_ns.or_else(|| told_period_ns(root, &device, &trigger));
         Ok(Self { changes, device, trigger, grid_ns, period_ns, layout, node })
     }
 
@@ -106,11 +106,15 @@ impl AsFd for IioCapture {
     }
 }
 
-/// Returns the time between scans that the trigger of this name, or else the device, tells.
-fn told_period_ns(root: &Path, device: &Path, trigger: &str) -> Option<f64> {
+/// Returns the time between scans that the trigger of this name tells. The device's rate is that of
+/// its converter, which is the rate of scans only without a foreign trigger. Drivers name their own
+/// triggers `NAME-dev0`.
+fn told_period_ns(root: &Path, device: &IioDevice, trigger: &str) -> Option<f64> {
     let triggers = named(root, "trigger");
     let of_trigger = triggers.iter().find(|(_, name)| name == trigger).map(|(folder, _)| folder);
-    let folders = of_trigger.map(PathBuf::as_path).into_iter().chain([device]);
+    let is_own = trigger.is_empty() || trigger.starts_with(&format!("{}-dev", device.name));
+    let own = is_own.then_some(&*device.folder);
+    let folders = of_trigger.map(PathBuf::as_path).into_iter().chain(own);
     let mut rates = folders.filter_map(|folder| {
         let text = fs::read_to_string(folder.join("sampling_frequency")).ok()?;
         text.trim().parse::<f64>().ok().filter(|rate_hz| *rate_hz > 0.0)

@@ -25,12 +25,17 @@ impl IioDevice {
     /// type. A device that tells none has raw values.
     #[must_use]
     pub fn scale(&self, element: &str) -> ValueScale {
-        // The element's own file, or one for all of its type: `in_voltage_scale`, `in_accel_scale`.
-        let plain = element.trim_end_matches(|c: char| c.is_ascii_digit());
-        let of_type = plain.rsplit_once('_').filter(|(rest, _)| rest.contains('_'));
-        let names = [Some(element), Some(plain), of_type.map(|(rest, _)| rest)];
+        // The element's own file; that of its channel without the modifier (`in_voltage0` of
+        // `in_voltage0_i`); and those without numbers, for all of its type (`in_accel_x`,
+        // `in_voltage-voltage`).
+        let channel = |name: &str| match name.match_indices('_').nth(1) {
+            Some((end, _)) => name[..end].to_owned(),
+            None => name.to_owned(),
+        };
+        let plain: String = element.chars().filter(|c| !c.is_ascii_digit()).collect();
+        let names = [element.to_owned(), channel(element), plain.clone(), channel(&plain)];
         let read = |what: &str| {
-            names.iter().flatten().find_map(|name| {
+            names.iter().find_map(|name| {
                 let text = fs::read_to_string(self.folder.join(format!("{name}_{what}"))).ok()?;
                 text.trim().parse::<f64>().ok().filter(|value| value.is_finite())
             })

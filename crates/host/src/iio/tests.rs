@@ -124,6 +124,7 @@ fn values_have_the_unit_of_their_element_or_of_its_type() {
         ("in_voltage_scale", "3\n"),
         ("in_voltage1_offset", "-8\n"),
         ("in_temp_scale", "none\n"),
+        ("in_voltage-voltage_scale", "7\n"),
         ("sampling_frequency", "250.000000\n"),
     ];
     let more = more.map(|(name, text)| (format!("{DEVICE}/{name}"), text));
@@ -133,8 +134,17 @@ fn values_have_the_unit_of_their_element_or_of_its_type() {
     let of = |element: &str| device.scale(element).apply(10);
     let elements = ["in_accel_x", "in_voltage0", "in_voltage1", "in_temp", "in_count0"];
     assert_eq!(elements.map(of), [5.0, 20.0, 6.0, 10.0, 10.0]);
+    let elements = ["in_voltage0-voltage1", "in_voltage0_i", "in_accel3_y"];
+    assert_eq!(elements.map(of), [70.0, 20.0, 5.0]);
     let (_folder, journal) = journal();
-    let wanted = CaptureSpec { trigger: Some("timer"), length: 2, ..CaptureSpec::default() };
-    let capture = IioCapture::begin(root.path(), &wanted, &journal).unwrap();
-    assert_eq!(capture.period_ns, Some(4e6));
+    let period_ns = |trigger| {
+        let wanted = CaptureSpec { trigger: Some(trigger), length: 2, ..CaptureSpec::default() };
+        IioCapture::begin(root.path(), &wanted, &journal).unwrap().period_ns
+    };
+    assert_eq!(period_ns("timer"), None, "the converter's rate is not that of a foreign trigger");
+    fs::write(root.path().join("sys/bus/iio/devices/trigger0/name"), "kxcjk1013-dev0\n").unwrap();
+    assert_eq!(period_ns("kxcjk1013-dev0"), Some(4e6));
+    let text = root.path().join("sys/bus/iio/devices/trigger0/sampling_frequency");
+    fs::write(text, "1000\n").unwrap();
+    assert_eq!(period_ns("kxcjk1013-dev0"), Some(1e6));
 }

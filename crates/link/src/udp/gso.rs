@@ -45,8 +45,15 @@ const fn align(length: usize) -> usize {
     length.next_multiple_of(mem::size_of::<usize>())
 }
 
+const _: () = {
+    let error = mem::size_of::<libc::sock_extended_err>() + mem::size_of::<libc::sockaddr_in>();
+    assert!(align(HEADER_BYTES + error) <= ControlBuffer::BYTES);
+    assert!(2 * align(HEADER_BYTES + mem::size_of::<u32>()) <= ControlBuffer::BYTES);
+};
+
 impl ControlBuffer {
-    /// The size of the buffer, bytes: two values of four bytes each, with a reserve.
+    /// The size of the buffer, bytes: two values of four bytes each, or an error of the error queue
+    /// with the address of its origin.
     pub const BYTES: usize = 64;
 
     pub fn as_mut_ptr(&mut self) -> *mut c_void {

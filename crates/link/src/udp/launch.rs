@@ -121,6 +121,8 @@ impl LaunchTx for UdpLaunch {
         if segment_bytes == 0 || segment_bytes > PAYLOAD_BYTES_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // Reports take room of the socket's receive queue, which may have no other reader.
+        self.refused.read();
         let (to, mut done) = (raw_address(to), 0);
         while done < train.len() {
             let at_ns = at_ns + (done / segment_bytes) as u64 * gap_ns;
@@ -187,9 +189,17 @@ mod tests {
         let (socket, closed) = (bound(), bound());
         set(&socket, libc::IPPROTO_IP, libc::IP_RECVERR, &1).unwrap();
         let SocketAddr::V4(to) = closed.local_addr().unwrap() else { unreachable!() };
-        drop(closed);
+        // It takes datagrams of another socket only, so this one gets an ICMP answer; and nobody
+        // else gets its port meanwhile.
+        let other = bound();
+        closed.connect(other.local_addr().unwrap()).unwrap();
         let mut tx = launch(socket);
         tx.send_spaced(b"to nobody", 9, to, 0, 0).unwrap();
+        let mut watched =
+            [rustix::event::PollFd::new(&*tx.refused.socket, rustix::event::PollFlags::empty())];
+        let patience = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+        let came = rustix::event::poll(&mut watched, Some(&patience)).unwrap();
+        assert_eq!(came, 1, "the answer");
         assert_eq!(tx.refusals(), LaunchRefusals::default());
         assert!(tx.refused.next().is_none(), "the error queue is empty");
     }

@@ -1,5 +1,7 @@
 //! The options of the `udp` link.
 
+use std::io;
+
 use millstream_ring::Wait;
 use socket2::Socket;
 
@@ -66,14 +68,18 @@ impl UdpOptions {
     /// Requests launch times from the kernel, if the link string does.
     pub fn apply_launch(&self, socket: &Socket) -> Result<(), LinkError> {
         let Some(clock) = self.launch else { return Ok(()) };
-        launch::enable(socket, clock).map_err(|error| match clock {
-            LaunchClock::Monotonic => bad("launch=fq", &format!("was refused ({error})")),
-            LaunchClock::Tai => bad(
-                "launch=etf",
-                &format!(
-                    "was refused ({error}): it needs CAP_NET_ADMIN; use launch=fq without rights"
-                ),
-            ),
+        launch::enable(socket, clock).map_err(|error| {
+            let option = match clock {
+                LaunchClock::Monotonic => "launch=fq",
+                LaunchClock::Tai => "launch=etf",
+            };
+            let next = match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "it needs CAP_NET_ADMIN; use launch=fq without rights"
+                }
+                _ => "the kernel has no launch times (SO_TXTIME, Linux 4.19); leave it out",
+            };
+            bad(option, &format!("was refused ({error}): {next}"))
         })
     }
 }

@@ -78,7 +78,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
     ) -> Result<(Self, GroupReport), RxError> {
         let channels = group.members().len();
         if channels > CHANNELS_MAX {
-            return Err(RxError::BadGroup { reason: "one source takes 16 channels at most" });
+            return Err(RxError::BadGroup { reason: "one source takes 32 channels at most" });
         }
         let (progress, segments) = SampleCount::new(samples);
         let (ledgers, told) = sync_channel(1);

@@ -175,7 +175,9 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
         }
         assert!(claim.lost().unwrap().contains("did not answer the call \"reclaim\""));
+        let begun = std::time::Instant::now();
         drop(claim);
+        assert!(begun.elapsed() < CALL_TIMEOUT, "there is nobody to wait for");
         assert_eq!(device.join().unwrap(), 3, "claim and two renewals; nothing to give back");
     }
 

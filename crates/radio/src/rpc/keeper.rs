@@ -41,6 +41,9 @@ impl KeeperPlace {
     }
 }
 
+/// The most reads of one connection before the others have their turn.
+const READS: usize = 16;
+
 /// The longest that the drop of a claim waits: the device's answer takes less, or counts as none.
 const RELEASE_MAX: Duration = Duration::from_secs(2 * CALL_TIMEOUT.as_secs());
 
@@ -110,7 +113,8 @@ enum KeeperJob {
 #[derive(Debug)]
 struct Keeper {
     place: KeeperPlace,
-    jobs: Mutex<Vec<KeeperJob>>,
+    /// `None` once the thread has ended.
+    jobs: Mutex<Option<Vec<KeeperJob>>>,
     /// An eventfd(2) that wakes the thread.
     bell: OwnedFd,
 }
@@ -119,11 +123,14 @@ impl Keeper {
     fn new(place: KeeperPlace) -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = rustix::event::eventfd(0, flags)?;
-        Ok(Self { place, jobs: Mutex::default(), bell })
+        Ok(Self { place, jobs: Mutex::new(Some(Vec::new())), bell })
     }
 
     fn push(&self, job: KeeperJob) {
-        locked(&self.jobs).push(job);
+        // A release of a claim whose thread has ended is dropped, which tells that it is over.
+        let mut jobs = locked(&self.jobs);
+        let Some(jobs) = jobs.as_mut() else { return };
+        jobs.push(job);
         // It fails only when the bell has been rung 2⁶⁴ - 2 times.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
@@ -133,7 +140,8 @@ impl Keeper {
         let began = Instant::now();
         let mut claims: Vec<RenewedClaim> = Vec::new();
         loop {
-            for job in std::mem::take(&mut *locked(&self.jobs)) {
+            let jobs = locked(&self.jobs).as_mut().map(std::mem::take);
+            for job in jobs.into_iter().flatten() {
                 match job {
                     KeeperJob::Keep(claim) => claims.push(RenewedClaim::new(claim, began)),
                     KeeperJob::Release(lost, done) => {
@@ -147,7 +155,9 @@ impl Keeper {
             claims.retain_mut(|claim| claim.attend(began.elapsed()));
             if claims.is_empty() {
                 let mut keepers = locked(&KEEPERS);
-                if locked(&self.jobs).is_empty() {
+                let mut jobs = locked(&self.jobs);
+                if jobs.as_ref().is_none_or(Vec::is_empty) {
+                    *jobs = None;
                     keepers.remove(&self.place);
                     return;
                 }
@@ -287,7 +297,11 @@ impl RenewedClaim {
 
     fn receive(&mut self, now: Duration) {
         let mut chunk = [0; 4096];
-        while !self.over && !self.opening {
+        // A device that never stops sending must not keep the other claims waiting.
+        for _ in 0..READS {
+            if self.over || self.opening {
+                return;
+            }
             let Some(stream) = &mut self.stream else { return };
             match stream.read(&mut chunk) {
                 Ok(0) => return self.broke(io::ErrorKind::UnexpectedEof.into(), now),

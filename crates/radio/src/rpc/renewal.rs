@@ -38,7 +38,7 @@ enum RenewalState {
     /// A renewal was sent under this id.
     Renewing { id: u32, until: Duration },
     /// The connection broke, and another one is being opened.
-    Connecting { cause: io::Error, until: Duration },
+    Connecting { cause: io::Error, until: Duration, unanswered: bool },
     /// The claim is being given back, by a call of this id.
     Releasing { id: u32, until: Duration },
     /// It is lost or given back.
@@ -146,7 +146,8 @@ impl Renewal {
             _ if self.missed => Some(self.lose_connection(cause)),
             _ => {
                 let until = now + CONNECT_TIMEOUT;
-                self.state = RenewalState::Connecting { cause, until };
+                let unanswered = matches!(self.state, RenewalState::Renewing { .. });
+                self.state = RenewalState::Connecting { cause, until, unanswered };
                 Some(RenewalStep::Connect)
             }
         }
@@ -156,8 +157,8 @@ impl Renewal {
     /// connection, so it is renewed there at once.
     pub fn connected(&mut self, is_open: bool, now: Duration) -> Option<RenewalStep> {
         match std::mem::replace(&mut self.state, RenewalState::Over) {
-            RenewalState::Connecting { .. } if is_open => {
-                self.missed = true;
+            RenewalState::Connecting { unanswered, .. } if is_open => {
+                self.missed |= unanswered;
                 Some(self.renew(now))
             }
             RenewalState::Connecting { cause, .. } => Some(self.lose_connection(cause)),

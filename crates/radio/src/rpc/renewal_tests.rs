@@ -26,6 +26,10 @@ enum Fate {
         after: Duration,
         opens: Option<Duration>,
     },
+    /// It is answered at once; the connection breaks half a second later, with no call open.
+    BrokenLater {
+        opens: Option<Duration>,
+    },
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
@@ -45,6 +49,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => nonsense.prop_map(Fate::Nonsense),
         2 => (millis(2000), proptest::option::of(millis(2000)))
             .prop_map(|(after, opens)| Fate::Broken { after, opens }),
+        1 => proptest::option::of(millis(2000)).prop_map(|opens| Fate::BrokenLater { opens }),
     ]
 }
 
@@ -62,7 +67,7 @@ fn expected(fates: &[Fate]) -> Option<(usize, &'static str)> {
         let why = match &fates[at] {
             Fate::Refused => Some("refused"),
             Fate::Nonsense(_) => Some("answered the call \"reclaim\" with"),
-            Fate::Broken { opens: None, .. } => Some("broke"),
+            Fate::Broken { opens: None, .. } | Fate::BrokenLater { opens: None } => Some("broke"),
             fate => unanswered(fate).filter(|_| before.is_some()),
         };
         why.map(|why| (at, why))
@@ -143,6 +148,11 @@ fn play(fates: &[Fate]) -> (usize, Option<String>) {
                         coming.push((now, Coming::Bytes(bytes)));
                     }
                     Fate::Nonsense(bytes) => coming.push((now, Coming::Bytes(bytes.clone()))),
+                    Fate::BrokenLater { opens: again } => {
+                        opens = *again;
+                        coming.push((now, Coming::Bytes(response(id, Value::Nil))));
+                        coming.push((now + RECLAIM_PERIOD / 2, Coming::Break));
+                    }
                     Fate::Broken { after, opens: again } => {
                         opens = *again;
                         coming.push((now + *after, Coming::Break));

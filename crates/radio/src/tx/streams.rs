@@ -10,7 +10,7 @@ use crate::convert::StreamSample;
 pub const TX_CHANNELS_MAX: usize = 32;
 
 /// The error of a group with more channels.
-const TOO_MANY: TxError = TxError::BadGroup { reason: "16 channels at most can transmit as one" };
+const TOO_MANY: TxError = TxError::BadGroup { reason: "32 channels at most can transmit as one" };
 
 /// The interval of a group's polls for events.
 const POLL: Duration = Duration::from_millis(5);

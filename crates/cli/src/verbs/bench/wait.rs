@@ -52,8 +52,9 @@ pub struct Args {
 /// Succeeds when every row was measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--measure", (args.measure, " s"), 0.05..=60.0, "50ms to 60s")?;
-    let fastest = args.packet_rate.iter().copied().fold(0.0, f64::max);
-    within("--packet-rate", (fastest, ""), 1.0..=1e6, "1 to 1M")?;
+    for rate in &args.packet_rate {
+        within("--packet-rate", (*rate, ""), 1.0..=1e6, "1 to 1M")?;
+    }
     interrupt::install();
     let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
     note(format_args!("{}", places(stage.places())));
@@ -108,7 +109,7 @@ fn text(args: &Args, table: &WaitTable) -> String {
     let mut text = format!("\nwait modes of a thread that receives packets, {class}\n");
     let delay = |share| move |line: &WaitLine| short_time(line.delays.quantile_ns(share));
     let spread = |line: &WaitLine| {
-        line.cpu_share.map_or(String::new(), |share| {
+        line.cpu_share.map_or("?".to_owned(), |share| {
             format!("{} ({} to {})", percent(share.median), percent(share.min), percent(share.max))
         })
     };
@@ -121,7 +122,7 @@ fn text(args: &Args, table: &WaitTable) -> String {
         .right("p50", delay(0.5))
         .right("p99", delay(0.99))
         .right("max", delay(1.0))
-        .right("sleeps/s", |line| format!("{:.0}", line.sleeps_hz.unwrap_or(0.0)))
+        .right("sleeps/s", |line| line.sleeps_hz.map_or("?".to_owned(), |hz| format!("{hz:.0}")))
         .right("lost", WaitLine::lost)
         .text();
     let name = |line: &WaitLine| format!("{}, {}", line.link, line.wait);
@@ -130,6 +131,6 @@ fn text(args: &Args, table: &WaitTable) -> String {
     text += &refusals(names.iter().map(String::as_str).zip(reasons));
     text += "\nCPU: of the waiting thread, the median of the repetitions and their range. p50 to \
              max: from the\nsending of a packet until the thread has it, all repetitions together. \
-             sleeps/s: how often the\nthread went to sleep.\n";
+             sleeps/s: how often the\nthread went to sleep. ?: too few packets came.\n";
     text
 }

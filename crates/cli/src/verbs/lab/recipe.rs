@@ -16,9 +16,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The plan's file in a recipe.
-const PLAN: &str = "plan.toml";
-
 /// Prints a shell script with which others repeat a run: the plan, the kernels and the command.
 ///
 /// The script fetches the package of each kernel of `lab kernels`, in the version that was
@@ -71,10 +68,11 @@ fn of_this_machine(begun: &Begun, args: &plain::Args, records: &[Record]) -> Str
         let release = environment.kernel_release.as_deref().unwrap_or("unknown");
         let origin = told(environment.kernel_origin.as_ref());
         let line = environment.kernel_command_line.as_deref().unwrap_or("unknown");
+        let [release, line] = [release, line].map(one_line);
         let _ =
             writeln!(script, "# Under the kernel {release}{origin}\n# Its command line: {line}");
     }
-    plan(&mut script, &begun.plan);
+    plan(&mut script, begun);
     repeat(&mut script, begun, &args.planned, |word| word.to_owned());
     script
 }
@@ -102,7 +100,11 @@ fn of_guests(begun: &Begun, args: &kernels::Args, records: &[Record]) -> anyhow:
             packages.insert(file, [package, version.clone(), hash.clone()]);
         } else {
             let origin = told(origin);
-            let _ = writeln!(script, "# The kernel {name} is no package: get the same one{origin}");
+            let _ = writeln!(
+                script,
+                "# The kernel {} is no package: get the same one{origin}",
+                one_line(name)
+            );
         }
     }
     if !packages.is_empty() {
@@ -112,7 +114,7 @@ fn of_guests(begun: &Begun, args: &kernels::Args, records: &[Record]) -> anyhow:
         let words = [package, version, file, hash].map(|word| quoted(word));
         let _ = writeln!(script, "fetch {}", words.join(" "));
     }
-    plan(&mut script, &begun.plan);
+    plan(&mut script, begun);
     repeat(&mut script, begun, &args.planned, |word| {
         // Also `--kernel=…`, as one word.
         let value = word.strip_prefix("--kernel=").unwrap_or(word);
@@ -150,7 +152,7 @@ fn head(run: &str, records: &[Record]) -> String {
     let version = version.unwrap_or("unknown");
     format!(
         "#!/bin/sh\n# Repeats the run {}, which was measured with millstream {version}.\nset -eu\n",
-        run.replace('\n', " ")
+        one_line(run)
     )
 }
 
@@ -161,23 +163,36 @@ fn told(origin: Option<&KernelOrigin>) -> String {
     let package =
         package.map_or_else(String::new, |(name, version)| format!(" of {name} {version}"));
     let hash = origin.image_sha256.as_ref().map(|hash| format!(", SHA-256 of its image {hash}"));
-    package + &hash.unwrap_or_default()
+    one_line(&(package + &hash.unwrap_or_default()))
 }
 
-fn plan(script: &mut String, plan: &str) {
+/// The plan's file, which no other of the folder is likely to be.
+fn plan_file(run: &str) -> String {
+    let name = run.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    format!("{}.plan.toml", name.collect::<String>())
+}
+
+/// A text within a comment of the script: a line.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn plan(script: &mut String, begun: &Begun) {
+    let plan = &begun.plan;
+    let file = quoted(&plan_file(&begun.run));
     // A line that no plan has, so that it ends only there.
     let mut end = "END".to_owned();
     while plan.lines().any(|line| line == end) {
         end.push('_');
     }
-    let _ = write!(script, "\ncat >{PLAN} <<'{end}'\n{}\n{end}\n\n", plan.trim_end());
+    let _ = write!(script, "\ncat >{file} <<'{end}'\n{}\n{end}\n\n", plan.trim_end());
 }
 
 /// Writes the command that began the run, with the plan's file of the script.
 fn repeat(script: &mut String, begun: &Begun, planned: &PlanArgs, change: impl Fn(&str) -> String) {
     let path = planned.plan.to_string_lossy();
     let words = begun.command.iter().skip(1).map(|word| match **word == *path {
-        true => PLAN.to_owned(),
+        true => quoted(&plan_file(&begun.run)),
         false => quoted(&change(word)),
     });
     let words: Vec<_> = words.collect();

@@ -12,6 +12,7 @@ use crate::packets::end::{EndAddress, SLEEP_MS};
 use crate::packets::job::JobResult;
 use crate::packets::plan::EndPlan;
 use millstream_host::socket::{grow, set};
+use millstream_link::launch::LaunchClock;
 
 /// Bytes of the socket's queue.
 const QUEUE_BYTES: usize = 8 << 20;
@@ -55,9 +56,8 @@ impl ArrivalEnd {
             match self.receive(&mut payload) {
                 Ok((bytes, Some(stamp_ns))) => {
                     let Some((clock, at_ns)) = marked(&payload[..bytes]) else { continue };
-                    // Both clocks are read now, so that a step of the wall clock is in both.
-                    let ago_ns = wall_ns().wrapping_sub(stamp_ns);
-                    let came_ns = clock.now_ns().wrapping_sub(ago_ns);
+                    let (now_ns, wall_ns) = both(clock);
+                    let came_ns = now_ns.wrapping_sub(wall_ns.wrapping_sub(stamp_ns));
                     let offset_ns = came_ns.wrapping_sub(at_ns).cast_signed();
                     arrived.offsets.record(offset_ns);
                     arrived.early += u64::from(offset_ns < -tolerance_ns);
@@ -115,6 +115,26 @@ impl ArrivalEnd {
         };
         Ok((bytes, stamp.map(|stamp| nanoseconds(&stamp))))
     }
+}
+
+/// The longest between the readings of two clocks that belong together, nanoseconds.
+const TOGETHER_NS: u64 = 5_000;
+
+/// Returns a clock and CLOCK_REALTIME at the same moment, nanoseconds: a thread that loses its CPU
+/// between the two reads them again.
+fn both(clock: LaunchClock) -> (u64, u64) {
+    let mut best = (u64::MAX, (0, 0));
+    for _ in 0..8 {
+        let (before_ns, wall_ns, after_ns) = (clock.now_ns(), wall_ns(), clock.now_ns());
+        let apart_ns = after_ns.saturating_sub(before_ns);
+        if apart_ns < best.0 {
+            best = (apart_ns, (before_ns + apart_ns / 2, wall_ns));
+        }
+        if apart_ns <= TOGETHER_NS {
+            break;
+        }
+    }
+    best.1
 }
 
 /// CLOCK_REALTIME, nanoseconds.

@@ -104,8 +104,7 @@ mod tests {
         let found = LaunchFigures {
             sent: LaunchSent { sent: 9, refusals, cpu_s: 9e-6 },
             arrived: LaunchArrivals { offsets, early: 1, late: 1 },
-            // `etf` counts only those as drops that it did not take.
-            queued: Some(Queued { drops: 1, ..Queued::default() }),
+            queued: Some(Queued { drops: 3, ..Queued::default() }),
         };
         let mut table = LaunchTable::default();
         table.line(LaunchVia::Etf).add(&found);

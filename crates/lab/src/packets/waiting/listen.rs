@@ -75,10 +75,10 @@ impl ListenEnd {
                 first.get_or_insert(last);
             }
         }
-        if let Some(first) = first {
-            let seconds = (last.at_ns - first.at_ns).max(1) as f64 / 1e9;
-            delivered.cpu_share = (last.cpu - first.cpu).as_secs_f64() / seconds;
-            delivered.sleeps_hz = (last.sleeps - first.sleeps) as f64 / seconds;
+        if let Some(first) = first.filter(|first: &Spent| first.at_ns < last.at_ns) {
+            let seconds = (last.at_ns - first.at_ns) as f64 / 1e9;
+            delivered.cpu_share = Some((last.cpu - first.cpu).as_secs_f64() / seconds);
+            delivered.sleeps_hz = Some((last.sleeps - first.sleeps) as f64 / seconds);
         }
         let came = delivered.delays.count();
         Ok(JobResult { total: came, came, waited: Some(delivered), ..JobResult::default() })

@@ -37,10 +37,11 @@ pub struct TickPlan {
 pub struct Delivered {
     /// From the sending of a packet until the thread had it.
     pub delays: Histogram,
-    /// CPU time of the thread over the time from the first packet to the last.
-    pub cpu_share: f64,
-    /// Times per second at which the thread went to sleep.
-    pub sleeps_hz: f64,
+    /// CPU time of the thread over the time from the first packet to the last; `None` if both came
+    /// too soon after each other.
+    pub cpu_share: Option<f64>,
+    /// Times per second at which the thread went to sleep; `None` in the same case.
+    pub sleeps_hz: Option<f64>,
 }
 
 /// Returns the link string of a port whose thread waits in a mode: on a frame link, the user's

@@ -65,7 +65,8 @@ impl WaitLine {
     pub fn add(&mut self, found: &WaitFigures) {
         self.sent += found.sent;
         self.delays.merge(&found.delivered.delays);
-        self.runs.push([found.delivered.cpu_share, found.delivered.sleeps_hz]);
+        let costs = found.delivered.cpu_share.zip(found.delivered.sleeps_hz);
+        self.runs.extend(costs.map(|(cpu_share, sleeps_hz)| [cpu_share, sleeps_hz]));
         let of = |index: usize| {
             let values: Vec<_> = self.runs.iter().map(|run| run[index]).collect();
             Summary::of(&values)
@@ -93,9 +94,12 @@ mod tests {
         for (cpu_share, sleeps_hz) in [(0.1, 900.0), (0.3, 1000.0), (0.2, 1100.0)] {
             let mut delays = Histogram::default();
             delays.record_many(5000, 9);
+            let (cpu_share, sleeps_hz) = (Some(cpu_share), Some(sleeps_hz));
             let delivered = Delivered { delays, cpu_share, sleeps_hz };
             table.line(&case(Wait::Park, 1e3)).add(&WaitFigures { sent: 10, delivered });
         }
+        let short = WaitFigures { sent: 1, delivered: Delivered::default() };
+        table.line(&case(Wait::Park, 1e4)).add(&short);
         table.line(&case(Wait::Park, 1e4)).refused = Some("no".to_owned());
         let [line, other] = &table.lines[..] else { panic!("two rows") };
         assert_eq!((line.sent, line.lost(), line.sleeps_hz), (30, 3, Some(1000.0)));

@@ -79,6 +79,9 @@ const VIAS: [(&str, &str, LaunchVia); 4] = [
 /// The most packets of one flow that `fq` keeps (its `flow_limit`).
 const WAITING_MAX: f64 = 100.0;
 
+/// The longest that a packet of `fq` may be ahead, seconds (its `horizon`).
+const AHEAD_MAX_S: f64 = 10.0;
+
 /// Succeeds when a way other than a sleeping thread was measured, or none was requested.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let how = args.check()?;
@@ -105,9 +108,16 @@ impl Args {
         within("--interval", (self.interval, " s"), 1e-6..=10.0, "1us to 10s")?;
         within("--lead", (self.lead, " s"), 0.0..=5.0, "0 to 5s")?;
         within("--tolerance", (self.tolerance, " s"), 1e-6..=1.0, "1us to 1s")?;
+        let is_fq = self.via.contains(&LaunchVia::Fq);
         let waiting = self.lead / self.interval + f64::from(self.batch);
+        let ahead_s = self.lead + f64::from(self.batch) * self.interval;
         anyhow::ensure!(
-            waiting <= WAITING_MAX,
+            !is_fq || ahead_s <= AHEAD_MAX_S,
+            "the last packet of a batch would be sent {ahead_s} s ahead, but fq drops those more \
+             than {AHEAD_MAX_S} s ahead: give a shorter --lead or --interval, or a smaller --batch"
+        );
+        anyhow::ensure!(
+            !is_fq || waiting <= WAITING_MAX,
             "{waiting:.0} packets would wait in the queue, but fq keeps {WAITING_MAX} of one flow: \
              give a shorter --lead, a longer --interval or a smaller --batch"
         );
