@@ -11,6 +11,10 @@ const REPORTS: u64 = 32;
 /// back are not those of a delayed one.
 const OLD_MAX: u64 = 1 << 16;
 
+/// Older totals in a row, each going on from the one before, that show that the newer ones were
+/// wrong.
+const BELIEVED: u8 = 4;
+
 /// Returns the queue memory of a datagram, bytes. It is little more than twice the length of a long
 /// datagram, and dozens of times that of a short one.
 ///
@@ -55,6 +59,9 @@ pub(crate) struct Credit {
     uncounted_packets: u64,
     /// The packets of the sender's totals that were taken over last.
     totals_packets: Option<u64>,
+    /// The older totals that were refused last, and how many in a row each went on from the one
+    /// before.
+    refused: Option<(u64, u8)>,
 }
 
 impl Credit {
@@ -82,6 +89,7 @@ impl Credit {
             may_be_ahead: true,
             uncounted_packets: 0,
             totals_packets: None,
+            refused: None,
         }
     }
 
@@ -121,6 +129,7 @@ impl Credit {
             may_be_ahead: true,
             uncounted_packets: 0,
             totals_packets: None,
+            refused: None,
         };
     }
 
@@ -170,12 +179,19 @@ impl Credit {
 
     /// Takes over the sender's totals, which include lost packets. The command itself is released
     /// afterwards like any packet. Returns false for totals that are no newer than the last ones:
-    /// their command was delayed, or came twice.
+    /// their command was delayed, or came twice. Where several in a row go on from each other, the
+    /// newer ones were wrong.
     pub fn resync(&mut self, packets: u64, bytes: u64) -> bool {
         let is_old = |last: u64| last.wrapping_sub(packets) < OLD_MAX;
         if self.totals_packets.is_some_and(is_old) {
-            return false;
+            let goes_on = |last: u64| (1..OLD_MAX).contains(&packets.wrapping_sub(last));
+            let before = self.refused.filter(|(last, _)| goes_on(*last)).map_or(0, |(_, row)| row);
+            if before + 1 < BELIEVED {
+                self.refused = Some((packets, before + 1));
+                return false;
+            }
         }
+        self.refused = None;
         self.totals_packets = Some(packets);
         (self.may_be_ahead, self.uncounted_packets) = (true, 0);
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
@@ -240,6 +256,18 @@ mod tests {
         assert_eq!(window(1472), (12 << 20) / 2304 * 1472);
         assert_eq!(window(54), (12 << 20) / 886 * 56);
         assert_eq!(Credit::new(&queue_of_bytes(0), 20).capacity_bytes(), 24);
+    }
+
+    #[test]
+    fn old_totals_count_once_they_go_on_from_each_other() {
+        let mut credit = Credit::new(&queue_of_bytes(8 << 20), 1472);
+        assert!(credit.resync(1000, 1_000_000) && !credit.resync(1000, 1_000_000));
+        // Wrong ones, and then the true ones again.
+        assert!(credit.resync(60_000, 60_000_000));
+        let taken = [1100, 1200, 1150, 1300, 1400, 1500, 1600]
+            .map(|packets| credit.resync(packets, 1000 * packets));
+        assert_eq!(taken, [false, false, false, false, false, true, true]);
+        assert_eq!(credit.consumed_packets(), 1600);
     }
 
     #[test]

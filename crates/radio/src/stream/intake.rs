@@ -159,7 +159,7 @@ impl RxCore {
             self.consumed(place, flow_bytes);
             return Intake::Done;
         }
-        if self.tracker.is_settling() && self.passed_over.is_newer_than(&arrival) {
+        if lent.is_some() && self.tracker.is_settling() && self.passed_over.takes(&arrival) {
             // It was delayed over the new set-up. The gap there counts it.
             return self.pass_over(&arrival);
         }
@@ -320,6 +320,8 @@ impl RxCore {
                 if self.credit.resync(repr.packets, repr.bytes) {
                     self.reopened += 1;
                     self.release(flow_bytes);
+                } else {
+                    self.counters.unexpected += 1;
                 }
             }
             // The device did not receive the answer to the handshake, or this is a second copy. In

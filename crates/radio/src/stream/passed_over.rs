@@ -7,6 +7,10 @@ use super::arrival::Arrival;
 /// The latest data packets that are searched for a second copy.
 const REMEMBERED: usize = 64;
 
+/// The most packets that are passed over behind a new set-up, because they are older. A wrong time
+/// in one packet of the set-up must not cost all that follow.
+const DELAYED_OVER_MAX: u16 = 64;
+
 /// Packets of a stream that came during another wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SkippedPackets {
@@ -21,12 +25,14 @@ pub(crate) struct SkippedPackets {
     data: usize,
     /// Number and time of the packet with the latest time.
     newest: Option<(u16, u64)>,
+    /// Packets that came behind the set-up.
+    delayed: u16,
 }
 
 impl Default for SkippedPackets {
     fn default() -> Self {
         let recent = [None; REMEMBERED];
-        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0, newest: None }
+        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0, newest: None, delayed: 0 }
     }
 }
 
@@ -61,13 +67,16 @@ impl SkippedPackets {
         true
     }
 
-    /// Returns whether a packet is older than one of these: it was delayed, and is passed over like
-    /// them.
-    pub(super) fn is_newer_than(&self, arrival: &Arrival) -> bool {
-        self.newest.zip(arrival.ticks).is_some_and(|((seq, newest), ticks)| {
+    /// Returns whether a packet behind the set-up is older than one of these: it was delayed, and is
+    /// passed over like them.
+    pub(super) fn takes(&mut self, arrival: &Arrival) -> bool {
+        let is_older = self.newest.zip(arrival.ticks).is_some_and(|((seq, newest), ticks)| {
             let before = seq.wrapping_sub(arrival.seq) < 0x8000;
             before && newest.wrapping_sub(ticks) < 1 << 63
-        })
+        });
+        let takes = is_older && self.delayed < DELAYED_OVER_MAX;
+        self.delayed += u16::from(takes);
+        takes
     }
 
     /// Returns the number behind that of the newest packet.
@@ -78,5 +87,19 @@ impl SkippedPackets {
     /// Takes packets and bytes in flow control: another count of them begins.
     pub fn take_flow(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.packets), std::mem::take(&mut self.flow_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_time_in_a_set_up_does_not_cost_all_that_follow() {
+        let arrival = |seq, ticks| Arrival { seq, ticks: Some(ticks), samples: 100 };
+        let mut skipped = SkippedPackets::default();
+        assert!(skipped.note_data(&arrival(0x7fff, 1 << 62)));
+        let taken = (0..1000).filter(|seq| skipped.takes(&arrival(*seq, 1000))).count();
+        assert_eq!(taken, usize::from(DELAYED_OVER_MAX));
     }
 }

@@ -27,16 +27,21 @@ impl RxGroup {
     }
 
     fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        // A member that is not halted by now could not be: another attempt.
+        let again = self.restarting.is_some()
+            && self.members.iter().any(|member| member.core.halted.is_none());
+        let attempts = attempts + u32::from(again);
         self.restarting = None;
         if self.members.iter().any(|member| !member.core.run.is_continuous()) {
             // The burst ends anyway, and no member may wait for a start.
+            let mut stopped = Ok(());
             for member in &mut self.members {
                 let halted = member.core.halted.take().is_some();
                 if member.core.run.take_wanted().is_some() || halted {
-                    member.stop()?;
+                    stopped = stopped.and(member.stop());
                 }
             }
-            return Ok(());
+            return stopped;
         }
         if let Err(error) = check_attempts(attempts) {
             self.members.iter_mut().for_each(|member| member.core.run = StreamState::Idle);
