@@ -228,27 +228,27 @@ impl Joiner {
             }
             (at, bt) = (at + 1, bt + 1);
         }
-        let mut is_short = false;
-        if let Some((x, y)) = a.marks.get(at).zip(b.marks.get(bt)).filter(|_| at == last)
-            && near(x.sample, y.sample)
-        {
+        // How many packets agree in groups that are complete in both.
+        let in_groups = compared.agreed;
+        let mut is_missing = false;
+        if let Some(x) = a.marks.get(at).filter(|_| at == last) {
             // What there is of the last group must be in the later stream, too.
+            let same = b.marks.get(bt).is_some_and(|y| near(x.sample, y.sample));
             let [x_bytes, y_bytes] = [a.group(at), b.group(bt)];
-            let bytes = (x_bytes.1 - x_bytes.0).min(y_bytes.1 - y_bytes.0);
-            is_short = bytes < x_bytes.1 - x_bytes.0 && bt + 1 < b.marks.len();
-            a.read((x_bytes.0, x_bytes.0 + bytes), &mut left)?;
-            b.read((y_bytes.0, y_bytes.0 + bytes), &mut right)?;
-            compared.add(&left, &right);
+            let bytes = x_bytes.1 - x_bytes.0;
+            is_missing = !same || y_bytes.1 - y_bytes.0 < bytes;
+            if !is_missing {
+                a.read(x_bytes, &mut left)?;
+                b.read((y_bytes.0, y_bytes.0 + bytes), &mut right)?;
+                compared.add(&left, &right);
+            }
         }
-        let end = a.marks.last().map(|mark| mark.sample);
-        let early =
-            b.marks.get(bt).zip(end).is_some_and(|(y, end)| y.sample + self.tolerance < end);
         let begun = self.seams.last().map_or(0, |seam| seam.groups.1 + 1);
         let Comparison { agreed, differ, uncorrected, worse, better } = compared;
         (seam.agreed, seam.uncorrected) = (agreed, uncorrected);
         let compared = agreed + differ;
         let correct = compared + worse;
-        let reason = if early || is_short {
+        let reason = if is_missing {
             MISSING.to_owned()
         } else if differ > 0 {
             format!("{differ} of {compared} packets in the overlap differ")
@@ -256,14 +256,17 @@ impl Joiner {
             format!(
                 "{worse} of {correct} packets in the overlap are correct only in the part before"
             )
-        } else if agreed < LEAST {
-            format!("only {agreed} packets in the overlap can be compared, fewer than {LEAST}")
+        } else if !has_seam || in_groups < LEAST {
+            format!(
+                "only {in_groups} packets in whole fields of the overlap can be compared, fewer \
+                 than {LEAST}"
+            )
         } else if seam.groups.0 < begun {
             "the part before has no packets of its own".to_owned()
         } else {
             return Ok(Ok(seam));
         };
-        let is_dead = !early && correct + better == 0;
+        let is_dead = !is_missing && correct + better == 0;
         Ok(Err(Refusal { reason, is_dead }))
     }
 

@@ -96,6 +96,9 @@ fn parts_that_do_not_agree_are_refused() {
     let missing = Err(MISSING.to_owned());
     assert_eq!(push(&|second| drop(second.remove(2))), missing);
     assert_eq!(push(&|second| second.truncate(2)), missing);
+    assert_eq!(push(&|second| second.truncate(4)), missing, "its end is not what the first has");
+    assert_eq!(push(&|second| drop(second.remove(4))), missing, "the last field of the first");
+    assert_eq!(push(&|second| second.truncate(5)), Ok(ALL), "both end in that field");
     assert_eq!(push(&|second| second.clear()), missing);
     assert_eq!(push(&|second| second[2].1.truncate(PACKET * 311)), missing);
     assert_eq!(push(&|second| second[4].1.truncate(PACKET * 300)), missing);
@@ -114,6 +117,27 @@ fn parts_that_do_not_agree_are_refused() {
     };
     assert_eq!(push(&|second| mark(second, 12)), Ok(ALL - 12), "less than 1 %");
     assert_eq!(push(&|second| mark(second, 13)), worse(13));
+}
+
+#[test]
+fn a_seam_needs_a_field_that_is_whole_in_both() {
+    let fields = fields(12);
+    // How many fields of the first part the second one has, and from which sample on they count.
+    let push = |common: usize, settled: u64, cut_off| {
+        let mut joiner = Joiner::new(GROUP);
+        joiner.push(part(&fields[..6], 0, 0, cut_off), 0).unwrap().unwrap();
+        let second = part(&fields[6 - common..], 0, settled, 0);
+        let outcome = joiner.push(second, settled).unwrap().map_err(|refusal| refusal.reason);
+        outcome.map(|()| assert!(joined(&joiner) == all(&fields)))
+    };
+    let only = "only 0 packets in whole fields of the overlap can be compared, fewer than 312";
+    for cut_off in [0, 7, 300] {
+        assert_eq!(push(2, 5 * GROUP, cut_off), Err(only.to_owned()), "the last one, {cut_off}");
+        assert_eq!(push(1, 1, cut_off), Err(MISSING.to_owned()), "{cut_off}");
+        assert_eq!(push(1, 5 * GROUP, cut_off), Err(only.to_owned()), "{cut_off}");
+        assert_eq!(push(3, 4 * GROUP, cut_off), Ok(()), "{cut_off}");
+    }
+    assert_eq!(push(3, 6 * GROUP, 0), Err(only.to_owned()), "none");
 }
 
 #[test]
