@@ -152,7 +152,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     same().unwrap_or(false)
 }
 
-fn remove_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -215,6 +215,7 @@ mod tests {
         fs::write(results.work().join("a/half"), "half").unwrap();
         fs::write(results.work().join("a.lock"), "").unwrap();
         fs::write(results.work().join("b.lock"), "").unwrap();
+        fs::create_dir_all(results.work().join("c.old/half")).unwrap();
         results.fail("a", "it failed before").unwrap();
         results.fail("b", "it failed before").unwrap();
         assert!(results.running().unwrap().is_empty(), "nobody holds the locks");

@@ -94,11 +94,7 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
         let results = self.batch.results();
         let mut state = State::new(self.batch, &results)?;
         results.tidy()?;
-        // What a process that was killed left of them.
-        let there = results.done()?;
-        let is_there = |part: usize| there.contains(&self.batch.tasks[part].name);
-        let has_parts = |at: &usize| self.batch.parts_of(*at).any(is_there);
-        (0..self.batch.wholes).filter(has_parts).for_each(|at| self.batch.forget_parts(at));
+        self.batch.forget_left_parts()?;
         let (mut told, mut told_number) = (false, false);
         loop {
             self.take_ended(&mut state, &results, &mut tell, &asked)?;

@@ -6,12 +6,13 @@
 //! | `failed/NAME.json` | the reason why a task failed; removed when it is done |
 //! | `list/tasks.jsonl` | the tasks of the last run, for its workers |
 //! | `work/NAME/`, `work/NAME.lock` | a task that is running, or whose process was killed |
+//! | `work/NAME.old/` | the result of a part that is being removed, or whose process was killed |
 //! | `slurm/TIME/` | what was submitted to Slurm, and what the tasks printed |
 //!
 //! A result is complete before its folder moves to `done` in one step, so there is no moment at
 //! which half of one is there. Two processes that finish one task cannot both move theirs.
 
-use crate::claim::TRIES;
+use crate::claim::{TRIES, remove_folder};
 use crate::{BatchError, Claim, TaskClaim};
 use millstream_flow::blocks::write_whole;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 
 /// The document in a result's folder.
 pub(crate) const RESULT: &str = "result.json";
+/// The end of a folder's name in `work` that held a result.
+const OLD: &str = ".old";
 
 /// A folder of results, which may not exist yet.
 #[derive(Clone, Debug)]
@@ -176,6 +179,16 @@ impl ResultFolder {
         write_whole(&part, &path, text.as_bytes()).map_err(BatchError::write(path))
     }
 
+    /// Removes a result. It is gone in one step: nothing counts half of one as done.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        let old = self.work().join(format!("{name}{OLD}"));
+        fs::create_dir_all(self.work())?;
+        // What a process left that was killed here.
+        remove_folder(&old)?;
+        fs::rename(self.result_of(name), &old)?;
+        remove_folder(&old)
+    }
+
     pub(crate) fn forget_failure(&self, name: &str) {
         // Without it there is nothing to forget; a failure beside a result is never shown.
         let _ = fs::remove_file(self.failed(name));
@@ -190,6 +203,8 @@ impl ResultFolder {
             // A task's folder has a lock's file beside it; dropping a claim removes both.
             if let Some(name) = name.strip_suffix(".lock") {
                 drop(TaskClaim::take(self, name, 1)?);
+            } else if name.ends_with(OLD) {
+                let _ = remove_folder(&self.work().join(name));
             }
         }
         let lists = self.root.join("list");

@@ -2,7 +2,6 @@
 
 use crate::{Batch, BatchError, Outlook, ResultFolder, Task, TaskOutcome};
 use std::collections::BTreeSet;
-use std::fs;
 
 /// What became of a task.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -117,7 +116,7 @@ impl Batch {
     }
 
     /// Removes the results of the parts of a task that is done: they would take as much space again
-    /// as the joined result.
+    /// as the joined result. A process that is killed meanwhile leaves no half of one.
     pub fn forget_parts(&self, whole: usize) {
         let results = self.results();
         if !results.result_of(&self.tasks[whole].name).is_dir() {
@@ -125,8 +124,21 @@ impl Batch {
         }
         for part in &self.tasks[self.parts_of(whole)] {
             // Nobody reads what remains of one; the next run tries again.
-            let _ = fs::remove_dir_all(results.result_of(&part.name));
+            let _ = results.remove(&part.name);
         }
+    }
+
+    /// Removes the results of all parts whose whole task is done: what processes left that were
+    /// killed.
+    ///
+    /// # Errors
+    /// The folder of results cannot be read.
+    pub fn forget_left_parts(&self) -> Result<(), BatchError> {
+        let there = self.results().done()?;
+        let is_there = |part: usize| there.contains(&self.tasks[part].name);
+        let has_parts = |at: &usize| self.parts_of(*at).any(is_there);
+        (0..self.wholes).filter(has_parts).for_each(|at| self.forget_parts(at));
+        Ok(())
     }
 
     /// Says so if results are there and none has the number that `[early_stop]` compares.
@@ -209,7 +221,12 @@ mod tests {
         batch.forget_parts(0);
         assert!(results.result_of(&batch.tasks[2].name).is_dir(), "nothing has joined them");
         finish(&batch, 0, 1.0);
-        batch.forget_parts(0);
+        // What a process left that was killed while it removed one.
+        let left = results.path().join("work").join(format!("{}.old", batch.tasks[1].name));
+        std::fs::create_dir_all(&left).unwrap();
+        std::fs::write(left.join("x"), "half").unwrap();
+        batch.forget_left_parts().unwrap();
+        assert!(!left.exists(), "it is removed with the part");
         let there: Vec<_> = results.done().unwrap().into_iter().collect();
         assert_eq!(there, [batch.tasks[0].name.clone()]);
         assert!((0..3).all(|at| batch.is_done(&results, at)));
