@@ -75,6 +75,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         // Without it each worker expands the manifest, and says what is wrong with the folder.
         let _ = batch.write_list();
     }
+    if !args.dry_run {
+        batch.forget_left_parts()?;
+    }
     if matches!(args.engine, EngineArg::Slurm) || args.dry_run {
         let outcomes = batch.outcomes(&batch.results())?;
         let lacks = batch.lacks_number(&outcomes);

@@ -8,9 +8,7 @@ use crate::output::{CommandFailed, Report, count, describe, note};
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use millstream_batch::engine::BUSY_STATUS;
-use millstream_batch::{
-    Batch, Claim, CpuBudget, ResultFolder, Task, TaskClaim, TaskPart, TaskResult,
-};
+use millstream_batch::{Batch, Claim, CpuBudget, Task, TaskClaim, TaskPart, TaskResult};
 use millstream_cpu::CpuSet;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, Shape, WaitMode};
 use serde_json::{Value, json};
@@ -39,49 +37,64 @@ pub struct Args {
 }
 
 /// Claims the task, runs it, and keeps its result or the reason of its failure. The process that
-/// ends the last part of a recording joins them.
+/// ends the last part of a recording joins them, and so does one that finds all parts done.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = Batch::for_task(&args.manifest.manifest, crate::release(), &args.task)?;
-    let task = batch.task(&args.task)?;
-    let at = batch.tasks.iter().position(|one| one == task);
-    let whole = at.and_then(|at| batch.whole_of(at));
-    let results = batch.results();
-    if at.is_some_and(|at| batch.is_done(&results, at)) {
-        return Ok(is_done(&results, &task.name));
+    let at = position(&batch, batch.task(&args.task)?)?;
+    let whole = batch.whole_of(at);
+    if is_there(&batch, whole.unwrap_or(at)) {
+        // What a process left that was killed before it had removed them.
+        batch.forget_parts(whole.unwrap_or(at));
+        return Ok(is_done(&batch, at));
     }
-    let report = run_one(&batch, task, args.threads)?;
-    if let Some(whole) = whole.filter(|whole| is_to_join(&batch, *whole)) {
-        // Its failure is kept and told as its own, and this part is done.
-        if let Err(error) = run_one(&batch, &batch.tasks[whole], args.threads) {
-            note(format_args!("join    {}: {}", batch.tasks[whole].name, describe(&error)));
-        }
+    let report = run_one(&batch, at, args.threads)?;
+    let Some(whole) = whole.filter(|whole| is_to_join(&batch, *whole)) else { return Ok(report) };
+    // Its failure is kept and told as its own, and this part is done.
+    if let Err(error) = run_one(&batch, whole, args.threads) {
+        note(format_args!("join    {}: {}", batch.tasks[whole].name, describe(&error)));
     }
-    Ok(report)
+    Ok(is_done(&batch, at))
 }
 
-fn told(results: &ResultFolder, name: &str) -> Value {
-    json!({ "task": name, "folder": results.result_of(name) })
+fn position(batch: &Batch, task: &Task) -> anyhow::Result<usize> {
+    let at = batch.tasks.iter().position(|one| one.name == task.name);
+    at.with_context(|| format!("the batch has no task {}", task.name))
 }
 
-fn is_done(results: &ResultFolder, name: &str) -> Report {
-    Report::done(format!("{name} is done\n"), told(results, name))
+/// Whether the task's own result is there.
+fn is_there(batch: &Batch, at: usize) -> bool {
+    batch.results().result_of(&batch.tasks[at].name).is_dir()
+}
+
+/// The task, and the folder with its result: for a part that was removed, that of the whole.
+fn told(batch: &Batch, at: usize) -> Value {
+    let whole = batch.whole_of(at).filter(|whole| !is_there(batch, at) && is_there(batch, *whole));
+    let folder = batch.results().result_of(&batch.tasks[whole.unwrap_or(at)].name);
+    json!({ "task": batch.tasks[at].name, "folder": folder })
+}
+
+fn is_done(batch: &Batch, at: usize) -> Report {
+    Report::done(format!("{} is done\n", batch.tasks[at].name), told(batch, at))
 }
 
 /// Whether all parts of a task are done and it is not.
 fn is_to_join(batch: &Batch, whole: usize) -> bool {
-    let is_done = |at: usize| batch.results().result_of(&batch.tasks[at].name).is_dir();
+    let is_done = |at: usize| is_there(batch, at);
     !is_done(whole) && batch.parts_of(whole).all(is_done)
 }
 
-fn run_one(batch: &Batch, task: &Task, threads: Option<usize>) -> anyhow::Result<Report> {
+fn run_one(batch: &Batch, at: usize, threads: Option<usize>) -> anyhow::Result<Report> {
     let results = batch.results();
+    let task = &batch.tasks[at];
     let name = &task.name;
     let claim = match results.claim(name)? {
+        // Another process may have joined the parts since, and removed them.
+        Claim::Mine(_) if batch.is_done(&results, at) => return Ok(is_done(batch, at)),
         Claim::Mine(claim) => claim,
-        Claim::Done => return Ok(is_done(&results, name)),
+        Claim::Done => return Ok(is_done(batch, at)),
         Claim::Busy => {
             let failure = Some(format!("another process runs the task {name}: wait for its end"));
-            let report = Report { text: String::new(), results: told(&results, name), failure };
+            let report = Report { text: String::new(), results: told(batch, at), failure };
             return Err(CommandFailed { status: BUSY_STATUS, report }.into());
         }
     };
@@ -97,10 +110,8 @@ fn run_one(batch: &Batch, task: &Task, threads: Option<usize>) -> anyhow::Result
         Ok(Some(result)) => {
             let done = claim.finish(&result);
             done.inspect_err(|error| drop(results.fail(name, &error.to_string())))?;
-            if let Some(at) = batch.tasks.iter().position(|one| one == task) {
-                batch.forget_parts(at);
-            }
-            Ok(is_done(&results, name))
+            batch.forget_parts(at);
+            Ok(is_done(batch, at))
         }
         Ok(None) => anyhow::bail!("the task {name} was interrupted: run the batch again"),
         Err(error) => {

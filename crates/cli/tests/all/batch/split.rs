@@ -52,6 +52,14 @@ fn take_out(path: &Path, mut at: u64, missing: u64) {
     file.set_len(end).unwrap();
 }
 
+/// Copies a folder of files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in names(from) {
+        std::fs::copy(from.join(&name), to.join(&name)).unwrap();
+    }
+}
+
 /// A folder with a recording, its graph, and a manifest that splits it.
 struct Split<'a> {
     path: &'a Path,
@@ -157,14 +165,38 @@ fn a_recording_in_parts_gives_the_stream_of_a_single_pass() {
         assert!(explained.succeeds().stdout.contains(stage), "{stage}: {explained:?}");
     }
 
-    // A part that does not agree with the one before is processed again, and it is told.
+    // Who ended the last part cannot join: another process does, and is killed meanwhile.
     let tasks = told.tasks();
-    told.batch("task", &[&tasks[2]]).succeeds();
+    let [whole, first, second] = [0, 1, 2].map(|at| told.done().join(&tasks[at]));
+    std::fs::remove_dir_all(&whole).unwrap();
+    let work = path.join("told-split.results/work");
+    let lock = std::fs::File::create(work.join(format!("{}.lock", tasks[0]))).unwrap();
+    lock.lock().unwrap();
+    told.batch("task", &[&tasks[1]]).succeeds();
+    let outcome = told.batch("task", &[&tasks[2], "--json"]);
+    assert!(outcome.succeeds().stderr.contains(": another process runs the task"), "{outcome:?}");
+    assert_eq!(outcome.json()["results"]["folder"], second.display().to_string());
+    drop(lock);
+    let kept = path.join("kept");
+    copy(&first, &kept.join("first"));
+    copy(&second, &kept.join("second"));
+    // A part that is done joins, too.
+    let outcome = told.batch("task", &[&tasks[2], "--json"]);
+    assert_eq!(outcome.succeeds().json()["results"]["folder"], whole.display().to_string());
     told.is_single(seconds);
-    std::fs::remove_dir_all(told.done().join(&tasks[0])).unwrap();
-    told.batch("task", &[&tasks[2]]).succeeds();
-    let second = told.done().join(&tasks[2]).join("tv.ts");
-    let file = std::fs::File::options().read(true).write(true).open(second).unwrap();
+    // What was not removed is removed by the next call.
+    for (verb, more) in [("task", &tasks[2..]), ("task", &tasks[..1]), ("run", &[])] {
+        copy(&kept.join("first"), &first);
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        told.batch(verb, &more).succeeds();
+        told.is_single(seconds);
+    }
+
+    // A part that does not agree with the one before is processed again, and it is told.
+    std::fs::remove_dir_all(&whole).unwrap();
+    std::fs::rename(kept.join("first"), first).unwrap();
+    std::fs::rename(kept.join("second"), &second).unwrap();
+    let file = std::fs::File::options().read(true).write(true).open(second.join("tv.ts")).unwrap();
     for packet in 0..file.metadata().unwrap().len() / 188 {
         file.write_all_at(b"bad", packet * 188 + 60).unwrap();
     }
