@@ -4,6 +4,9 @@ use crate::parquet::{self, Cells, Column};
 use crate::{Batch, BatchError, TaskResult};
 use std::collections::BTreeSet;
 
+/// The columns of texts that every table has.
+const FIRST: [&str; 3] = ["task", "state", "recording"];
+
 /// A table: one row a task that is no part, with its name, state, recording, parameters, and the
 /// numbers of its result.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,13 +32,24 @@ impl ResultTable {
             name: name.to_owned(),
             cells: Cells::Texts((0..tasks.len()).map(of).collect()),
         };
+        let named = |name: &String| {
+            let mut shown = name.clone();
+            while FIRST.contains(&&*shown)
+                || numbers.contains(&shown)
+                || shown != *name && parameters.contains(&shown)
+            {
+                shown.insert_str(0, "parameter.");
+            }
+            shown
+        };
         let mut columns = vec![
             texts("task", &|at| tasks[at].name.clone()),
             texts("state", &|at| state(at).to_owned()),
             texts("recording", &|at| tasks[at].recording.clone().unwrap_or_default()),
         ];
-        columns.extend(parameters.into_iter().map(|name| {
-            texts(name, &|at| tasks[at].parameters.get(name).cloned().unwrap_or_default())
+        columns.extend(parameters.iter().map(|name| {
+            let name: &String = name;
+            texts(&named(name), &|at| tasks[at].parameters.get(name).cloned().unwrap_or_default())
         }));
         columns.extend(numbers.into_iter().map(|name| {
             let of = |result: &Option<TaskResult>| result.as_ref()?.numbers.get(name).copied();
@@ -63,14 +77,17 @@ impl ResultTable {
         text
     }
 
-    /// Returns the table as a Parquet file. Parameters whose values are all numbers are numbers.
+    /// Returns the table as a Parquet file. Parameters whose values are all numbers are numbers;
+    /// they stay texts if a number would say something else, such as 007.
     #[must_use]
     pub fn parquet(&self) -> Vec<u8> {
         let columns = self.columns.iter().enumerate().map(|(at, column)| Column {
             name: column.name.clone(),
             cells: match &column.cells {
                 // Names of tasks and recordings may look like numbers.
-                Cells::Texts(cells) if at > 2 => numbers(cells).unwrap_or(column.cells.clone()),
+                Cells::Texts(cells) if at >= FIRST.len() => {
+                    numbers(cells).unwrap_or(column.cells.clone())
+                }
                 cells => cells.clone(),
             },
         });
@@ -78,11 +95,12 @@ impl ResultTable {
     }
 }
 
-/// The texts as numbers, if all are; no text is no number.
+/// The texts as numbers, if all are and can be told from their numbers; no text is no number.
 fn numbers(texts: &[String]) -> Option<Cells> {
-    let number = |text: &String| match text.as_str() {
-        "" => Some(None),
-        text => text.parse().ok().map(Some),
+    let number = |text: &String| match text.parse::<f64>() {
+        _ if text.is_empty() => Some(None),
+        Ok(number) if number.is_finite() && number.to_string() == *text => Some(Some(number)),
+        _ => None,
     };
     texts.iter().map(number).collect::<Option<_>>().map(Cells::Numbers)
 }
@@ -103,6 +121,7 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::tests::{finish, of_recordings};
 
     #[test]
     fn a_cell_is_quoted_where_it_must_be() {
@@ -113,8 +132,31 @@ mod tests {
     #[test]
     fn parameters_are_numbers_if_all_their_values_are() {
         let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let found = numbers(&texts(&["0.02", "", "-4e4"]));
+        let found = numbers(&texts(&["0.02", "", "-40000"]));
         assert_eq!(found, Some(Cells::Numbers(vec![Some(0.02), None, Some(-4e4)])));
-        assert_eq!(numbers(&texts(&["1", "auto"])), None);
+        // A serial number, a revision: what a number would lose.
+        for text in ["auto", "9007199254740993", "32E5", "007", "nan", "NaN", "inf", "+1", "1.0"] {
+            assert_eq!(numbers(&texts(&["1", text])), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_two_columns_have_one_name() {
+        let sweep = "[sweep]\ntask = [1, 2]\nx = [3]\nb = [4]\n\"parameter.x\" = [5]\n";
+        let (_folder, batch) = of_recordings(1, sweep);
+        let batch = batch.unwrap();
+        finish(&batch, 0, 1.5);
+        let csv = ResultTable::of(&batch, |_| "done").unwrap().csv();
+        let names = "task,state,recording,b,parameter.parameter.x,parameter.task,parameter.x,x";
+        let head = csv.lines().next().unwrap();
+        let mut shown: Vec<_> = head.split(',').collect();
+        shown.sort_unstable();
+        let mut expected: Vec<_> = names.split(',').collect();
+        expected.sort_unstable();
+        assert_eq!(shown, expected);
+        let row: Vec<_> = csv.lines().nth(1).unwrap().split(',').collect();
+        let cell = |name| row[head.split(',').position(|one| one == name).unwrap()];
+        let parameters = ["parameter.task", "parameter.parameter.x", "parameter.x", "b", "x"];
+        assert_eq!(parameters.map(cell), ["1", "3", "5", "4", "1.5"]);
     }
 }
