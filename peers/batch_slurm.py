@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Peer: Slurm. slurmctld, slurmd and munged run in namespaces of their own, with their files in a temporary folder, and
-end with this script; no service of this machine is used. An array job of `batch run --engine slurm` makes the same
-files as `batch run`, although workers are killed at drawn moments; an element has as many threads as Slurm gave it CPUs.
+"""Peer: Slurm. slurmctld, slurmd and munged run in namespaces of their own, with their files in memory, and end with this
+script, whichever way it ends; no service of this machine is used. An array job of `batch run --engine slurm` makes the
+same files as `batch run`, although workers are killed at drawn moments; an element has as many threads as Slurm gave it
+CPUs. MILLSTREAM_TASKS and MILLSTREAM_KILLS give other numbers of tasks and kills (200 and 8; run-all.sh: 60 and 2).
 MILLSTREAM_SLURM names a folder with the unpacked packages (dpkg -x), where Slurm is not installed.
 Exit status: 0 all that, 1 not, 77 skipped (no root, or a program is not there)."""
 
@@ -14,16 +15,24 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import common
-from batch_common import check_streams, copy, failed, run_here, sums, SETTINGS_COUNT
+
+# Within the limit of run-all.sh there is time for fewer tasks than on their own.
+LIMIT_S = int(os.environ.get("MILLSTREAM_PEER_LIMIT_S", "3600"))
+if LIMIT_S < 1000:
+    os.environ.setdefault("MILLSTREAM_TASKS", "60")
+from batch_common import check_streams, copy, failed, run_here, sums, SETTINGS_COUNT, TASKS
 
 INSIDE = "MILLSTREAM_PEER_SLURM"
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "sinfo": "slurm-client",
-            "squeue": "slurm-client", "munged": "munge"}
-KILLS = int(os.environ.get("MILLSTREAM_KILLS", "8"))
+            "squeue": "slurm-client", "munged": "munge", "ip": "iproute2"}
+KILLS = int(os.environ.get("MILLSTREAM_KILLS", str(max(2, TASKS // 25))))
+# Its own end comes before that by run-all.sh.
+END = time.monotonic() + LIMIT_S - 20
+# Folders over one of which this peer lays its own, for its own processes only.
+PLACES = ["/mnt", "/media", "/srv", "/run"]
 CONFIGURATION = """ClusterName=millstream
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -54,19 +63,32 @@ def enter():
     if os.geteuid() != 0:
         common.skip("slurmd needs root")
     names = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if shutil.which("unshare") is None:
+        common.skip("no unshare (Debian package util-linux)")
     if subprocess.run([*names, "true"], capture_output=True, check=False).returncode != 0:
         common.skip("namespaces cannot be made here")
     os.environ[INSIDE] = "1"
     os.execvp("unshare", [*names, sys.executable, *sys.argv])
 
 
-def unpacked(folder):
+def own_folder():
+    """A folder in memory that only the processes of this peer see, and that is gone with them."""
+    used = [common.ROOT, common.MILLSTREAM, os.environ.get("MILLSTREAM_SLURM", "/"), sys.executable]
+    used = [pathlib.Path(path).resolve() for path in used]
+    for place in map(pathlib.Path, PLACES):
+        if place.is_dir() and not place.is_symlink() and all(place not in [path, *path.parents] for path in used):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", place], check=True)
+            return place
+    return common.skip(f"this peer lays a folder of its own over one of {', '.join(PLACES)}, and all are used or not there")
+
+
+def unpacked(folder, links):
     """Lays the programs of a folder over those of this machine, for the processes of this peer."""
+    (links / "sbin").mkdir(parents=True)
     for program in pathlib.Path(folder, "usr/sbin").glob("slurm*-wlm"):
-        link = program.with_name(program.name.removesuffix("-wlm"))
-        if not link.exists():
-            link.symlink_to(program.name)
-    subprocess.run(["mount", "-t", "overlay", "-o", f"lowerdir={folder}/usr:/usr", "overlay", "/usr"], check=True)
+        (links / "sbin" / program.name.removesuffix("-wlm")).symlink_to(program.name)
+    layers = f"lowerdir={links}:{folder}/usr:/usr"
+    subprocess.run(["mount", "-t", "overlay", "-o", layers, "overlay", "/usr"], check=True)
 
 
 def said(*command):
@@ -92,6 +114,11 @@ def start(work):
     idle = ["sinfo", "--noheader", "--format=%t"]
     common.eventually("the node is idle", lambda: subprocess.run(idle, capture_output=True, text=True, check=False)
                       .stdout.strip() == "idle", pause_s=0.2)
+
+
+def left_s():
+    """The time that is left to wait."""
+    return max(1, END - time.monotonic())
 
 
 def submit(manifest, *options):
@@ -122,7 +149,7 @@ def workers():
 def kill_some(draw):
     """Kills workers at drawn moments while the job runs; returns how many."""
     killed = 0
-    while killed < KILLS and not is_over():
+    while killed < KILLS and not is_over() and left_s() > 1:
         time.sleep(draw.uniform(0.05, 2.0))
         there = workers()
         if not there:
@@ -147,10 +174,15 @@ def threads(manifest):
 def main():
     if not os.environ.get(INSIDE):
         enter()
+    if os.getpid() != 1:
+        sys.exit(f"{INSIDE} is set, and this is not the first process of a namespace: unset it")
+    # The first process of a namespace is not ended by a signal that it does not handle.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     if not os.access(common.MILLSTREAM, os.X_OK):
         common.skip(f"no {common.MILLSTREAM} (run make build)")
+    work = own_folder()
     if os.environ.get("MILLSTREAM_SLURM"):
-        unpacked(os.environ["MILLSTREAM_SLURM"])
+        unpacked(os.environ["MILLSTREAM_SLURM"], work / "usr")
     os.environ["PATH"] += ":/usr/sbin"
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
@@ -158,29 +190,13 @@ def main():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     # Slurm opens no port on a machine whose only addresses are 127.x.
     subprocess.run(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"], check=True)
-    with tempfile.TemporaryDirectory() as work:
-        work = pathlib.Path(work).resolve()
-        try:
-            start(work)
-            compare(work)
-        except BaseException:
-            for log in work.glob("*.log"):
-                print(f"{log.name}: {log.read_text(errors='replace')[-2000:]}", file=sys.stderr)
-            raise
-        finally:
-            end_all()
-
-
-def end_all():
-    """Ends the daemons and jobs, which still write: all other processes of this namespace, whose first one this is."""
-    if os.getpid() != 1:
-        sys.exit("this is not the first process of a namespace")
-    os.kill(-1, signal.SIGKILL)
     try:
-        while True:
-            os.waitpid(-1, 0)
-    except ChildProcessError:
-        pass
+        start(work)
+        compare(work)
+    except BaseException:
+        for log in work.glob("*.log"):
+            print(f"{log.name}: {log.read_text(errors='replace')[-2000:]}", file=sys.stderr)
+        raise
 
 
 def compare(work):
@@ -190,12 +206,12 @@ def compare(work):
     began = time.monotonic()
     tasks = len(submit(there, "--workers", "2")["open"])
     killed = kill_some(random.Random(int(os.environ.get("MILLSTREAM_SEED", "1"))))
-    common.eventually("the job ends", is_over, patience_s=600, pause_s=0.2)
+    common.eventually("the job ends", is_over, patience_s=left_s(), pause_s=0.2)
     missing = len(expected) - len(sums(there))
     if killed < KILLS or not 0 < missing <= killed:
         sys.exit(f"{killed} workers were killed, and {missing} results are missing")
     again = submit(there)
-    common.eventually("the job ends", is_over, patience_s=600, pause_s=0.2)
+    common.eventually("the job ends", is_over, patience_s=left_s(), pause_s=0.2)
     seconds = time.monotonic() - began
     if len(again["open"]) != missing + SETTINGS_COUNT:
         sys.exit(f"{len(again['open'])} tasks were submitted again, not {missing} and the {SETTINGS_COUNT} that fail")
@@ -212,7 +228,7 @@ def compare(work):
         return
     # Two CPUs an element: Slurm runs one at a time, and the graph has two threads.
     submit(wide, "--threads", "2")
-    common.eventually("an element has ended", lambda: len(sums(wide)) >= 3, patience_s=120)
+    common.eventually("an element has ended", lambda: len(sums(wide)) >= 3, patience_s=left_s())
     if threads(wide) != {2}:
         sys.exit(f"elements with two CPUs have {threads(wide)} threads")
     print("agrees: an element has as many threads as Slurm gave it CPUs (1, 2)")
