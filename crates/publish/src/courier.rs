@@ -110,7 +110,10 @@ impl Courier {
     fn serve(&mut self) -> Result<(), OutletError> {
         while !self.is_over() {
             let longest = self.outlet.message_bytes_max();
-            while let Some(message) = self.queue.next() {
+            // One that waits in the outlet for each message must not keep it from its end.
+            while !self.is_over()
+                && let Some(message) = self.queue.next()
+            {
                 if self.suspects > 0 && self.queue.sent() > 0 {
                     break;
                 }

@@ -66,15 +66,17 @@ impl Account {
         self.dropped[cause as usize].add(messages);
     }
 
+    /// Returns the counters in the order in which they are to be read: what is done with a message
+    /// is counted after its offer, so these are never more than was offered.
     pub fn metrics(&self) -> Vec<(&'static str, Metric)> {
         let mut list = vec![
-            ("offered", Metric::from(&self.offered)),
             ("acknowledged", Metric::from(&self.acknowledged)),
             ("resent", Metric::from(&self.resent)),
             ("connections", Metric::from(&self.connections)),
         ];
         let causes = DropCause::ALL.iter().zip(&self.dropped);
         list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));
+        list.push(("offered", Metric::from(&self.offered)));
         list
     }
 
@@ -108,7 +110,7 @@ pub struct PublishLedger {
     pub to: String,
     /// Messages that the graph had to publish.
     pub offered: u64,
-    /// Messages that the broker has acknowledged, or that are in the file.
+    /// Messages that the broker has acknowledged, that are in the file, or that Zenoh has taken.
     pub acknowledged: u64,
     /// Messages that were not published, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
@@ -178,6 +180,13 @@ mod tests {
         for (index, cause) in DropCause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, index);
         }
+    }
+
+    #[test]
+    fn what_was_offered_is_read_last() {
+        let list = Account::default().metrics();
+        assert_eq!(list.len(), 4 + DropCause::ALL.len());
+        assert_eq!(list.last().unwrap().0, "offered");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::OutletError;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -47,12 +47,23 @@ pub(crate) struct WireStream {
 
 /// Checks that `address` is a host and a port, which need not exist.
 pub(crate) fn check_address(address: &str) -> Result<(), OutletError> {
-    let parts = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    match parts.and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0) {
-        Some(_) => Ok(()),
-        None => Err(OutletError(format!(
-            "`{address}` is not the address of a broker: expected HOST:PORT, such as \
-             192.168.20.3:4222"
+    let is_host = |host: &str| match host.strip_prefix('[').and_then(|host| host.strip_suffix(']'))
+    {
+        Some(host) => host.parse::<Ipv6Addr>().is_ok(),
+        None => {
+            let is_wrong = |c: char| c.is_whitespace() || "/:[]@".contains(c);
+            !host.is_empty() && !host.contains(is_wrong)
+        }
+    };
+    let is_port = |port: &str| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    match address.rsplit_once(':') {
+        Some((host, port)) if is_host(host) && is_port(port) => Ok(()),
+        _ => Err(OutletError(format!(
+            "`{address}` is not the address of a broker: expected HOST:PORT without nats:// or \
+             mqtt://, such as 192.168.20.3:4222 or [fd00::3]:4222"
         ))),
     }
 }
@@ -226,5 +237,50 @@ impl WireStream {
 
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_can_never_work_is_refused() {
+        for address in ["h:1", "broker.example:4222", "10.0.0.2:65535", "[::1]:4222", "a_b-c:1"] {
+            check_address(address).unwrap();
+        }
+        for address in [
+            "",
+            ":",
+            "h",
+            "h:",
+            ":1",
+            "h:0",
+            "h:65536",
+            "h:+1",
+            "h:-1",
+            "h: 1",
+            " h:1",
+            "h:1 ",
+            "a b:1",
+            "::1",
+            "fd00::3:4222",
+            "[::1]",
+            "[::1]:",
+            "[h]:1",
+            "[::1:4",
+            "::1]:4",
+            "nats://10.0.0.2:4222",
+            "mqtt://h:1883",
+            "h:1/",
+            "h/a:1",
+            "u@h:1",
+            "h:1,g:1",
+        ] {
+            let told = check_address(address).unwrap_err().to_string();
+            let start = format!("`{address}` is not the address of a broker: expected HOST:PORT ");
+            assert!(told.starts_with(&start), "{told}");
+            assert!(told.contains("without nats:// or mqtt://"), "{told}");
+        }
     }
 }

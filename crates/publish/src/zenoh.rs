@@ -21,6 +21,9 @@ const OPEN_LIMIT: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);
 /// Messages between two looks whether a subscriber is there.
 const BATCH: u64 = 256;
+/// The longest time between two such looks, unless one message takes longer: who takes nothing for
+/// long makes each message wait.
+const BATCH_TIME: Duration = Duration::from_millis(50);
 /// How long Zenoh waits for a subscriber that takes nothing, before it ends that connection, µs: as
 /// long as for one that says nothing.
 const STALL_LIMIT: &str = "10000000";
@@ -35,6 +38,8 @@ pub struct ZenohOutlet {
     publisher: Option<Publisher<'static>>,
     /// Messages that Zenoh has taken since the last look for a subscriber.
     taken: u64,
+    /// When the first message since then was put.
+    began: Option<Instant>,
     /// Why Zenoh did not take a message.
     failure: Option<OutletError>,
 }
@@ -48,7 +53,7 @@ pub struct ZenohNetwork<'a> {
     pub connect: &'a str,
     /// Endpoints to listen at, with commas.
     pub listen: &'a str,
-    /// Whether it looks for others by multicast, unless the file says so.
+    /// Whether it looks for others by multicast, unless the file switches that off.
     pub scouting: bool,
 }
 
@@ -70,8 +75,15 @@ impl ZenohOutlet {
             return Err(expected("it stands for many keys"));
         }
         let config = network.config()?;
-        let (session, publisher, failure) = (None, None, None);
-        Ok(Self { key: parsed, config, session, publisher, taken: 0, failure })
+        Ok(Self {
+            key: parsed,
+            config,
+            session: None,
+            publisher: None,
+            taken: 0,
+            began: None,
+            failure: None,
+        })
     }
 
     /// Joins the network, if that was not done.
@@ -136,7 +148,9 @@ impl ZenohNetwork<'_> {
             let wait = "transport/link/tx/queue/congestion_control/block/wait_before_close";
             set(wait, STALL_LIMIT)?;
             set("transport/link/tcp/so_sndbuf", SEND_BUFFER)?;
-            set("scouting/multicast/enabled", if self.scouting { "true" } else { "false" })?;
+        }
+        if !self.scouting {
+            set("scouting/multicast/enabled", "false")?;
         }
         Ok(config)
     }
@@ -159,7 +173,7 @@ impl Outlet for ZenohOutlet {
     }
 
     fn open(&mut self) -> Result<(), OutletError> {
-        (self.taken, self.failure) = (0, None);
+        (self.taken, self.began, self.failure) = (0, None, None);
         self.join()?;
         let until = Instant::now() + OPEN_LIMIT;
         while !self.has_subscriber() {
@@ -172,9 +186,9 @@ impl Outlet for ZenohOutlet {
     }
 
     fn push(&mut self, message: &[u8]) -> bool {
-        let Some(publisher) = self.publisher.as_ref().filter(|_| self.taken < BATCH) else {
-            return false;
-        };
+        let began = *self.began.get_or_insert_with(Instant::now);
+        let is_full = self.taken >= BATCH || began.elapsed() > BATCH_TIME;
+        let Some(publisher) = self.publisher.as_ref().filter(|_| !is_full) else { return false };
         let put = publisher.put(message).wait();
         self.taken += u64::from(put.is_ok());
         self.failure = put
@@ -184,6 +198,7 @@ impl Outlet for ZenohOutlet {
     }
 
     fn exchange(&mut self, _: Instant) -> Result<Outcomes, OutletError> {
+        self.began = None;
         // What was put since a subscriber was known, and may have left, goes again to the next.
         if !self.has_subscriber() {
             return Err(self.failure.take().unwrap_or_else(|| self.alone()));
@@ -210,6 +225,20 @@ impl Outlet for ZenohOutlet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scouting_is_off_whatever_the_file_says() {
+        let file = tempfile::NamedTempFile::with_suffix(".json5").unwrap();
+        let path = file.path().to_str().unwrap();
+        std::fs::write(path, "{ scouting: { multicast: { enabled: true } } }").unwrap();
+        for (config, scouting) in [("", true), ("", false), (path, true), (path, false)] {
+            let network = ZenohNetwork { config, scouting, ..ZenohNetwork::default() };
+            let is_on = network.config().unwrap().get_json("scouting/multicast/enabled").unwrap();
+            // Zenoh's own default is on.
+            let on = if config.is_empty() { ["null", "true"] } else { ["true"; 2] };
+            assert_eq!(on.contains(&&*is_on), scouting, "{config} {scouting}: {is_on}");
+        }
+    }
 
     #[test]
     fn wrong_keys_endpoints_and_files_are_told() {

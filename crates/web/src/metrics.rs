@@ -130,7 +130,7 @@ fn blocks(out: &mut Families, graph: &str, status: &Status) {
 /// Metrics of a sink that publishes which are no causes of drops.
 const PUBLISHED: [(&str, &str, &str); 4] = [
     ("offered", "millstream_messages_total", "Messages that the sink had to publish."),
-    ("acknowledged", "millstream_messages_acknowledged_total", "Messages that arrived."),
+    ("acknowledged", "millstream_messages_acknowledged_total", "Messages that were acknowledged."),
     ("resent", "millstream_messages_resent_total", "Messages sent again to a new connection."),
     ("connections", "millstream_sink_connections_total", "Connections of the sink."),
 ];

@@ -4,9 +4,13 @@ use crate::{Bench, options};
 use millstream_flow::blocks::{Head, NullSource};
 use millstream_flow::{Graph, Plan, WaitMode, Work};
 use millstream_publish::{
-    JsonlOutlet, NatsLogin, NatsOutlet, Publications, PublishOptions, PublishSink,
+    DropCause, JsonlOutlet, NatsLogin, NatsOutlet, Outcomes, Outlet, OutletError, Publications,
+    PublishOptions, PublishSink,
 };
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_sink_does_not_hold_its_thread_while_it_waits_at_the_end() {
@@ -30,6 +34,61 @@ fn a_sink_does_not_hold_its_thread_while_it_waits_at_the_end() {
     let late = bench.mock.send("event", "late");
     assert!(late.unwrap_err().to_string().starts_with("the stream has ended: "));
     assert_eq!(bench.end().dropped["at_end"], 10);
+}
+
+/// An outlet that has room from some moment on, and then waits for each message.
+struct SlowOutlet {
+    has_room: Arc<AtomicBool>,
+    taken: u64,
+}
+
+impl Outlet for SlowOutlet {
+    fn name(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn away_cause(&self) -> DropCause {
+        DropCause::ReceiverAway
+    }
+
+    fn open(&mut self) -> Result<(), OutletError> {
+        Ok(())
+    }
+
+    fn push(&mut self, _: &[u8]) -> bool {
+        if !self.has_room.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        self.taken += 1;
+        true
+    }
+
+    fn exchange(&mut self, _: Instant) -> Result<Outcomes, OutletError> {
+        Ok(Outcomes { acknowledged: std::mem::take(&mut self.taken), refused: 0 })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn close(&mut self) -> Result<(), OutletError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_outlet_that_waits_for_each_message_does_not_outlast_the_time_at_the_end() {
+    let has_room = Arc::new(AtomicBool::new(false));
+    let outlet = SlowOutlet { has_room: Arc::clone(&has_room), taken: 0 };
+    let linger = Duration::from_millis(100);
+    let mut bench = Bench::new(Box::new(outlet), PublishOptions { linger, ..options() });
+    bench.publish(0..400);
+    has_room.store(true, Ordering::Relaxed);
+    // All would take 8 s.
+    let ledger = bench.end();
+    let [sent, left] = [ledger.acknowledged, ledger.dropped["at_end"]];
+    assert!(left > 0 && sent + left == 400, "{}", ledger.summary());
 }
 
 #[test]
