@@ -6,7 +6,7 @@ tshark it reads the fields of context packets. The checks are those of `relay_ts
 again, and the bytes are the same.
 
 The decoder takes minutes to compile, so this runs only if MILLSTREAM_VITA49 names a folder for it, and cargo is there. It is
-compiled once.
+compiled once, from the versions in relay_vita49.lock.
 
 Exit status: 0 agrees, 1 not, 77 skipped.
 """
@@ -22,7 +22,7 @@ import sys
 import threading
 
 import relay_tshark
-from common import MILLSTREAM, Radio, free_port, skip
+from common import MILLSTREAM, ROOT, Radio, skip
 
 MANIFEST = """[package]
 name = "decoder"
@@ -74,6 +74,10 @@ fn main() {
 }
 """
 
+# What cargo says where there is no network, or none is to be used.
+NO_NETWORK = ["could not connect", "failed to connect", "could not resolve host", "timeout", "timed out", "network failure",
+              "network is unreachable", "offline mode"]
+
 
 def decoder(folder):
     """The path of the decoder, compiled if that was not done."""
@@ -82,23 +86,30 @@ def decoder(folder):
     main = folder / "src/main.rs"
     if not main.exists() or main.read_text() != DECODER:
         main.write_text(DECODER)
-    where = ["--quiet", "--manifest-path", folder / "Cargo.toml"]
-    if subprocess.run(["cargo", "fetch", *where], check=False).returncode != 0:
-        skip("cargo cannot get the crate vita49")
+    shutil.copy(pathlib.Path(ROOT, "peers/relay_vita49.lock"), folder / "Cargo.lock")
+    where = ["--quiet", "--locked", "--manifest-path", folder / "Cargo.toml"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
+    # For another target than this machine the program would not run, and be elsewhere.
+    environment.pop("CARGO_BUILD_TARGET", None)
+    fetched = subprocess.run(["cargo", "fetch", *where], capture_output=True, text=True, check=False, env=environment)
+    if fetched.returncode != 0:
+        if any(words in fetched.stderr.lower() for words in NO_NETWORK):
+            skip("cargo cannot get the crate vita49 without the network")
+        sys.exit(f"cargo cannot get the crate vita49:\n{fetched.stderr}")
     if subprocess.run(["cargo", "build", *where], check=False, env=environment).returncode != 0:
         sys.exit("the decoder does not compile")
     return folder / "target/debug/decoder"
 
 
 class Sink:
-    """Takes the datagrams of a port."""
+    """Takes the datagrams of a port that is free."""
 
-    def __init__(self, port):
+    def __init__(self):
         self.datagrams = []
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
-        self.socket.bind(("127.0.0.1", port))
+        self.socket.bind(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
         self.socket.settimeout(1)
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.take)
@@ -126,9 +137,9 @@ def main():
     if shutil.which("cargo") is None:
         skip("no cargo (https://rustup.rs)")
     program = decoder(pathlib.Path(os.environ["MILLSTREAM_VITA49"]).resolve())
-    port = free_port()
+    sink = Sink()
+    port = sink.port
     relay_tshark.PORTS[:] = [port]
-    sink = Sink(port)
     try:
         rate, facts = relay_tshark.RATE_HZ, relay_tshark
         radio = Radio("--any-rate", "--rx-antenna", "ramp", "--rx-buffer-samples", str(8 * rate),
