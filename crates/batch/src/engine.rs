@@ -106,15 +106,17 @@ impl<C: Fn(&Task, usize) -> io::Result<Command>> LocalEngine<'_, C> {
             } else {
                 self.start(&mut state, &results)?;
             }
-            if state.progress.stopped > 0 && !std::mem::replace(&mut told_number, true) {
-                // The first round was decided.
+            let waits = !state.busy.is_empty() && !told;
+            let ends = state.workers.is_empty() && !waits;
+            // The first round was decided, or nothing was given up.
+            let is_decided = ends || state.progress.stopped > 0;
+            if is_decided && !std::mem::replace(&mut told_number, true) {
                 self.batch.lacks_number(&state.outcomes).into_iter().for_each(|text| {
                     tell(News::NoNumber(text));
                 });
             }
             tell(News::Progress(&state.progress));
-            let waits = !state.busy.is_empty() && !told;
-            if state.workers.is_empty() && !waits {
+            if ends {
                 return Ok(state.progress);
             }
             std::thread::sleep(PAUSE);

@@ -139,6 +139,10 @@ fn a_batch_gives_what_run_gives_and_then_has_nothing_to_do() {
     };
     assert!(column("atsc.mer_db", rows[1]) > 20.0 && column("atsc.mer_db", rows[2]) < 12.0);
     assert_eq!(column("atsc.uncorrected_packets", rows[1]), 0.0);
+    for (name, start) in [("t.parquet", "PAR1"), ("t.PARQUET", "PAR1"), ("t.csv", "task,state,")] {
+        millstream(path, &["batch", "table", "tv.toml", "--out", name]).succeeds();
+        assert!(std::fs::read(path.join(name)).unwrap().starts_with(start.as_bytes()), "{name}");
+    }
 }
 
 #[test]
@@ -315,4 +319,11 @@ fn a_sweep_stops_poor_settings_early_and_draws_the_best() {
     map("sink.snr", &axes).fails(1, "no result has the number `sink.snr`; the results have: ");
     map("sink.items_in", &["--x", "rate", "--y", "format"]).fails(1, "[sweep] are: format, speed");
     map("sink.items_in", &["--x", "speed", "--y", "speed"]).fails(1, "is on both axes");
+
+    // With one setting nothing is given up, and a wrong name is told, too.
+    let stop = "[outputs]\n[early_stop]\nvalue = \"sink.snr\"\n";
+    place.manifest(&format!("recordings = [\"r*.cf32\"]\n{stop}"));
+    let outcome = place.batch(&["run", "b.toml"]);
+    let text = "no result so far has the number `sink.snr` that [early_stop] compares";
+    assert_eq!(outcome.succeeds().stderr.matches(text).count(), 1, "{outcome:?}");
 }

@@ -34,7 +34,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return Ok(Report::done(table.csv(), json!({ "table": table.csv() })));
     }
     match args.out.extension() {
-        Some(extension) if extension == "parquet" => write_file(&args.out, table.parquet())?,
+        Some(extension) if extension.eq_ignore_ascii_case("parquet") => {
+            write_file(&args.out, table.parquet())?
+        }
         _ => write_file(&args.out, table.csv())?,
     }
     let rows = count(table.rows() as u64, "row");
