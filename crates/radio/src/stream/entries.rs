@@ -319,7 +319,11 @@ impl RxCore {
         }
         let sent = match before.run_ended {
             true => Some(0),
-            false => sent_before(restart.overrun.filter(|_| !lost_run), before.due, samples, rate),
+            // More than the missing packets held: the overrun's time is of a clock set since.
+            false => {
+                let overrun = restart.overrun.filter(|_| !lost_run);
+                sent_before(overrun, before.due, gap.in_packets, rate)
+            }
         };
         if let Some(sent) = sent {
             let spp = u64::from(self.samples_per_packet);

@@ -49,6 +49,8 @@ pub(super) struct Tracker {
     settling: u16,
     /// The first number behind the packets that came during the last new set-up of the stream.
     first_seq: u16,
+    /// The number of the first packet that was taken since the restart of the numbers.
+    began_seq: u16,
     /// The clock was set back since: packets with smaller numbers may have later times.
     set_back: bool,
     /// The newest packet, if its time was right and its number was not.
@@ -74,6 +76,7 @@ impl Tracker {
             suspects: 0,
             settling: 0,
             first_seq: 0,
+            began_seq: 0,
             set_back: false,
             misnumbered: None,
         }
@@ -376,6 +379,7 @@ impl Tracker {
     fn advance(&mut self, arrival: &Arrival, missing: u16, samples: u64) -> u64 {
         let damaged = if missing < 0x8000 { self.fates.miss(self.next_seq, missing) } else { 0 };
         self.fates.arrive(arrival.seq);
+        self.began_seq = if self.restarted { arrival.seq } else { self.began_seq };
         self.next_seq = arrival.seq.wrapping_add(1);
         (self.booked, self.restarted, self.anchored) = (0, false, true);
         (self.suspect, self.suspects) = (None, 0);

@@ -34,8 +34,13 @@ impl Tracker {
         // Before the first packets with new numbers all may be delayed ones.
         let ticks = arrival.ticks.unwrap_or_default();
         let starts = self.interrupted.is_some_and(|start| ticks.wrapping_sub(start) < 1 << 63);
-        let is_near = |first: u16| arrival.seq.wrapping_sub(first) < DELAYED_MAX;
-        let is_first = (is_near(0) || is_near(self.first_seq)) && (starts || !self.set_back);
+        let is_near = |seq: u16, first: u16| seq.wrapping_sub(first) < DELAYED_MAX;
+        // Behind another one of them it is late.
+        let begins = |first| {
+            let began = is_near(self.began_seq, first) && is_near(arrival.seq, self.began_seq);
+            is_near(arrival.seq, first) && !began
+        };
+        let is_first = (begins(0) || begins(self.first_seq)) && (starts || !self.set_back);
         let most = if is_first { SETTLING } else { DELAYED_MAX };
         let is_near = (1..=most).contains(&(SETTLING - self.settling));
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));

@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 46] = [
+pub const FAILED_ONCE: [u64; 50] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -86,4 +86,12 @@ pub const FAILED_ONCE: [u64; 46] = [
     // Packets that were delayed over a new set-up came behind newer ones that it passed over.
     178_838_440_499_490,
     178_838_460_186_846,
+    // The time of an overrun was of a clock that had been set, in the buffered samples, and the end
+    // of the run was lost or came damaged.
+    178_838_600_531_049,
+    178_838_600_899_774,
+    // A delayed packet had one of the first numbers behind a new set-up, after those had come, and
+    // began the numbers anew.
+    178_839_000_337_052,
+    178_839_000_988_111,
 ];
