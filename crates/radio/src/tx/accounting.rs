@@ -67,6 +67,9 @@ pub(super) struct TxAccounting {
     pub(super) unsure: bool,
     /// No command came with a wrong number since the last RESYNC.
     pub(super) straight: bool,
+    /// The packets sent before a RESYNC that may have overtaken the last ones, which then count as
+    /// lost; later ones show whether they are.
+    pub(super) overtaken: Option<u64>,
 }
 
 impl TxAccounting {
@@ -90,6 +93,7 @@ impl TxAccounting {
             last_counted: 0,
             unsure: true,
             straight: false,
+            overtaken: None,
         }
     }
 
@@ -354,6 +358,7 @@ impl TxAccounting {
         self.book_lates();
         self.audits = Audits::new(opened.window.command_counts());
         (self.last_counted, self.unsure, self.straight) = (0, true, false);
+        self.overtaken = None;
         self.order = ReportOrder::new(opened.status_seq);
         self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;

@@ -32,6 +32,8 @@ pub(super) struct Audit {
     resync: Option<(Totals, u64)>,
     /// Packets of samples sent before it.
     pub sent: u64,
+    /// The query before it was sent behind the same packets.
+    pub repeats: bool,
     answered: bool,
     /// Two reports came that may have been the answers to its PINGs.
     seen: bool,
@@ -165,7 +167,7 @@ impl Audits {
         if ambiguous {
             self.ambiguous = Some(self.number);
         }
-        self.sent = sent;
+        let repeats = std::mem::replace(&mut self.sent, sent) == sent;
         let pings = if resync { after.since(self.counts.resync) } else { after };
         if resync {
             self.last_tag = self.next_tag();
@@ -179,6 +181,7 @@ impl Audits {
             pings,
             resync,
             sent,
+            repeats,
             answered: false,
             seen: false,
             accepted: false,

@@ -48,7 +48,8 @@ impl TxAccounting {
     /// Counts the end of the packets as unknown where the device's count may lack some.
     /// `acknowledged`: all bursts that have ended were reported.
     pub(super) fn doubt_end(&mut self, acknowledged: bool) {
-        if self.unsure && self.is_known() {
+        let unsure = self.unsure || self.overtaken == Some(self.course.record.sent());
+        if unsure && self.is_known() {
             let once = self.ledger().repeated.max == 0;
             self.course.doubt_end(acknowledged && once && self.lates.is_clear());
         }

@@ -43,8 +43,12 @@ impl TxAccounting {
         self.straight = true;
         // Samples that were sent behind it may have come before it, and missing ones between the
         // last report and it.
-        let hidden = known && lag > Some(0) && (self.unsure || !self.audits.was_direct());
+        let lacks = known && lag > Some(0);
+        let hidden = lacks && (self.unsure || !self.audits.was_direct());
         self.unsure = hidden || audit.sent != self.course.record.sent();
+        // What the first query behind it missed may also have come between its PINGs and it.
+        let again = self.overtaken.filter(|&sent| sent == audit.sent);
+        self.overtaken = if lacks && !audit.repeats { Some(audit.sent) } else { again };
         known
     }
 
