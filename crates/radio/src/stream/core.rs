@@ -70,6 +70,9 @@ pub(super) struct RxCore {
     /// A run began and was stopped before any of its packets came: the time of an overrun does not
     /// show how much the device had sent before the newest start.
     pub(super) lost_run: bool,
+    /// The run of the last start is accounted for: it was given up, it was stopped before it could
+    /// begin, or the device discarded its start as late.
+    pub(super) run_settled: bool,
     /// The packets that came during the last new set-up of the stream.
     pub(super) passed_over: SkippedPackets,
     /// The number of set-ups of the stream since the newest packet, and of RESYNCs.
@@ -221,6 +224,7 @@ impl RxCore {
             newest: NewestPacket::Inside,
             ends_due: 0,
             lost_run: false,
+            run_settled: false,
             passed_over: SkippedPackets::default(),
             setups: 0,
             reopened: 0,

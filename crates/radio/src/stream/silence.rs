@@ -151,6 +151,7 @@ impl RxCore {
         self.late_commands_seen += 1;
         match self.run {
             StreamState::Continuous { awaited: AwaitedStart::Restart(recovery), .. } => {
+                self.run_settled = true;
                 return Some(Step::Restart { attempts: recovery.attempts });
             }
             StreamState::Finite { left, awaited: Some(_) } => {
@@ -225,9 +226,14 @@ impl RxCore {
     /// Gives up the run that may have begun by the device's time `now`, ticks: its packets come
     /// behind the new set-up of the stream.
     pub(crate) fn lose_run(&mut self, now: u64) {
+        let is_late = self.reports.late_commands != self.late_commands_seen;
+        if self.run_settled || is_late {
+            return;
+        }
         if !self.run.restarted().is_some_and(|recovery| self.has_begun(recovery, now)) {
             return;
         }
+        self.run_settled = true;
         // The next packets are of that run, followed by its end.
         match self.newest {
             NewestPacket::EndOfLastRun => self.newest = NewestPacket::EndOfRun,

@@ -132,6 +132,7 @@ impl RxCore {
     /// `start` have the cause `cause`.
     pub fn begin_start(&mut self, told: u64, start: u64, attempts: u32, cause: Cause) {
         let recovery = self.recovery(attempts, told, start, cause);
+        self.run_settled = false;
         self.attempt_start(recovery, 1);
     }
 
@@ -225,6 +226,7 @@ impl RxCore {
             },
             Some(RecoveryStage::StopBefore) => {
                 outcome?;
+                self.run_settled = true;
                 let opening = RxOpening::new(self.path, self.credit.clone());
                 self.stage = Some(RecoveryStage::SetUp(Box::new(opening), now));
             }
