@@ -15,6 +15,7 @@ root=${FRESH_ROOT:-$(mktemp -d /var/tmp/millstream-fresh.XXXXXX)}
 
 if [ -z "${FRESH_INSIDE:-}" ]; then
   export FRESH_INSIDE=1 FRESH_ROOT=$root
+  clean_up_at_end
   apart "$0" "$@"
   exit
 fi

@@ -88,21 +88,19 @@ try() {
   echo "$passed $failed" >"$root.counts"
 }
 
+own=$(dpkg --print-architecture)
 architecture=${TEST_INSIDE:-}
 if [ -n "$architecture" ]; then
   root=$TEST_ROOT
-  case $architecture in
-    amd64)
-      make_root "$suite" "$mirror" --arch=amd64 --include=ca-certificates
-      # Slower than real time, as the machine may be busy.
-      try '--time-scale 0.25'
-      ;;
-    arm64)
-      emulate
-      second_stage $path
-      try '--duration 2.5s --time-scale 0.015'
-      ;;
-  esac
+  if [ "$architecture" = "$own" ]; then
+    make_root "$suite" "$mirror" --arch="$architecture" --include=ca-certificates
+    # Slower than real time, as the machine may be busy.
+    try '--time-scale 0.25'
+  else
+    emulate "$architecture"
+    second_stage $path
+    try '--duration 2.5s --time-scale 0.015'
+  fi
   exit
 fi
 
@@ -111,20 +109,21 @@ for architecture; do
   [ -e "$packages/millstream_${version}_$architecture.deb" ] ||
     { echo "test-package: no package for $architecture in target/package: run make package first" >&2; exit 1; }
 done
+clean_up_at_end
 for architecture; do
   root=$(mktemp -d "/var/tmp/millstream-$architecture.XXXXXX")
   export TEST_INSIDE=$architecture TEST_ROOT=$root
-  if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
+  # Left of `||` nothing stops by itself.
+  if [ "$architecture" = "$own" ]; then
     apart "$0"
   else
-    make_root "$suite" "$mirror" --foreign --arch="$architecture" --include=ca-certificates
-    apart_as_user "$0"
+    make_root "$suite" "$mirror" --foreign --arch="$architecture" --include=ca-certificates && apart_as_user "$0"
   fi || { failed=$((failed + 1)); echo "FAILED  $architecture: see above"; }
   if [ -e "$root.counts" ]; then
     read -r more less <"$root.counts"
     passed=$((passed + more)) failed=$((failed + less))
   fi
-  rm -f "$root.counts" "$root.before" "$root.log"
+  clean_up
 done
 if lintian --allow-root --fail-on error "$packages"/*.deb; then
   passed=$((passed + 1))
