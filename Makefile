@@ -13,7 +13,7 @@ SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
 	@echo "make test        all tests of our own, with loom models"
-	@echo "make package     static programs, Debian packages, wheels, source, bills of materials and checksums, in target/package"
+	@echo "make package     static programs, Debian packages, wheels, source, bills of materials and checksums, in target/dist"
 	@echo "make test-package  installs, tries and purges these packages in a Debian of its own, for x86-64 and ARM64 (root)"
 	@echo "make test-arm64  tests of the portable crates, compiled for ARM64 and run under emulation"
 	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"

@@ -6,11 +6,12 @@
 #   wheels            the wheels of the Python package, for x86-64 and ARM64
 #
 # All of them unless some are named. Beside them the source archive, bills of materials (CycloneDX) and checksums. All of it
-# lies in target/package. Folders and times of the build are kept out of it: two builds of a commit give the same bytes.
+# lies in target/dist (target/package is cargo's). Folders and times of the build are kept out of it, so that two builds of a
+# commit can give the same bytes: docs/guides/install.md says for which files this was tried.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- x86_64 aarch64 soapysdr wheels
-out=$PWD/target/package
+out=$PWD/target/dist
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 commit=$(git rev-parse --short=12 HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -20,11 +21,16 @@ export SOURCE_DATE_EPOCH MILLSTREAM_COMMIT=$commit
 rm -rf "$out"
 mkdir -p "$out"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+bom=millstream-bom
+trap 'rm -rf "$work"; find . -path ./target -prune -o -name "$bom.json" -exec rm -f {} +' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 umask 022
 
 archive() { # archive FILE FOLDER NAME: a tar file of FOLDER/NAME
-  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$2" -c "$3" | gzip -n9 >"$1"
+  tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -C "$2" -c "$3" |
+    gzip -n9 >"$1"
 }
 
 debian() { # debian PACKAGE ARCHITECTURE FOLDER BOM: the package of what lies in FOLDER; standard input: more of its description
@@ -44,6 +50,8 @@ debian() { # debian PACKAGE ARCHITECTURE FOLDER BOM: the package of what lies in
     "Maintainer: The Millstream authors <maintainers@millstream.example>" "Installed-Size: $size" \
     "Homepage: https://github.com/millstream/millstream"; cat; } >"$3/DEBIAN/control"
   (cd "$3" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+  # The clone may be one that only its owner can read.
+  chmod -R u=rwX,go=rX "$3"
   find "$3" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
   dpkg-deb --root-owner-group -Zxz --build "$3" "$out/$1_${version}_$2.deb" >/dev/null
 }
@@ -96,7 +104,9 @@ soapysdr() {
   mkdir -p "$work/shlibdeps/debian"
   : >"$work/shlibdeps/debian/control"
   local depends
-  depends=$(cd "$work/shlibdeps" && dpkg-shlibdeps -O "$module" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+  depends=$(cd "$work/shlibdeps" && dpkg-shlibdeps -O "$module" | sed -n 's/^shlibs:Depends=//p') && [ -n "$depends" ] ||
+    { echo "package: dpkg-shlibdeps names no packages for the libraries of ${module##*/}: SoapySDR must be that of a Debian" \
+      "package (libsoapysdr-dev); or name other PARTs than soapysdr" >&2; exit 1; }
   debian "soapysdr$interface-module-millstream" "$architecture" "$root" millstream-soapysdr <<END
 Depends: $depends
 Provides: soapysdr$interface-module
@@ -114,16 +124,15 @@ scripts/cross.sh "$(uname -m)-unknown-linux-musl" cargo run --quiet --release --
 
 echo "package: bills of materials and source"
 export PATH="$PWD/target/tools/bin:$PATH"
-for tool in cargo-cyclonedx; do
-  command -v "$tool" >/dev/null || cargo install --quiet --locked --debug --root target/tools "$tool"
-done
-cargo cyclonedx --quiet --format json --override-filename millstream-bom
+cyclonedx=0.5.9
+[[ "$(cargo cyclonedx --version 2>/dev/null)" = *" $cyclonedx" ]] ||
+  cargo install --quiet --locked --debug --force --root target/tools cargo-cyclonedx --version "=$cyclonedx"
+cargo cyclonedx --quiet --format json --override-filename "$bom"
 for one in millstream:crates/cli millstream-soapysdr:soapy millstream-python:python; do
   # Crates of ours are named by the folder that they lie in.
-  sed "s|file://$PWD|file:///millstream|g" "${one#*:}/millstream-bom.json" >"$out/${one%%:*}-$version.cdx.json"
+  sed "s|file://$PWD|file:///millstream|g" "${one#*:}/$bom.json" >"$out/${one%%:*}-$version.cdx.json"
 done
-find . -path ./target -prune -o -name millstream-bom.json -exec rm {} +
-git archive --format=tar --prefix="millstream-$version/" HEAD | gzip -n9 >"$out/millstream-$version.tar.gz"
+git -c tar.umask=0022 archive --format=tar --prefix="millstream-$version/" HEAD | gzip -n9 >"$out/millstream-$version.tar.gz"
 
 for part; do
   echo "package: $part"
@@ -138,4 +147,6 @@ for part; do
     *) echo "package: unknown part $part: use x86_64, aarch64, soapysdr or wheels" >&2; exit 2 ;;
   esac
 done
-(cd "$out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" . && cat SHA256SUMS)
+(cd "$out" && find . -maxdepth 1 -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum -- >"$work/SHA256SUMS")
+install -m 644 "$work/SHA256SUMS" "$out/"
+cat "$out/SHA256SUMS"

@@ -2,8 +2,9 @@
 # Tries the packages of `make package` as a user would: scripts/test-package.sh [amd64|arm64...]
 #
 # For each architecture, debootstrap makes a Debian 12 without Rust under /var/tmp, which is removed at the end. In it: apt
-# installs the package; the demo decodes; `man` shows the pages; bash, zsh and fish complete; apt purges it, and the list of
-# files is what it was before. For amd64 the same with the SoapySDR module. ARM64 runs under QEMU's user-mode emulation
+# installs the package; the demo decodes; `man` shows the pages; bash, zsh and fish complete; the emulated radio runs as its
+# service would run it; apt purges it, and the names of all files and the contents of /etc are what they were before. The same
+# with the SoapySDR module, if there is one. The processor that this machine has not runs under QEMU's user-mode emulation
 # (Debian package qemu-user-static), with a slower clock, and needs Linux 6.7 or newer. Then lintian looks at all packages.
 #
 # Needs root and a network. TEST_SUITE and TEST_MIRROR name another Debian.
@@ -13,7 +14,7 @@ cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "test-package: debootstrap and chroot need root: sudo make test-package" >&2; exit 1; }
 suite=${TEST_SUITE:-bookworm}
 mirror=${TEST_MIRROR:-http://deb.debian.org/debian}
-packages=$PWD/target/package
+packages=$PWD/target/dist
 path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 failed=0 passed=0
@@ -33,20 +34,21 @@ check() {
   fi
 }
 
-# The names of all files, but for what apt, dpkg and man note about any package.
+# The names of all files and the checksums of those in /etc, but for what apt, dpkg, ldconfig and man note about any package.
 files() {
   enter $path find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /packages -o -path /var/log -o \
     -path /var/cache/apt -o -path /var/cache/man -o -path /var/lib/apt -o -name '*-old' \) -prune -o ! -path /said -print | LC_ALL=C sort
+  enter $path find /etc -xdev -type f ! -name ld.so.cache -exec sha256sum {} + | LC_ALL=C sort -k 2
 }
 
 # gone BEFORE: whether the files are the same as before.
 gone() {
   if files | diff "$1" - >"$root.differ"; then
     passed=$((passed + 1))
-    echo "ok      $architecture: purge leaves nothing ($(wc -l <"$1") files before and after)"
+    echo "ok      $architecture: purge leaves nothing ($(grep -c '^/' "$1") files, $(grep -vc '^/' "$1") checksums in /etc)"
   else
     failed=$((failed + 1))
-    echo "FAILED  $architecture: purge leaves other files (< before, > after)"
+    echo "FAILED  $architecture: purge leaves other files or contents of /etc (< before, > after)"
     head -n 20 "$root.differ" | sed 's/^/        /'
   fi
   rm -f "$root.differ"
@@ -72,7 +74,8 @@ try() {
   check "bash completes" bash /opt/tests/complete.bash
   check "zsh completes" env HOME=/tmp zsh -f /opt/tests/complete.zsh
   check "fish completes" env HOME=/tmp fish /opt/tests/complete.fish
-  check "services name their options" sh -c '. /etc/default/millstream && [ -n "$RADIO" ] && millstream sim radio --help'
+  check "the service of the radio runs with its options" bash /opt/tests/radio.bash
+  sed -n '1,3s/^/        /p' "$root/said"
   check "apt purge" apt-get purge -y --auto-remove millstream
   gone "$root.before"
 
@@ -107,7 +110,7 @@ fi
 [ $# -gt 0 ] || set -- amd64 arm64
 for architecture; do
   [ -e "$packages/millstream_${version}_$architecture.deb" ] ||
-    { echo "test-package: no package for $architecture in target/package: run make package first" >&2; exit 1; }
+    { echo "test-package: no package for $architecture in target/dist: run make package first" >&2; exit 1; }
 done
 clean_up_at_end
 for architecture; do
