@@ -11,7 +11,10 @@ options=()
 if [ "$target" = aarch64-unknown-linux-musl ]; then
   linker=$PWD/target/tools/static-pie/rust-lld
   mkdir -p "${linker%/*}"
-  real=$(find "$(rustc --print sysroot)/lib/rustlib" -path '*/bin/rust-lld' | head -n 1)
+  sysroot=$(rustc --print sysroot)
+  real=$(find "$sysroot/lib/rustlib" -path '*/bin/rust-lld' -print -quit)
+  [ -n "$real" ] ||
+    { echo "static: the linker rust-lld is not below $sysroot/lib/rustlib: Rust from https://rustup.rs brings it" >&2; exit 1; }
   cat >"$linker.new" <<END
 #!/bin/bash
 given=()
