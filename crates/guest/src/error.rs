@@ -32,6 +32,20 @@ pub enum Error {
         /// The end of its output.
         said: String,
     },
+    /// A program cannot run in a guest.
+    #[error(
+        "the program {path} cannot run under a kernel for {processor}: {reason}; give the static \
+         millstream for {processor}, as its Debian package has it (for ARM64, `make arm64` \
+         compiles one)"
+    )]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// The name of the kernel's processor.
+        processor: &'static str,
+        /// What speaks against it.
+        reason: String,
+    },
     /// A file is not a kernel package, or holds no kernel.
     #[error("{0} contains no boot/vmlinuz-*: give a Debian linux-image package or a vmlinuz file")]
     NoKernel(PathBuf),

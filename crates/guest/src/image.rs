@@ -89,6 +89,7 @@ fn named(list: &str) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::tests::smallest_static_program;
 
     #[test]
     fn libraries_come_under_the_names_by_which_they_are_looked_for() {
@@ -119,30 +120,6 @@ mod tests {
         for needle in [&b"init\0"[..], b"millstream-job.json\0", b"restarts = 3", b"TRAILER!!!"] {
             assert!(image.windows(needle.len()).any(|window| window == needle));
         }
-    }
-
-    /// Returns the smallest program: it ends with status 0 (System V ABI, ELF-64; x86-64's `exit`).
-    fn smallest_static_program() -> Vec<u8> {
-        const BASE: u64 = 0x40_0000;
-        const HEADERS: u64 = 64 + 56;
-        const CODE: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
-        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-        bytes.resize(16, 0);
-        let halves = |bytes: &mut Vec<u8>, values: &[u16]| {
-            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        };
-        let longs = |bytes: &mut Vec<u8>, values: &[u64]| {
-            bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        };
-        halves(&mut bytes, &[2, 62, 1, 0]);
-        longs(&mut bytes, &[BASE + HEADERS, 64, 0]);
-        halves(&mut bytes, &[0, 0, 64, 56, 1, 0, 0, 0]);
-        // One segment to load, readable and executable.
-        halves(&mut bytes, &[1, 0, 5, 0]);
-        let length = HEADERS + CODE.len() as u64;
-        longs(&mut bytes, &[0, BASE, BASE, length, length, 4096]);
-        bytes.extend(CODE);
-        bytes
     }
 
     #[test]

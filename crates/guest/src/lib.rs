@@ -26,6 +26,7 @@
 //! | [`modules`] | modules and their dependencies |
 //! | [`machine`] | the emulated machine: its start, its console and its end |
 //! | [`processor`] | the kinds of processors, and how their machines differ |
+//! | [`program`] | the check of a program for another processor |
 //! | [`init`] | the guest's first process |
 //! | [`state`] | the state that a command may change and has to restore |
 
@@ -42,6 +43,7 @@ pub mod kernel;
 pub mod machine;
 pub mod modules;
 pub mod processor;
+pub mod program;
 pub mod state;
 
 pub use error::Error;

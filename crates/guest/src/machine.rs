@@ -131,7 +131,7 @@ impl GuestMachine {
         if !self.chipset.is_empty() {
             chipset = format!("{chipset},{}", self.chipset);
         }
-        let cpu = if self.cpu.is_empty() { processor.cpu() } else { &self.cpu };
+        let cpu = if self.cpu.is_empty() { processor.cpu(&self.accelerator) } else { &self.cpu };
         let console = format!("console={}", processor.console());
         let mut line = vec![console.as_str(), "panic=-1", "loglevel=4"];
         line.extend(self.command_line.iter().map(String::as_str));
@@ -226,5 +226,20 @@ mod tests {
             let wanted = format!("console={console} panic=-1 loglevel=4 mitigations=off");
             assert!(machine.arguments(processor).contains(&wanted));
         }
+    }
+
+    #[test]
+    fn a_guest_of_kvm_has_the_hosts_cpu_and_an_emulated_one_a_known_model() {
+        let cpu = |accelerator: &str, processor| {
+            let accelerator = accelerator.to_owned();
+            let machine = GuestMachine { accelerator, ..GuestMachine::default() };
+            let arguments = machine.arguments(processor);
+            let place = arguments.iter().position(|argument| argument == "-cpu").unwrap();
+            arguments[place + 1].clone()
+        };
+        assert_eq!(cpu("tcg", Processor::Arm64), "cortex-a53");
+        assert_eq!(cpu("kvm", Processor::Arm64), "host");
+        assert_eq!(cpu("kvm,dirty-ring-size=1024", Processor::Arm64), "host");
+        assert_eq!(cpu("kvm", Processor::X86), "max");
     }
 }

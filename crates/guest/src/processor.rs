@@ -65,10 +65,29 @@ impl Processor {
         }
     }
 
-    /// Returns QEMU's model of the CPU unless another is wanted.
-    pub(crate) const fn cpu(self) -> &'static str {
+    /// Returns the name in texts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86 => "x86-64",
+            Self::Arm64 => "ARM64",
+        }
+    }
+
+    /// Returns the number of its programs (ELF, `EM_X86_64` and `EM_AARCH64`).
+    pub(crate) const fn elf_machine(self) -> u16 {
+        match self {
+            Self::X86 => 62,
+            Self::Arm64 => 183,
+        }
+    }
+
+    /// Returns QEMU's model of the CPU unless another is wanted. KVM on ARM64 runs the host's model
+    /// only; on x86-64 `max` has all that the host has.
+    pub(crate) fn cpu(self, accelerator: &str) -> &'static str {
         match self {
             Self::X86 => "max",
+            Self::Arm64 if accelerator.split(',').next() == Some("kvm") => "host",
             Self::Arm64 => "cortex-a53",
         }
     }

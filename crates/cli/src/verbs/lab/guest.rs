@@ -9,7 +9,7 @@ use millstream_cpu::{KernelOrigin, folders};
 use millstream_guest::cards::{self, Cards};
 use millstream_guest::ivshmem::SharedWindow;
 use millstream_guest::{
-    BootKernel, GuestJob, GuestMachine, GuestResult, Processor, iio, image, iommu,
+    BootKernel, GuestJob, GuestMachine, GuestResult, Processor, iio, image, iommu, program,
 };
 use millstream_lab::irq::Imitation;
 use serde_json::{Value, json};
@@ -114,7 +114,8 @@ pub struct GuestOptions {
     #[arg(long, default_value_t = 512, value_name = "MIB")]
     pub memory: usize,
 
-    /// QEMU's model of the CPU. The default is max, and cortex-a53 for kernels of ARM64.
+    /// QEMU's model of the CPU. The default is max, and cortex-a53 for kernels of ARM64 (host with
+    /// `--accel kvm`).
     #[arg(long, default_value = "", hide_default_value = true, value_name = "MODEL")]
     pub cpu_model: String,
 
@@ -149,14 +150,16 @@ pub struct GuestOptions {
 /// Runs the command under every kernel.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
+    let kernels = args.guest.kernels.iter().map(|wanted| args.guest.kernel(wanted));
+    let kernels = kernels.collect::<anyhow::Result<Vec<_>>>()?;
+    args.guest.check_program(&kernels)?;
     let mut estimate = TimeLeft::new(Instant::now());
-    for (done, wanted) in args.guest.kernels.iter().enumerate() {
-        let kernel = args.guest.kernel(wanted)?;
+    for (done, kernel) in kernels.iter().enumerate() {
         let what = format!("guest {} of {}, {}", done + 1, args.guest.kernels.len(), kernel.name);
         // The guests before tell how long it takes.
         let expected = estimate.each(Instant::now(), done);
         let (command, files) = (args.command.clone(), image::Files::new());
-        let run = || args.guest.run(&kernel, &[], command, files);
+        let run = || args.guest.run(kernel, &[], command, files);
         // A console shows how far the guest is, and would share its lines.
         let outcome = if args.guest.console { run() } else { during(&what, expected, run) }?;
         let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
@@ -165,7 +168,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             failed.push(name.clone());
         }
         text.push_str(&format!("== {name}\n{}", outcome.output.trim_start()));
-        results.push(document(&kernel, &outcome));
+        results.push(document(kernel, &outcome));
     }
     let failure = (!failed.is_empty()).then(|| {
         format!("the command failed under {}; --console shows the whole output", failed.join(", "))
@@ -250,6 +253,28 @@ impl GuestOptions {
             }
         };
         Ok(machine.run(kernel, &image, watch)?)
+    }
+
+    /// Checks before the first boot that a program can run under every kernel, and says so when
+    /// --program has none to run under.
+    pub fn check_program<'k>(
+        &self,
+        kernels: impl IntoIterator<Item = &'k BootKernel>,
+    ) -> anyhow::Result<()> {
+        let mut used = false;
+        for kernel in kernels {
+            if let Some(path) = self.program_for(kernel)? {
+                program::check(path, kernel.processor).context("--program")?;
+                used = true;
+            }
+        }
+        if !used && self.program.is_some() {
+            output::note(
+                "--program is not used: all kernels are for the processor of this program, which \
+                 runs under them itself",
+            );
+        }
+        Ok(())
     }
 
     /// The program that runs under a kernel, unless it is this one.

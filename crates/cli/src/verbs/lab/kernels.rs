@@ -79,6 +79,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::Result<Report> {
     interrupt::install();
     let sides = sides(&args.guest)?;
+    args.guest.check_program(sides.iter().map(|side| &side.kernel))?;
     recognise(&planned, &sides)?;
     planned.begin(&mut store)?;
     let Planned { plan, name, known, .. } = planned;
