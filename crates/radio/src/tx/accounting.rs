@@ -257,7 +257,7 @@ impl TxAccounting {
                     }
                     return turned;
                 }
-                self.course.gap(gap, counted.bytes);
+                self.course.gap(gap, counted);
                 return turned;
             }
             ReportKind::Trouble => {

@@ -24,6 +24,7 @@ use super::ledger::{TxCause, TxLedger};
 use super::missing::Missing;
 use super::missing_report::{AssumedSent, MissingReport};
 use super::record::{PacketLog, Piece};
+use super::window::Totals;
 
 /// The range of packets that 16-bit numbers distinguish, with a margin.
 pub(super) const REACH: i64 = 30_000;
@@ -58,6 +59,8 @@ pub(super) struct DeviceProgress {
     /// The position at which the device's count was corrected; it may wait for a packet before
     /// that.
     pub(super) loose: Option<u64>,
+    /// Its count then, if reports were missing.
+    pub(super) loose_count: Option<u64>,
     /// Packets sent before the last count query: the window has their credit back.
     pub(super) audited: u64,
     /// Commands sent before it.
@@ -100,6 +103,7 @@ impl DeviceProgress {
             reports_missing: 0,
             suspect: None,
             loose: None,
+            loose_count: None,
             audited: 0,
             commands: 0,
             surplus: OverWindow::default(),
@@ -178,9 +182,9 @@ impl DeviceProgress {
         known.then(|| near(expected, place as u64).wrapping_sub(place)).filter(|lacks| *lacks >= 0)
     }
 
-    /// Handles a packet with a wrong number that the device took. It had counted `counted_bytes`
-    /// before.
-    pub fn gap(&mut self, gap: SequenceGap, counted_bytes: u64) {
+    /// Handles a packet with a wrong number that the device took. It had counted `counted` before.
+    pub fn gap(&mut self, gap: SequenceGap, counted: Totals) {
+        let counted_bytes = counted.bytes;
         self.troubled = true;
         let step = i64::from(gap.actual.wrapping_sub(gap.expected) as i16);
         if gap.kind == PacketType::StreamCommand {
@@ -193,6 +197,13 @@ impl DeviceProgress {
         let came = due + step;
         if self.loose.is_some() && self.blind.is_some() {
             // The missing report may have had the device's expected number.
+            self.miss_reports(LOST);
+        }
+        // It had passed more packets when its count was corrected: the correction came late, and
+        // the missing reports may have been about these.
+        let came_since = self.loose_count.take().map(|count| counted.packets.wrapping_sub(count));
+        let is_ahead = |(base, since): (u64, u64)| due > base.wrapping_add(since) as i64;
+        if self.loose.zip(came_since).is_some_and(is_ahead) {
             self.miss_reports(LOST);
         }
         let base = self.loose.take().filter(|&base| due < base as i64);

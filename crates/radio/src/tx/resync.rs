@@ -28,7 +28,8 @@ impl TxAccounting {
         // Where a report is missing, a count that lacks packets may agree by chance: packets that
         // the commands overtook hide copies. No later count shows that. Where it may lack packets
         // itself, it shows no place.
-        let doubtful = self.course.is_blind() || self.course.suspect.is_some();
+        let blind = self.course.is_blind();
+        let doubtful = blind || self.course.suspect.is_some();
         let whole = |lag: u64| !doubtful && (lag == 0 || !self.unsure);
         let place = lag.filter(|&lag| whole(lag)).and_then(|lag| audit.sent.checked_sub(lag));
         let known = place.is_some_and(|place| {
@@ -40,6 +41,7 @@ impl TxAccounting {
         // The earlier count no longer applies.
         self.course.take_surplus();
         self.course.set_right(audit.sent, place.filter(|_| known), counted.bytes);
+        self.course.loose_count = blind.then_some(counted.packets);
         self.straight = true;
         // Samples that were sent behind it may have come before it, and missing ones between the
         // last report and it.
