@@ -67,8 +67,8 @@ impl SkippedPackets {
         true
     }
 
-    /// Returns whether a packet behind the set-up is older than one of these: it was delayed, and is
-    /// passed over like them.
+    /// Returns whether a packet behind the set-up is older than one of these: it was delayed, and
+    /// is passed over like them.
     pub(super) fn takes(&mut self, arrival: &Arrival) -> bool {
         let is_older = self.newest.zip(arrival.ticks).is_some_and(|((seq, newest), ticks)| {
             let before = seq.wrapping_sub(arrival.seq) < 0x8000;
