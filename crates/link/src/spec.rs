@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_option_without_a_value_says_what_exists() {
         let error = crate::check_options("udp:gro").unwrap_err().to_string();
-        let names = "gro, gso, wait, busy_poll_us, prefer_busy_poll, busy_poll_budget";
+        let names = "gro, gso, wait, busy_poll_us, prefer_busy_poll, busy_poll_budget, launch";
         let expected = format!(
             "link option \"gro\": is not of the form name=value; options of this link: {names}; \
              `millstream host net links udp` describes them"
