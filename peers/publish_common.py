@@ -191,9 +191,8 @@ class LiveStream:
         self.radio.__exit__()
 
 
-def check(messages, published, ledger):
-    """Messages in the order of their arrival, each JSON text: all that the broker acknowledged, and nothing wrong."""
-    documents = [json.loads(message) for message in messages]
+def in_order(documents):
+    """The numbers of messages in the order of their arrival, each once, and how many came again."""
     numbers, again = [], 0
     for document in documents:
         if numbers and document["seq"] <= numbers[-1]:
@@ -202,11 +201,24 @@ def check(messages, published, ledger):
         numbers.append(document["seq"])
         if document["kind"] == "packet":
             check_samples(document)
-    if again > published["resent"]:
-        sys.exit(f"{again} messages came twice or out of order, and {published['resent']} were sent again")
+    return numbers, again
+
+
+def dropped_of(published):
+    """The number of dropped messages, of a ledger that balances."""
     dropped = sum(published["dropped"].values())
     if not published["balances"] or published["offered"] != published["acknowledged"] + dropped:
         sys.exit(f"the ledger does not balance: {published}")
+    return dropped
+
+
+def check(messages, published, ledger):
+    """Messages in the order of their arrival, each JSON text: all that the broker acknowledged, and nothing wrong."""
+    documents = [json.loads(message) for message in messages]
+    numbers, again = in_order(documents)
+    if again > published["resent"]:
+        sys.exit(f"{again} messages came twice or out of order, and {published['resent']} were sent again")
+    dropped = dropped_of(published)
     if len(numbers) != published["acknowledged"]:
         sys.exit(f"{len(numbers)} messages came, and the broker acknowledged {published['acknowledged']}")
     missing = set(range(published["offered"])) - set(numbers)

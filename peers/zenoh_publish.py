@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from common import MILLSTREAM, die_with_parent, eventually, free_port, skip
-from publish_common import OUTAGE_S, LiveStream, check_samples, load
+from publish_common import OUTAGE_S, LiveStream, dropped_of, in_order, load
 
 # The most messages that may be under way to a subscriber that is killed. The kernel keeps twice the 256 KiB of so_sndbuf for
 # the sink, less than 1 MiB for a subscriber that reads all the time, and Zenoh some batches of 64 KiB: less than 2 MiB, and
@@ -74,19 +74,9 @@ def check(lines, before, published, ledger):
     """Nothing wrong, doubled or missing but what the ledger says and what was under way at the kill, behind the first
     `before` lines."""
     documents = [json.loads(line) for line in lines]
-    numbers, again, at_kill = [], 0, -1
-    for place, document in enumerate(documents):
-        if place < before:
-            at_kill = document["seq"]
-        if numbers and document["seq"] <= numbers[-1]:
-            again += 1
-            continue
-        numbers.append(document["seq"])
-        if document["kind"] == "packet":
-            check_samples(document)
-    dropped = sum(published["dropped"].values())
-    if not published["balances"] or published["offered"] != published["acknowledged"] + dropped:
-        sys.exit(f"the ledger does not balance: {published}")
+    at_kill = documents[:before][-1]["seq"] if documents[:before] else -1
+    numbers, again = in_order(documents)
+    dropped = dropped_of(published)
     under_way = published["acknowledged"] - len(numbers)
     if not 0 <= under_way <= UNDER_WAY_MAX or again > published["resent"]:
         sys.exit(f"{len(numbers)} messages came, {again} of them twice: {published}")

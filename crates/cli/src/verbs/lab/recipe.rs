@@ -2,12 +2,10 @@
 
 use super::place::StoreArgs;
 use super::planned::PlanArgs;
+use super::resume::begun_by;
 use super::{LabVerb, kernels, run as plain};
-use crate::Cli;
 use crate::output::Report;
-use crate::verbs::{self, Verb};
 use anyhow::bail;
-use clap::Parser;
 use millstream_cpu::KernelOrigin;
 use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
@@ -45,17 +43,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          '{name}'` continues it",
         name = begun.run
     );
-    let script = match Cli::try_parse_from(&begun.command) {
-        Ok(Cli { verb: verbs::Args { what: Verb::Lab(lab) }, .. }) => match lab.what {
-            LabVerb::Kernels(args) => of_guests(&begun, &args, &records)?,
-            LabVerb::Run(args) => of_this_machine(&begun, &args, &records),
-            _ => bail!("the command {:?} has no recipe", begun.command),
-        },
-        _ => bail!(
-            "this millstream cannot read the command that began the run: {:?}; use the version \
-             that began it",
-            begun.command
-        ),
+    let script = match begun_by(&begun, "make its recipe")? {
+        LabVerb::Kernels(args) => of_guests(&begun, &args, &records)?,
+        LabVerb::Run(args) => of_this_machine(&begun, &args, &records),
+        _ => bail!("the command {:?} has no recipe", begun.command),
     };
     let results = json!({ "run": begun.run, "script": script });
     Ok(Report::done(script, results))

@@ -11,6 +11,7 @@ use clap::Parser;
 use millstream_cpu::Environment;
 use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
+use millstream_measure::store::Begun;
 use std::path::Path;
 
 /// Continues a run of `lab run` or `lab kernels` that was interrupted or in which starts failed.
@@ -44,17 +45,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     std::env::set_current_dir(&begun.folder).with_context(folder)?;
     let plan = MeasurementPlan::parse(&begun.plan)?;
-    let cli = Cli::try_parse_from(&begun.command);
-    let Ok(Cli { verb: verbs::Args { what: Verb::Lab(lab) }, .. }) = cli else {
-        bail!(
-            "this millstream cannot read the command that began the run: {:?}; resume it with \
-             the version that began it",
-            begun.command
-        );
-    };
+    let what = begun_by(&begun, "resume it")?;
     note(format_args!("resume  {} records are known", known.records.len()));
     let planned = Planned { plan, name: begun.run, known, begun: None };
-    match lab.what {
+    match what {
         LabVerb::Run(args) => {
             same_machine(&planned.known.records)?;
             plain::carry_on(&args, planned, Some(store))
@@ -65,6 +59,19 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             begun.command
         ),
     }
+}
+
+/// Returns what began a run. `what_to_do` with it, as the error says if this version cannot tell.
+pub fn begun_by(begun: &Begun, what_to_do: &str) -> anyhow::Result<LabVerb> {
+    let cli = Cli::try_parse_from(&begun.command);
+    let Ok(Cli { verb: verbs::Args { what: Verb::Lab(lab) }, .. }) = cli else {
+        bail!(
+            "this millstream cannot read the command that began the run: {:?}; {what_to_do} with \
+             the version that began it",
+            begun.command
+        );
+    };
+    Ok(lab.what)
 }
 
 /// Checks that results of two machines, or of two kernels, are not mixed.

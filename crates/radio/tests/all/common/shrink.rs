@@ -22,6 +22,51 @@ pub trait Shrink: Clone + Debug {
     fn smaller(&self) -> Vec<Self>;
 }
 
+/// The smaller variants of a case, as they are collected.
+pub struct Variants<'c, C> {
+    case: &'c C,
+    all: Vec<C>,
+}
+
+impl<'c, C: Clone> Variants<'c, C> {
+    pub fn of(case: &'c C) -> Self {
+        Self { case, all: Vec::new() }
+    }
+
+    /// Adds the case with a change.
+    pub fn put(&mut self, change: impl FnOnce(&mut C)) {
+        let mut less = self.case.clone();
+        change(&mut less);
+        self.all.push(less);
+    }
+
+    /// Adds the case without each element of a list in turn.
+    pub fn without_each<T>(&mut self, list: fn(&mut C) -> &mut Vec<T>) {
+        for index in 0..list(&mut self.case.clone()).len() {
+            self.put(|case| drop(list(case).remove(index)));
+        }
+    }
+
+    /// Adds the case with half of a length, and with one less.
+    pub fn shorter(&mut self, length: fn(&mut C) -> &mut Option<u64>) {
+        if let Some(samples) = length(&mut self.case.clone()).filter(|samples| *samples > 1) {
+            self.put(|case| *length(case) = Some(samples / 2));
+            self.put(|case| *length(case) = Some(samples - 1));
+        }
+    }
+
+    /// Adds the case with half of a number.
+    pub fn half(&mut self, number: fn(&mut C) -> &mut u64) {
+        if *number(&mut self.case.clone()) > 1 {
+            self.put(|case| *number(case) /= 2);
+        }
+    }
+
+    pub fn into_vec(self) -> Vec<C> {
+        self.all
+    }
+}
+
 /// Prints `text`, unless this thread runs one of many cases.
 pub fn tell(text: impl Display) {
     if !QUIET.get() {

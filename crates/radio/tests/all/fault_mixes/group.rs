@@ -1,18 +1,20 @@
 //! Groups of channels of one simulated radio, each with faults of its own: what is handed out is
-//! what all channels have, and each ledger is right packet by packet.
+//! what all channels have, and the sums of each ledger are right.
 
 use std::time::Duration;
 
 use millstream_emulator::RadioConfig;
-use millstream_link::fault::{FaultEffect, FaultSwitch, Select};
+use millstream_link::fault::{FaultSwitch, Select};
 use millstream_link::port::Port;
 use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxGroup, RxStreamer};
 
 use super::mix::PacketFault;
+use super::registers::answer_effect;
 use super::rig::{BUFFER_SAMPLES, QUEUE_BYTES, SILENCE, TIME};
+use super::taken::{check_ramp, note_run};
 use super::{RATE_HZ, seeds};
 use crate::common::draw::Draw;
-use crate::common::shrink::{Shrink, check_all, tell};
+use crate::common::shrink::{Shrink, Variants, check_all, tell};
 use crate::common::simulated::{self, Host};
 use crate::common::{PATIENCE, SPP, Seen, Witness, args, watch};
 
@@ -70,12 +72,7 @@ impl GroupMix {
         }
         let mut lost = LOST_MAX;
         for _ in 0..draw.range(0, 3) {
-            let effect = match draw.range(0, 4) {
-                0 => FaultEffect::Lose,
-                1 => FaultEffect::Delay { ns: draw.range(100_000, 900_000_000) },
-                2 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
-                _ => FaultEffect::Reorder { datagrams: draw.range(1, 6) as u32 },
-            };
+            let effect = answer_effect(&mut draw);
             let (skip, count) = (draw.range(0, 40), draw.range(1, 5).min(lost));
             lost -= count;
             let select = Select { skip, count: Some(count), ..draw.select(1.0) };
@@ -89,23 +86,13 @@ impl GroupMix {
 
 impl Shrink for GroupMix {
     fn smaller(&self) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut put = |change: &dyn Fn(&mut Self)| {
-            let mut less = self.clone();
-            change(&mut less);
-            all.push(less);
-        };
-        (0..self.packets.len()).for_each(|index| put(&|mix| _ = mix.packets.remove(index)));
-        (0..self.answers.len()).for_each(|index| put(&|mix| _ = mix.answers.remove(index)));
-        (0..self.stalls.len()).for_each(|index| put(&|mix| _ = mix.stalls.remove(index)));
-        if let Some(samples) = self.finite.filter(|samples| *samples > 1) {
-            put(&|mix| mix.finite = Some(samples / 2));
-            put(&|mix| mix.finite = Some(samples - 1));
-        }
-        if self.behind > 1 {
-            put(&|mix| mix.behind /= 2);
-        }
-        all
+        let mut all = Variants::of(self);
+        all.without_each(|mix| &mut mix.packets);
+        all.without_each(|mix| &mut mix.answers);
+        all.without_each(|mix| &mut mix.stalls);
+        all.shorter(|mix| &mut mix.finite);
+        all.half(|mix| &mut mix.behind);
+        all.into_vec()
     }
 }
 
@@ -150,17 +137,11 @@ impl Taken {
             let Some(ticks) = meta.time_ticks.filter(|_| meta.samples > 0) else { continue };
             assert_eq!(ticks, self.due.unwrap_or(ticks), "the events tell how time goes on");
             for buffer in &buffers {
-                for (at, [low, high]) in (ticks..).zip(&buffer[..meta.samples]) {
-                    let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
-                    assert_eq!(ramp, at as u32, "a sample of another time");
-                }
+                check_ramp(ticks, &buffer[..meta.samples]);
             }
             let end = ticks + meta.samples as u64;
             self.due = Some(end);
-            match self.runs.last_mut() {
-                Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
-                _ => self.runs.push((ticks, end - ticks)),
-            }
+            note_run(&mut self.runs, ticks, end);
         }
     }
 

@@ -5,7 +5,7 @@ use millstream_link::fault::{FaultEffect, FaultRule, Select};
 use super::registers::{FalseAnswer, ack};
 use crate::common::SPP;
 use crate::common::draw::Draw;
-use crate::common::shrink::Shrink;
+use crate::common::shrink::{Shrink, Variants};
 
 /// Packet type, bits 55 to 53 of the header.
 fn kind(packet: &[u8]) -> u8 {
@@ -214,25 +214,15 @@ impl Mix {
 
 impl Shrink for Mix {
     fn smaller(&self) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut put = |change: &dyn Fn(&mut Self)| {
-            let mut less = self.clone();
-            change(&mut less);
-            all.push(less);
-        };
-        (0..self.packets.len()).for_each(|index| put(&|mix| _ = mix.packets.remove(index)));
-        (0..self.device.len()).for_each(|index| put(&|mix| _ = mix.device.remove(index)));
-        (0..self.answers.len()).for_each(|index| put(&|mix| _ = mix.answers.remove(index)));
-        if let Some(samples) = self.finite.filter(|samples| *samples > 1) {
-            put(&|mix| mix.finite = Some(samples / 2));
-            put(&|mix| mix.finite = Some(samples - 1));
-        }
-        if self.behind > 1 {
-            put(&|mix| mix.behind /= 2);
-        }
+        let mut all = Variants::of(self);
+        all.without_each(|mix| &mut mix.packets);
+        all.without_each(|mix| &mut mix.device);
+        all.without_each(|mix| &mut mix.answers);
+        all.shorter(|mix| &mut mix.finite);
+        all.half(|mix| &mut mix.behind);
         for index in (0..self.device.len()).filter(|index| self.device[*index].0 > SPP) {
-            put(&|mix| mix.device[index].0 /= 2);
+            all.put(|mix| mix.device[index].0 /= 2);
         }
-        all
+        all.into_vec()
     }
 }

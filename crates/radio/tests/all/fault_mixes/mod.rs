@@ -16,7 +16,7 @@ use failed_once::FAILED_ONCE;
 use mix::{Mix, PacketFault};
 use outcome::Outcome;
 use rig::{Live, Rig, Simulated};
-use taken::Taken;
+use taken::{Taken, check_ramp};
 
 use crate::common::draw::Draw;
 use crate::common::shrink::{check_all, tell};
@@ -150,10 +150,7 @@ fn endure_run(stream: &mut RxStreamer, intact: bool, goal: u64) -> Result<(), Rx
         let meta = stream.recv_sc16(&mut block, Duration::from_millis(20))?;
         stream.ledger().balance().expect("it balances at any time");
         if let Some(ticks) = meta.time_ticks.filter(|_| intact) {
-            for (at, [low, high]) in (ticks..).zip(&block[..meta.samples]) {
-                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
-                assert_eq!(ramp, at as u32, "a sample of another time");
-            }
+            check_ramp(ticks, &block[..meta.samples]);
         }
         if !stream.is_running() {
             return Ok(());

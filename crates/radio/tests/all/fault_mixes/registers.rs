@@ -104,6 +104,16 @@ fn emit(answer: &CtrlRepr) -> Vec<u8> {
 /// The most answers that come too late or never: with one more, an access fails.
 const LOST_MAX: u64 = 4;
 
+/// Draws what happens to answers to register accesses.
+pub fn answer_effect(draw: &mut Draw) -> FaultEffect {
+    match draw.range(0, 4) {
+        0 => FaultEffect::Lose,
+        1 => FaultEffect::Delay { ns: draw.range(100_000, 900_000_000) },
+        2 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
+        _ => FaultEffect::Reorder { datagrams: draw.range(1, 6) as u32 },
+    }
+}
+
 /// Returns a mix of a stream that has to recover, and of faults of the answers meanwhile.
 pub fn mix_of(seed: u64, honest: bool) -> Mix {
     let mut draw = Draw::new(seed);
@@ -119,12 +129,7 @@ pub fn mix_of(seed: u64, honest: bool) -> Mix {
     mix.device.push((draw.range(1, 40) * SPP, stall));
     let mut lost = LOST_MAX;
     for _ in 0..draw.range(1, 4) {
-        let effect = match draw.range(0, 4) {
-            0 => FaultEffect::Lose,
-            1 => FaultEffect::Delay { ns: draw.range(100_000, 900_000_000) },
-            2 => FaultEffect::Duplicate { copies: draw.range(1, 4) as u32 },
-            _ => FaultEffect::Reorder { datagrams: draw.range(1, 6) as u32 },
-        };
+        let effect = answer_effect(&mut draw);
         let most = if honest { lost } else { 8 };
         let (skip, count) = (draw.range(0, 30), draw.range(1, 9).min(most));
         if !matches!(effect, FaultEffect::Duplicate { .. }) {

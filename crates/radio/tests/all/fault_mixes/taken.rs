@@ -20,6 +20,22 @@ pub struct Taken {
     due: Option<u64>,
 }
 
+/// Checks that samples from `ticks` on are those of their times.
+pub fn check_ramp(ticks: u64, samples: &[[i16; 2]]) {
+    for (at, [low, high]) in (ticks..).zip(samples) {
+        let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
+        assert_eq!(ramp, at as u32, "a sample of another time");
+    }
+}
+
+/// Adds the samples from `ticks` up to `end` to stretches of contiguous time.
+pub fn note_run(runs: &mut Vec<(u64, u64)>, ticks: u64, end: u64) {
+    match runs.last_mut() {
+        Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
+        _ => runs.push((ticks, end - ticks)),
+    }
+}
+
 /// The time-out of each call.
 const TIMEOUT: Duration = Duration::from_millis(20);
 
@@ -70,16 +86,10 @@ impl Taken {
             }
             let Some(ticks) = meta.time_ticks.filter(|_| meta.samples > 0) else { continue };
             assert_eq!(ticks, self.due.unwrap_or(ticks), "the events tell how time goes on");
-            for (at, [low, high]) in (ticks..).zip(&block[..meta.samples]) {
-                let ramp = u32::from(*high as u16) << 16 | u32::from(*low as u16);
-                assert_eq!(ramp, at as u32, "a sample of another time");
-            }
+            check_ramp(ticks, &block[..meta.samples]);
             let end = ticks + meta.samples as u64;
             self.due = Some(end);
-            match self.runs.last_mut() {
-                Some((from, samples)) if *from + *samples == ticks => *samples += end - ticks,
-                _ => self.runs.push((ticks, end - ticks)),
-            }
+            note_run(&mut self.runs, ticks, end);
         }
     }
 }

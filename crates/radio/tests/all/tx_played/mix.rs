@@ -8,7 +8,7 @@ use super::rig::TxRig;
 use crate::common::PATIENCE;
 use crate::common::draw::Draw;
 use crate::common::played::{Played, numbered};
-use crate::common::shrink::{Shrink, tell};
+use crate::common::shrink::{Shrink, Variants, tell};
 
 /// A call of the sender, or a fault between two calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -307,30 +307,25 @@ fn check_packets(arrived: &[u32], played: &Played, ledger: &TxLedger, late: u64,
 
 impl Shrink for TxMix {
     fn smaller(&self) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut put = |change: &dyn Fn(&mut Self)| {
-            let mut less = self.clone();
-            change(&mut less);
-            all.push(less);
-        };
-        (0..self.faults.len()).for_each(|index| put(&|mix| _ = mix.faults.remove(index)));
-        (0..self.steps.len()).for_each(|index| put(&|mix| _ = mix.steps.remove(index)));
+        let mut all = Variants::of(self);
+        all.without_each(|mix| &mut mix.faults);
+        all.without_each(|mix| &mut mix.steps);
         if self.timed {
-            put(&|mix| mix.timed = false);
+            all.put(|mix| mix.timed = false);
         }
         for (index, step) in self.steps.iter().enumerate() {
             match *step {
                 TxStep::Send { samples, ends, ahead_us } if samples > 1 => {
                     for samples in [samples / 2, samples * 3 / 4, samples - 1] {
-                        put(&|mix| mix.steps[index] = TxStep::Send { samples, ends, ahead_us });
+                        all.put(|mix| mix.steps[index] = TxStep::Send { samples, ends, ahead_us });
                     }
                 }
                 TxStep::Pause { us } if us > 1 => {
-                    put(&|mix| mix.steps[index] = TxStep::Pause { us: us / 2 });
+                    all.put(|mix| mix.steps[index] = TxStep::Pause { us: us / 2 });
                 }
                 _ => {}
             }
         }
-        all
+        all.into_vec()
     }
 }
