@@ -10,6 +10,7 @@
 pub mod angle;
 pub mod arbitrary;
 pub mod band_power;
+pub mod channelizer;
 pub mod design;
 pub mod fir;
 mod history;
@@ -19,6 +20,7 @@ pub mod linear;
 pub mod loop_filter;
 pub mod nco;
 pub mod noise;
+pub mod overlap_save;
 pub mod pairs;
 pub mod polyphase;
 pub mod pulse;

@@ -97,7 +97,7 @@ impl<X: Signal> Resampler<X> {
             if count == 0 && ready == 0 {
                 break;
             }
-            self.filter(&mut out[made..made + ready]);
+            self.filter(self.phase, self.history.slice(), &mut out[made..made + ready]);
             made += ready;
             let next = self.phase + ready * self.down;
             self.history.advance(next / self.up);
@@ -118,11 +118,26 @@ impl<X: Signal> Resampler<X> {
         ((last + 1) * self.up - self.phase).div_ceil(self.down)
     }
 
-    fn filter(&self, out: &mut [X]) {
-        let Self { bank, history, up, down, phase } = self;
-        let x = bytemuck::cast_slice(history.slice());
-        let walk =
-            WindowPositions { up: *up, down: *down, phase: *phase, row: bank.window * X::PARTS };
+    /// Returns the number of samples on which an output of [`at`](Self::at) depends.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.bank.window
+    }
+
+    /// Computes the first outputs of a stream that begins with `x`, without regard to what was
+    /// processed before: output 0 belongs to the last sample of the first
+    /// [`window`](Self::window).
+    ///
+    /// # Panics
+    /// If `x` is too short for `out`.
+    pub fn at(&self, x: &[X], out: &mut [X]) {
+        self.filter(0, x, out);
+    }
+
+    fn filter(&self, phase: usize, x: &[X], out: &mut [X]) {
+        let Self { bank, up, down, .. } = self;
+        let x = bytemuck::cast_slice(x);
+        let walk = WindowPositions { up: *up, down: *down, phase, row: bank.window * X::PARTS };
         let out = bytemuck::cast_slice_mut(out);
         match (X::PARTS, bank.im.is_empty()) {
             (1, _) => real(walk, &bank.re, x, out),
