@@ -1,6 +1,7 @@
 //! Filters with a finite impulse response, at the input's rate or below.
 
 use crate::common::resampled_ns;
+use crate::fft_filter::filter_kernel;
 use crate::taps::{declare, from_message, imaginary_taps, real_taps};
 use crate::{ITEM, Made, Sample};
 use millstream_dsp::fir::{self, Filtered};
@@ -16,7 +17,8 @@ use millstream_flow::{BlockMemory, MemorySpan, Process, Through};
 /// of a symmetric filter is (taps - 1) / 2 items of the input.
 ///
 /// # Messages
-/// `taps`: real taps, valid from the next item on; the change clears the history.
+/// `taps`: real taps, valid from the next item on; the change clears the history. A filter that
+/// runs on a device does not take it.
 #[derive(Debug)]
 pub struct Fir<T> {
     kernel: Kernel<T>,
@@ -111,6 +113,18 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
 }
 
 fn make(parameters: &Parameters) -> Made {
+    let on_device = parameters.text("domain") != "cpu";
+    if on_device && parameters.text("item") == "f32" {
+        return Err(parameters.wrong("domain", "\"cpu\" for real items"));
+    }
+    if on_device {
+        let on_cpu = |_| make_on_cpu(parameters).expect("the kernel was made of the same taps");
+        return millstream_accel::make::<Sample>(parameters, filter_kernel(parameters)?, on_cpu);
+    }
+    make_on_cpu(parameters)
+}
+
+fn make_on_cpu(parameters: &Parameters) -> Made {
     let taps = real_taps(parameters)?;
     let decimation = parameters.count("decimation", 1)?;
     let im = imaginary_taps(parameters, taps.len())?;
@@ -131,7 +145,7 @@ pub(crate) fn register(registry: &mut Registry) {
         .choice("item", &["cf32", "f32"], ITEM)
         .optional("decimation", 1i64, "number of input items for one output item");
     registry.register(
-        declare(block_type)
+        millstream_accel::declare(declare(block_type))
             .example(
                 "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 20e3\n\
                  decimation = 4",

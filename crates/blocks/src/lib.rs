@@ -35,13 +35,17 @@
 
 pub mod agc;
 pub mod arbitrary_resampler;
+pub mod channelizer;
 pub mod combine;
 mod common;
 pub mod complex;
 pub mod convert;
+pub mod correlator;
 pub mod deemphasis;
+pub mod deinterleave;
 pub mod delay;
 pub mod fft;
+mod fft_filter;
 pub mod fir;
 pub mod iio_source;
 pub mod impairments;
@@ -84,12 +88,16 @@ pub fn register(registry: &mut Registry) {
     for register in [
         agc::register,
         arbitrary_resampler::register,
+        channelizer::register,
         combine::register,
         complex::register,
         convert::register,
+        correlator::register,
         deemphasis::register,
+        deinterleave::register,
         delay::register,
         fft::register,
+        fft_filter::register,
         fir::register,
         iio_source::register,
         impairments::register,

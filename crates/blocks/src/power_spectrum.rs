@@ -4,6 +4,7 @@ use crate::Sample;
 use crate::common::transform_ns;
 use crate::fft::{FftFrame, frame_size, narrow};
 use crate::taps::window;
+use millstream_accel::Kernel;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{ItemRatio, ParameterKind, Registry, TagRule};
 use millstream_flow::{Process, Through};
@@ -103,7 +104,7 @@ impl Process for PowerSpectrum {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
+    let block_type =
         BlockType::new("power_spectrum", "Calculates the mean power spectrum of frames, in dB.")
             .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
             .optional("average", 1i64, "number of frames whose average is one output")
@@ -112,14 +113,20 @@ pub(crate) fn register(registry: &mut Registry) {
                 &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
                 "window over each frame (periodic)",
             )
-            .optional("beta", 7.0, "shape parameter of the window kaiser")
-            .example("size = 1024\naverage = 16")
-            .factory(|parameters| {
+            .optional("beta", 7.0, "shape parameter of the window kaiser");
+    registry.register(
+        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").factory(
+            |parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;
                 let window = narrow(window(parameters)?.periodic(size));
                 let average = parameters.count("average", 1)?;
-                Ok(Box::new(Through::new(PowerSpectrum::new(window, average))))
-            }),
+                let kernel =
+                    Kernel::PowerSpectrum { window: window.clone(), average: average as usize };
+                millstream_accel::make::<f32>(parameters, kernel, |_| {
+                    Box::new(Through::new(PowerSpectrum::new(window, average)))
+                })
+            },
+        ),
     );
 }
 

@@ -1,0 +1,203 @@
+//! Measures a kernel on the CPU and on a device, and chooses.
+
+use crate::device::{AcceleratorError, Lost, Opened};
+use crate::host::HostKernel;
+use crate::kernel::{Kernel, Shape};
+use crate::{Device, Settings};
+use millstream_cpu::usage::process_cpu_time;
+use millstream_dsp::Sample;
+use millstream_dsp::noise::Noise;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The cost of one sample of the input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Time, where samples come as fast as they are taken.
+    pub ns: f64,
+    /// CPU time of all threads of this process, a software device's among them.
+    pub cpu_ns: f64,
+}
+
+/// Where a kernel runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Side {
+    /// On the CPU.
+    Host,
+    /// On the device.
+    Device,
+}
+
+/// Both costs, and what follows from them.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The kernel in words.
+    pub kernel: String,
+    /// The device's name.
+    pub device: String,
+    /// On the CPU.
+    pub host: Cost,
+    /// On the device, with the copies there and back.
+    pub on_device: Cost,
+    /// The side that was chosen.
+    pub side: Side,
+}
+
+/// A side that reaches a rate with this margin holds it.
+const MARGIN: f64 = 1.25;
+
+/// Measures each side for at least this long.
+pub const MEASURED: Duration = Duration::from_millis(40);
+
+/// Chooses between two costs. At a given rate (samples per second) a side that does not hold it is
+/// out; of two that do, the one that takes less CPU time is better. Without a rate, and where
+/// neither holds it, the faster one is better.
+#[must_use]
+pub fn better(host: Cost, device: Cost, rate: Option<f64>) -> Side {
+    let holds = |cost: Cost| rate.map(|rate| cost.ns * rate * MARGIN <= 1e9);
+    let (host_cost, device_cost) = match (holds(host), holds(device)) {
+        (Some(true), Some(false)) => return Side::Host,
+        (Some(false), Some(true)) => return Side::Device,
+        (Some(true), Some(true)) => (host.cpu_ns, device.cpu_ns),
+        _ => (host.ns, device.ns),
+    };
+    if device_cost < host_cost { Side::Device } else { Side::Host }
+}
+
+/// Measures both sides; returns the choice and the device, prepared.
+///
+/// # Errors
+/// See [`Device::open`].
+pub fn choose(
+    kernel: &Kernel,
+    device: &dyn Device,
+    settings: Settings,
+    rate: Option<f64>,
+) -> Result<(Choice, Opened), AcceleratorError> {
+    let mut opened = device.open(kernel, settings.slots, settings.frames)?;
+    let on_device = on_device(&mut opened, kernel, settings.frames, MEASURED)?;
+    let host = on_host(kernel, MEASURED);
+    let side = better(host, on_device, rate);
+    let names = (kernel.to_string(), device.name());
+    Ok((Choice { kernel: names.0, device: names.1, host, on_device, side }, opened))
+}
+
+/// Samples like those of a receiver: noise.
+fn samples(count: usize) -> Vec<Sample> {
+    let mut noise = Noise::new(1);
+    (0..count).map(|_| noise.gaussian_pair() * 0.1).collect()
+}
+
+/// Measures a kernel on the CPU, with the copies that a block makes.
+#[must_use]
+pub fn on_host(kernel: &Kernel, measured: Duration) -> Cost {
+    let Shape { words, samples: frame, .. } = kernel.shape();
+    // As the block `OnHost` does.
+    let frames = HostKernel::new(kernel, 1).piece();
+    let mut host = HostKernel::new(kernel, frames);
+    let fresh = samples(kernel.shape().window(frames));
+    let (mut window, mut out) = (fresh.clone(), vec![0.0; frames * words]);
+    meter(measured, || {
+        window.copy_from_slice(&fresh);
+        host.compute(&window, &mut out);
+        std::hint::black_box(&mut out);
+        frames * frame
+    })
+}
+
+/// Measures a kernel on a device: windows are filled, batches cross, results are copied.
+///
+/// # Errors
+/// The device is lost, or a batch takes more than ten seconds.
+pub fn on_device(
+    opened: &mut Opened,
+    kernel: &Kernel,
+    frames: usize,
+    measured: Duration,
+) -> Result<Cost, Lost> {
+    let shape = kernel.shape();
+    let fresh = samples(shape.window(frames));
+    let mut out = vec![0.0; frames * shape.words];
+    let mut flight = Flight { opened, busy: VecDeque::new(), fresh: &fresh, frames };
+    // The first batches pay for what a driver does once.
+    for _ in 0..2 {
+        flight.launch()?;
+        flight.land(&mut out)?;
+    }
+    while flight.launch()? {}
+    let mut lost = None;
+    let cost = meter(measured, || {
+        let landed = flight.land(&mut out).and_then(|()| flight.launch());
+        lost = landed.err().or(lost.take());
+        // A device that is lost ends the measurement by an endless number of samples.
+        if lost.is_some() { usize::MAX } else { frames * shape.samples }
+    });
+    while lost.is_none() && !flight.busy.is_empty() {
+        flight.land(&mut out)?;
+    }
+    lost.map_or(Ok(cost), Err)
+}
+
+struct Flight<'a> {
+    opened: &'a mut Opened,
+    busy: VecDeque<usize>,
+    fresh: &'a [Sample],
+    frames: usize,
+}
+
+impl Flight<'_> {
+    /// Starts a batch in a free slot; returns whether there was one.
+    fn launch(&mut self) -> Result<bool, Lost> {
+        let Opened { session, windows } = &mut *self.opened;
+        let free = (0..windows.len()).find(|slot| !self.busy.contains(slot));
+        let Some(slot) = free else { return Ok(false) };
+        if let Some(window) = Arc::get_mut(&mut windows[slot]) {
+            window[..self.fresh.len()].copy_from_slice(self.fresh);
+        }
+        session.submit(slot, &windows[slot], self.frames)?;
+        self.busy.push_back(slot);
+        Ok(true)
+    }
+
+    /// Waits for the oldest batch and copies its results.
+    fn land(&mut self, out: &mut [f32]) -> Result<(), Lost> {
+        let Some(slot) = self.busy.pop_front() else { return Ok(()) };
+        let session = &mut self.opened.session;
+        let begun = Instant::now();
+        while !session.poll(slot)? {
+            if begun.elapsed() > Duration::from_secs(10) {
+                return Err(Lost("a batch took more than 10 s".into()));
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        out.copy_from_slice(session.results(slot));
+        std::hint::black_box(out);
+        session.release(slot);
+        Ok(())
+    }
+}
+
+/// Runs `step` for a while; it returns the samples of each run.
+fn meter(measured: Duration, mut step: impl FnMut() -> usize) -> Cost {
+    let (begun, cpu, mut count) = (Instant::now(), process_cpu_time(), 0usize);
+    while begun.elapsed() < measured && count < usize::MAX {
+        count = count.saturating_add(step());
+    }
+    let (wall, cpu) = (begun.elapsed(), process_cpu_time().saturating_sub(cpu));
+    let of = |time: Duration| time.as_nanos() as f64 / count.max(1) as f64;
+    Cost { ns: of(wall), cpu_ns: of(cpu) }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, device, host, on_device, side } = self;
+        let side = match side {
+            Side::Host => "the CPU",
+            Side::Device => device,
+        };
+        let (host, on) = (host.ns, on_device.ns);
+        write!(f, "{kernel}: {host:.2} ns a sample on the CPU, {on:.2} on {device}; runs on {side}")
+    }
+}

@@ -1,0 +1,57 @@
+//! Blocks whose calculation runs on another device, such as a GPU.
+//!
+//! - [`Kernel`] says what is calculated. Its results depend on a bounded past, so each batch can be
+//!   calculated anywhere: [`HostKernel`] is the CPU's form of every kernel.
+//! - [`Device`] and [`Session`] are the interface of a device. Crate `millstream-gpu` implements it
+//!   for GPUs, [`StandIn`] for tests: a thread with a set latency, bandwidth and faults.
+//! - [`Offload`] is the block. It keeps several batches under way, never waits for the device, and
+//!   falls back to the CPU where the device does not answer.
+//! - [`choose`] measures both forms and says which one is better here.
+
+mod block;
+pub mod choose;
+pub mod device;
+mod domain;
+mod host;
+mod kernel;
+mod ledger;
+mod pipeline;
+mod stand_in;
+
+pub use block::{Offload, OnHost, Results};
+pub use device::{AcceleratorError, Device, Lost, Opened, Session, Window, WindowMemory};
+pub use domain::{Domain, choices, declare, devices, make, on_host, register_devices};
+pub use host::HostKernel;
+pub use kernel::{Kernel, Shape};
+pub use stand_in::{Fault, StandIn};
+
+use std::time::Duration;
+
+/// How a block uses its device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Batches under way at once.
+    pub slots: usize,
+    /// [Frames](Shape) in a batch, at most.
+    pub frames: usize,
+    /// The longest time that a sample waits for its batch to be full.
+    pub wait_max: Duration,
+    /// The time without an answer after which the CPU calculates a batch.
+    pub stall_after: Duration,
+    /// One batch in so many is calculated by the CPU, too, and compared; 0: none.
+    pub check_every: u64,
+}
+
+impl Settings {
+    /// Returns the settings for batches of about `samples` samples of a kernel: four under way.
+    #[must_use]
+    pub fn for_batches(samples: usize, kernel: &Kernel) -> Self {
+        Self {
+            slots: 4,
+            frames: (samples / kernel.shape().samples).max(1),
+            wait_max: Duration::from_millis(5),
+            stall_after: Duration::from_millis(20),
+            check_every: 0,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Batches on their way: [`Pipeline`] takes samples and gives results in the same order, and falls
+//! back to the CPU where the device does not answer. It reads no clock and owns no port.
+
+mod slots;
+
+use crate::device::{Lost, Session};
+use crate::host::HostKernel;
+use crate::kernel::{Kernel, Shape};
+use crate::ledger::{Cause, DeviceLedger};
+use crate::{Opened, Settings};
+use millstream_dsp::Sample;
+use slots::{Slot, State};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The shortest time to the next look at a device.
+const LOOK_MIN: Duration = Duration::from_micros(50);
+/// The longest.
+const LOOK_MAX: Duration = Duration::from_millis(1);
+
+/// The state of the device, as its answers show it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Health {
+    /// It takes batches.
+    Well,
+    /// It owes answers that are overdue. When it has given all of them, it takes batches again.
+    Stalled,
+    /// It takes no batches any more.
+    Gone(Cause),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    shape: Shape,
+    settings: Settings,
+    host: HostKernel,
+    session: Option<Box<dyn Session>>,
+    health: Health,
+    /// The device's slots, and one more for the CPU alone.
+    slots: Vec<Slot>,
+    /// The slot that is being filled.
+    filling: Option<usize>,
+    /// When its first sample came.
+    filling_since: Option<Instant>,
+    /// The batch ends with the frame that is begun.
+    ends_soon: bool,
+    /// The last samples that no complete batch has as its own: history, then the beginning of a
+    /// frame.
+    carried: Vec<Sample>,
+    /// Complete batches, oldest first.
+    order: VecDeque<usize>,
+    /// Frames of the oldest batch that were given.
+    given: usize,
+    /// Batches that came back, for the check of one in so many.
+    returned: u64,
+    /// The oldest batch is calculated twice.
+    checking: bool,
+    /// When the device last finished a batch.
+    last_ready: Option<Instant>,
+    /// The usual time of a batch alone in the device.
+    usual: Duration,
+    pub(crate) ledger: DeviceLedger,
+}
+
+impl Pipeline {
+    pub(crate) fn new(kernel: &Kernel, opened: Opened, settings: Settings) -> Self {
+        let shape = kernel.shape();
+        let frames = settings.frames;
+        let ledger = DeviceLedger::default();
+        ledger.pinned_bytes.set(opened.session.pinned_bytes() as f64);
+        let mut slots: Vec<_> = opened.windows.into_iter().map(Slot::of).collect();
+        slots.push(Slot::ordinary(shape.window(frames)));
+        let mut carried = Vec::with_capacity(shape.history + shape.samples);
+        carried.resize(shape.history, Sample::default());
+        Self {
+            shape,
+            host: HostKernel::new(kernel, frames),
+            session: Some(opened.session),
+            health: Health::Well,
+            order: VecDeque::with_capacity(slots.len()),
+            slots,
+            filling: None,
+            filling_since: None,
+            ends_soon: false,
+            carried,
+            given: 0,
+            returned: 0,
+            checking: false,
+            last_ready: None,
+            usual: LOOK_MAX,
+            settings,
+            ledger,
+        }
+    }
+
+    /// Takes samples; returns how many. Takes none while all batches are under way.
+    pub(crate) fn take(&mut self, samples: &[Sample], now: Instant) -> usize {
+        let mut taken = 0;
+        while taken < samples.len() && self.begin() {
+            let slot = &mut self.slots[self.filling.expect("begun above")];
+            let end = match self.ends_soon {
+                // The frame that contains the gap is the last one.
+                true => self.shape.end_of_frame(slot.samples()),
+                false => self.shape.window(self.settings.frames),
+            };
+            taken += slot.fill(&samples[taken..], end);
+            self.filling_since.get_or_insert(now);
+            if slot.samples() == end {
+                self.complete(now);
+            }
+        }
+        taken
+    }
+
+    /// Makes sure that a slot is being filled; returns whether there is one.
+    fn begin(&mut self) -> bool {
+        if self.filling.is_some() {
+            return true;
+        }
+        let device = match self.health {
+            Health::Well => self.slots.len() - 1,
+            Health::Stalled | Health::Gone(_) => self.slots.len(),
+        };
+        // The CPU calculates a batch when its turn comes, so one at a time is enough for it.
+        let enough = self.health != Health::Well && !self.order.is_empty();
+        let free = (0..device).rev().find(|slot| self.slots[*slot].is_free());
+        let Some(slot) = free.filter(|_| !enough) else { return false };
+        self.slots[slot].begin(&self.carried);
+        self.filling = Some(slot);
+        true
+    }
+
+    /// Completes the batch that is being filled, if it has a frame, and passes it on.
+    pub(crate) fn complete(&mut self, now: Instant) {
+        let Shape { history, samples, .. } = self.shape;
+        let Some(slot) = self.filling else { return };
+        let frames = (self.slots[slot].samples() - history) / samples;
+        if frames == 0 {
+            return;
+        }
+        (self.filling, self.ends_soon) = (None, false);
+        let own = frames * samples;
+        self.carried.clear();
+        self.carried.extend_from_slice(&self.slots[slot].filled()[own..]);
+        self.filling_since = (self.carried.len() > history).then_some(now);
+        let state = match self.submit(slot, frames) {
+            Ok(true) => State::Submitted(now),
+            Ok(false) => State::Host(self.cause()),
+            Err(_) => {
+                self.lose(Cause::Lost);
+                State::Host(Cause::Lost)
+            }
+        };
+        self.slots[slot].complete(frames, state);
+        self.order.push_back(slot);
+    }
+
+    /// Gives a batch to the device; returns whether the device took it.
+    fn submit(&mut self, slot: usize, frames: usize) -> Result<bool, Lost> {
+        let Some(session) = &mut self.session else { return Ok(false) };
+        if self.health != Health::Well || slot + 1 == self.slots.len() {
+            return Ok(false);
+        }
+        session.submit(slot, self.slots[slot].window(), frames)?;
+        let bytes = self.shape.window(frames) * size_of::<Sample>();
+        self.ledger.to_device_bytes.add(bytes as u64);
+        Ok(true)
+    }
+
+    fn cause(&self) -> Cause {
+        match self.health {
+            Health::Gone(cause) => cause,
+            Health::Well | Health::Stalled => Cause::Stall,
+        }
+    }
+
+    /// Fills up the frame that was begun, for a kernel whose results need no more of it. At the end
+    /// of the stream only.
+    pub(crate) fn pad(&mut self, now: Instant) {
+        let begun = self.pending_samples() % self.shape.samples;
+        if begun > 0 {
+            for _ in begun..self.shape.samples {
+                self.take(&[Sample::default()], now);
+            }
+        }
+    }
+
+    /// Ends the batch at the end of the frame that is begun: the next sample is behind a gap.
+    pub(crate) fn end_at_gap(&mut self, now: Instant) {
+        if self.pending_samples().is_multiple_of(self.shape.samples) {
+            self.complete(now);
+        } else {
+            self.ends_soon = true;
+        }
+    }
+
+    /// Returns the most samples that wait inside.
+    pub(crate) fn samples_held(&self) -> usize {
+        self.slots.len() * self.settings.frames * self.shape.samples + self.shape.history / 2
+    }
+
+    /// Samples that wait for their batch to be complete.
+    fn pending_samples(&self) -> usize {
+        let there = self.filling.map_or(self.carried.len(), |slot| self.slots[slot].samples());
+        there - self.shape.history
+    }
+
+    /// Looks what the device has finished, and completes a batch that waited too long for samples.
+    pub(crate) fn look(&mut self, now: Instant) {
+        if self.filling_since.is_some_and(|since| now >= since + self.settings.wait_max) {
+            self.complete(now);
+        }
+        let Some(session) = &mut self.session else { return };
+        for slot in 0..self.slots.len() - 1 {
+            let since = match (&self.slots[slot].state, self.slots[slot].owed) {
+                (State::Submitted(at), _) => Some(*at),
+                (_, true) => None,
+                _ => continue,
+            };
+            match session.poll(slot) {
+                Ok(false) => {}
+                Ok(true) => match since {
+                    Some(at) => {
+                        self.slots[slot].state = State::Ready;
+                        let begun = self.last_ready.map_or(at, |last| last.max(at));
+                        self.usual = (3 * self.usual + now.saturating_duration_since(begun)) / 4;
+                        self.last_ready = Some(now);
+                        self.ledger.record_latency(now.saturating_duration_since(at));
+                    }
+                    None => {
+                        session.release(slot);
+                        self.slots[slot].owed = false;
+                        if self.health == Health::Stalled {
+                            self.last_ready = Some(now);
+                        }
+                    }
+                },
+                Err(_) => return self.lose(Cause::Lost),
+            }
+        }
+        if self.health == Health::Stalled && !self.slots.iter().any(|slot| slot.owed) {
+            self.health = Health::Well;
+        }
+        self.give_up(now);
+    }
+
+    /// Takes the oldest batch back from a device that should have finished it.
+    fn give_up(&mut self, now: Instant) {
+        let Some(&slot) = self.order.front() else { return };
+        let State::Submitted(at) = self.slots[slot].state else { return };
+        let begun = self.last_ready.map_or(at, |last| last.max(at));
+        let overdue = now.saturating_duration_since(begun) > self.settings.stall_after;
+        if overdue || self.health == Health::Stalled {
+            self.health = Health::Stalled;
+            self.slots[slot].state = State::Host(Cause::Stall);
+            self.slots[slot].owed = true;
+        }
+    }
+
+    /// Ends the use of the device. Every batch under way is calculated here.
+    fn lose(&mut self, cause: Cause) {
+        self.session = None;
+        self.health = Health::Gone(cause);
+        self.ledger.is_gone.set(1.0);
+        for slot in &mut self.slots {
+            slot.owed = false;
+            if matches!(slot.state, State::Submitted(_) | State::Ready) {
+                slot.state = State::Host(cause);
+            }
+        }
+    }
+
+    /// Writes results of the oldest batches into `out`, whole frames; returns their number.
+    pub(crate) fn give(&mut self, out: &mut [f32]) -> usize {
+        let words = self.shape.words;
+        let mut made = 0;
+        while made < out.len() / words {
+            let Some(&slot) = self.order.front() else { break };
+            let left = self.slots[slot].frames() - self.given;
+            let count = left.min(out.len() / words - made);
+            let to = &mut out[made * words..(made + count) * words];
+            match self.slots[slot].state {
+                State::Ready => self.give_ready(slot, to),
+                State::Host(cause) => self.give_host(slot, to, cause),
+                State::Submitted(_) | State::Free | State::Filling => break,
+            }
+            made += count;
+            self.given += count;
+            if count == left {
+                self.end_batch(slot);
+            }
+        }
+        made
+    }
+
+    fn give_ready(&mut self, slot: usize, to: &mut [f32]) {
+        let Self { session, given, .. } = self;
+        let session = session.as_mut().expect("a batch that is ready has its session");
+        if *given == 0 {
+            let every = self.settings.check_every;
+            self.returned += 1;
+            self.checking = every > 0 && self.returned.is_multiple_of(every);
+        }
+        let words = self.shape.words;
+        let results = &session.results(slot)[*given * words..*given * words + to.len()];
+        let items = (to.len() / words * self.shape.samples) as u64;
+        if !self.checking {
+            to.copy_from_slice(results);
+        } else {
+            compute(&mut self.host, self.shape, &self.slots[slot], *given, to);
+            if !agree(results, to) {
+                self.lose(Cause::Wrong);
+                self.ledger.of(Cause::Wrong).add(items);
+                return;
+            }
+            self.ledger.checked_items.add(items);
+        }
+        self.ledger.device_items.add(items);
+        self.ledger.from_device_bytes.add(size_of_val(to) as u64);
+    }
+
+    fn give_host(&mut self, slot: usize, to: &mut [f32], cause: Cause) {
+        compute(&mut self.host, self.shape, &self.slots[slot], self.given, to);
+        let items = to.len() / self.shape.words * self.shape.samples;
+        self.ledger.of(cause).add(items as u64);
+    }
+
+    fn end_batch(&mut self, slot: usize) {
+        if self.slots[slot].state == State::Ready
+            && let Some(session) = &mut self.session
+        {
+            session.release(slot);
+        }
+        self.slots[slot].state = State::Free;
+        self.given = 0;
+        self.order.pop_front();
+    }
+
+    /// Whether no batch is complete and under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Returns the time after which a look is worth while; `None` if only samples or room help.
+    pub(crate) fn next_look(&self, now: Instant) -> Option<Duration> {
+        let whole = self.pending_samples() >= self.shape.samples;
+        let wait = self.filling_since.filter(|_| whole).map(|since| {
+            (since + self.settings.wait_max).saturating_duration_since(now).max(LOOK_MIN)
+        });
+        let device = self.order.front().and_then(|slot| match self.slots[*slot].state {
+            State::Submitted(at) => {
+                let begun = self.last_ready.map_or(at, |last| last.max(at));
+                let age = now.saturating_duration_since(begun);
+                let left = self.usual.saturating_sub(age);
+                // Late: the later, the rarer are the looks.
+                let late = age.saturating_sub(self.usual) / 4;
+                Some(left.max(late).clamp(LOOK_MIN, LOOK_MAX))
+            }
+            _ => None,
+        });
+        let owed = self.slots.iter().any(|slot| slot.owed).then_some(LOOK_MAX);
+        [wait, device, owed].into_iter().flatten().min()
+    }
+}
+
+fn compute(host: &mut HostKernel, shape: Shape, slot: &Slot, first: usize, to: &mut [f32]) {
+    host.compute(&slot.window()[first * shape.samples..], to);
+}
+
+/// Whether results of a device are those of the CPU, to rounding.
+fn agree(device: &[f32], host: &[f32]) -> bool {
+    let square = |x: &f32| f64::from(*x) * f64::from(*x);
+    let scale = (host.iter().map(square).sum::<f64>() / host.len().max(1) as f64).sqrt();
+    let bound = (1e-4 * scale).max(1e-30);
+    device.iter().zip(host).all(|(a, b)| f64::from((a - b).abs()) <= bound)
+}

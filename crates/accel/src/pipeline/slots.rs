@@ -1,0 +1,86 @@
+//! The memory of one batch.
+
+use crate::device::Window;
+use crate::ledger::Cause;
+use millstream_dsp::Sample;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What becomes of a batch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum State {
+    Free,
+    Filling,
+    /// The device has it since then.
+    Submitted(Instant),
+    /// The device's results are there.
+    Ready,
+    /// The CPU calculates it when its turn comes, for this reason.
+    Host(Cause),
+}
+
+/// A window and its batch.
+#[derive(Debug)]
+pub(super) struct Slot {
+    window: Arc<Window>,
+    /// Samples in the window, with the history.
+    filled: usize,
+    frames: usize,
+    pub(super) state: State,
+    /// The device has not answered for a batch that was taken back.
+    pub(super) owed: bool,
+}
+
+impl Slot {
+    pub(super) fn of(window: Arc<Window>) -> Self {
+        Self { window, filled: 0, frames: 0, state: State::Free, owed: false }
+    }
+
+    pub(super) fn ordinary(samples: usize) -> Self {
+        Self::of(Arc::new(Window::ordinary(samples)))
+    }
+
+    /// Whether a new batch may be written here: nobody else reads the window.
+    pub(super) fn is_free(&mut self) -> bool {
+        self.state == State::Free && !self.owed && Arc::get_mut(&mut self.window).is_some()
+    }
+
+    /// Begins a batch with what the last one carried over.
+    ///
+    /// # Panics
+    /// If the slot is not free.
+    pub(super) fn begin(&mut self, carried: &[Sample]) {
+        self.state = State::Filling;
+        self.filled = 0;
+        self.fill(carried, carried.len());
+    }
+
+    /// Appends samples up to a length; returns how many.
+    pub(super) fn fill(&mut self, samples: &[Sample], length: usize) -> usize {
+        let count = samples.len().min(length - self.filled);
+        let window = Arc::get_mut(&mut self.window).expect("a slot that is filled has no reader");
+        window[self.filled..self.filled + count].copy_from_slice(&samples[..count]);
+        self.filled += count;
+        count
+    }
+
+    pub(super) fn complete(&mut self, frames: usize, state: State) {
+        (self.frames, self.state) = (frames, state);
+    }
+
+    pub(super) fn samples(&self) -> usize {
+        self.filled
+    }
+
+    pub(super) fn filled(&self) -> &[Sample] {
+        &self.window[..self.filled]
+    }
+
+    pub(super) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    pub(super) fn window(&self) -> &Arc<Window> {
+        &self.window
+    }
+}

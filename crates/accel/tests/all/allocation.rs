@@ -1,0 +1,37 @@
+//! A running block allocates nothing.
+
+use super::{filter, noise};
+use millstream_accel::{Fault, Offload, Settings, StandIn};
+use millstream_dsp::Sample;
+use millstream_flow::Mock;
+use millstream_testkit::allocations;
+use std::time::Duration;
+
+#[test]
+fn a_running_block_allocates_nothing_also_while_the_cpu_takes_over() {
+    let kernel = filter(200, 2);
+    let device = StandIn {
+        latency: Duration::from_micros(50),
+        faults: vec![(60, Fault::Stall(Duration::from_millis(30)))],
+        ..StandIn::default()
+    };
+    let settings = Settings {
+        stall_after: Duration::from_millis(5),
+        check_every: 7,
+        ..Settings::for_batches(1000, &kernel)
+    };
+    let mut mock =
+        Mock::with_room(Offload::<Sample>::new(kernel, &device, settings).unwrap(), 200_000);
+    mock.feed("in", &noise(5, 190_000));
+    // The first calls see the input once.
+    mock.call().unwrap();
+    std::thread::sleep(Duration::from_millis(1));
+    mock.call().unwrap();
+    let before = allocations();
+    for _ in 0..400 {
+        mock.call().unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert_eq!(allocations(), before);
+    assert!(mock.take::<Sample>("out").len() > 60_000);
+}

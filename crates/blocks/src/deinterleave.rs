@@ -1,0 +1,102 @@
+//! Frames with one item of each stream, as streams.
+
+use crate::{ITEM, Made};
+use millstream_flow::copied_ns;
+use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{
+    Block, BlockError, Context, In, Item, ItemRatio, Out, ParameterKind, Ports, Registry, Work,
+};
+
+/// The most streams.
+const STREAMS_MAX: usize = 4096;
+
+/// Gives item `n` of each frame to the output `n`. An incomplete frame at the end is dropped.
+#[derive(Debug, Ports)]
+pub struct Deinterleave<T: Item> {
+    /// Frames.
+    pub input: In<T>,
+    /// The streams: `out0`, `out1`, ….
+    #[port("out")]
+    pub outputs: Vec<Out<T>>,
+}
+
+impl<T: Item> Deinterleave<T> {
+    /// Makes a block with so many outputs.
+    #[must_use]
+    pub fn new(streams: usize) -> Self {
+        let outputs = (0..streams).map(|_| Out::new()).collect();
+        Self { input: In::with_min_items(streams), outputs }
+    }
+}
+
+impl<T: Item> Block for Deinterleave<T> {
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        let Self { input, outputs } = self;
+        let streams = outputs.len();
+        let there = input.slice().len() / streams;
+        let room = outputs.iter_mut().map(|output| output.slice_mut().len());
+        let frames = room.min().unwrap_or(0).min(there);
+        let items = &input.slice()[..frames * streams];
+        for (n, output) in outputs.iter_mut().enumerate() {
+            let from = items[n.min(items.len())..].iter().step_by(streams);
+            for (to, from) in output.slice_mut()[..frames].iter_mut().zip(from) {
+                *to = *from;
+            }
+            output.produce(frames);
+        }
+        input.consume(frames * streams);
+        Ok(Work::Continue)
+    }
+
+    fn rate(&self) -> ItemRatio {
+        ItemRatio::decimate(self.outputs.len() as u32)
+    }
+
+    fn holds(&self) -> u64 {
+        self.outputs.len() as u64 - 1
+    }
+
+    fn ns_per_item(&self) -> f64 {
+        3.0 * copied_ns::<T>()
+    }
+}
+
+fn make(parameters: &Parameters) -> Made {
+    let streams = parameters.count::<usize>("streams", 1)?;
+    if streams > STREAMS_MAX {
+        return Err(parameters.wrong("streams", "1 to 4096"));
+    }
+    Ok(match parameters.text("item") {
+        "cf32" => Box::new(Deinterleave::<crate::Sample>::new(streams)),
+        _ => Box::new(Deinterleave::<f32>::new(streams)),
+    })
+}
+
+pub(crate) fn register(registry: &mut Registry) {
+    registry.register(
+        BlockType::new(
+            "deinterleave",
+            "Splits frames into streams: item n of each goes to `outn`.",
+        )
+        .choice("item", &["cf32", "f32"], ITEM)
+        .required("streams", ParameterKind::Integer, "items in a frame, 1 to 4096")
+        .example("streams = 4")
+        .factory(make),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_flow::Mock;
+
+    #[test]
+    fn each_item_goes_to_its_stream() {
+        let mut mock = Mock::new(Deinterleave::<f32>::new(3));
+        mock.feed("in", &[0.0f32, 1.0, 2.0, 10.0, 11.0, 12.0, 20.0]);
+        mock.run().unwrap();
+        for (n, port) in ["out0", "out1", "out2"].into_iter().enumerate() {
+            assert_eq!(mock.take::<f32>(port), [n as f32, n as f32 + 10.0]);
+        }
+    }
+}
