@@ -11,6 +11,12 @@ pub trait Device: Send + Sync {
     /// Returns the name that stands beside each figure, such as `llvmpipe (LLVM 15.0.6, 256 bits)`.
     fn name(&self) -> String;
 
+    /// Measures how many bytes cross in a second, each way at the same time, in batches of so many
+    /// bytes and without a kernel; `None` if that is not known.
+    fn copy_rate(&self, _bytes: usize) -> Option<f64> {
+        None
+    }
+
     /// Prepares the device for a kernel: compiles it, and allocates memory for `slots` batches of
     /// at most `frames` [frames](crate::Shape) each. May take seconds; nothing is allocated later.
     ///

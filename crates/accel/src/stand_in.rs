@@ -45,6 +45,10 @@ impl Device for StandIn {
         format!("stand-in ({:?}, {} GB/s)", self.latency, self.bytes_per_s / 1e9)
     }
 
+    fn copy_rate(&self, _: usize) -> Option<f64> {
+        Some(self.bytes_per_s / 2.0)
+    }
+
     fn open(
         &self,
         kernel: &Kernel,

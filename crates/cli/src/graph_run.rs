@@ -31,6 +31,12 @@ pub fn add_blocks(register: fn(&mut Registry)) {
     let _ = MORE_BLOCKS.set(register);
 }
 
+/// Tells blocks how to find devices, in programs with the feature `gpu` or `cuda`.
+pub fn register_devices() {
+    #[cfg(any(feature = "gpu", feature = "cuda"))]
+    millstream_accel::register_devices(millstream_gpu::devices);
+}
+
 /// Every type of block that this program knows, and the monitors of its receivers.
 pub fn registry() -> (Registry, Monitors) {
     let (registry, monitors, _) = registry_with_sinks();
@@ -40,6 +46,7 @@ pub fn registry() -> (Registry, Monitors) {
 /// Every type of block that this program knows, the monitors of its receivers, and the sinks that
 /// publish.
 pub fn registry_with_sinks() -> (Registry, Monitors, Publications) {
+    register_devices();
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
     millstream_radio::block::register(&mut registry);

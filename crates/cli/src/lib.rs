@@ -2,6 +2,7 @@
 //! is a library so that tests can call [`command`]: all verbs, options and help texts.
 
 mod child_radio;
+mod crossings;
 mod dashboard;
 mod front_end;
 mod graph_run;

@@ -5,6 +5,7 @@ mod buffer;
 mod convert;
 mod faults;
 mod graph;
+mod offload;
 mod packets;
 mod peer;
 mod rate;
@@ -19,8 +20,8 @@ pub use packets::{places, refusals};
 group! {
     /// Measures rates and costs on this machine.
     BenchVerb:
-    Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Packets(packets),
-    Rate(rate), Ring(ring), Soak(soak), Wait(wait),
+    Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Offload(offload),
+    Packets(packets), Rate(rate), Ring(ring), Soak(soak), Wait(wait),
     #[command(hide = true)]
     Worker(worker),
 }

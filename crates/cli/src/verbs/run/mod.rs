@@ -96,6 +96,9 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
         note(format_args!("millstream: {caveat}"));
     }
     let mut graph = file.build(&registry, &args.set)?;
+    let choices: Vec<_> =
+        millstream_accel::choices().iter().map(ToString::to_string).collect();
+    choices.iter().for_each(|choice| note(format_args!("millstream: {choice}")));
     let mut dashboard = None;
     if let Some(mut plan) = args.web.plan() {
         plan.show_all(&mut graph, facts_of(&file, &args.set))?;
@@ -131,6 +134,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
             "moves": attendant.moves,
             "events": attendant.events,
             "advice": advice,
+            "choices": choices,
         }),
     })
 }

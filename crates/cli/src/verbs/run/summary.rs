@@ -1,5 +1,6 @@
 //! The text after a run.
 
+use crate::crossings;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::short;
 use crate::signal::SignalReport;
@@ -20,6 +21,9 @@ pub fn text(
     }
     for latency in &run.snapshot.latency {
         let _ = writeln!(text, "{}", under_way(latency));
+    }
+    for line in crossings::lines(None, &run.snapshot, run.elapsed_s) {
+        let _ = writeln!(text, "{line}");
     }
     for ledger in ledgers {
         let _ = writeln!(text, "ledger: {}", ledger.summary());

@@ -1,5 +1,6 @@
 //! One picture: text from the measurements between two moments.
 
+use crate::crossings;
 use crate::graph_run;
 use crate::live::fit;
 use crate::output::percent;
@@ -46,6 +47,8 @@ impl ViewFrame<'_> {
         all.extend(self.blocks().lines(columns));
         all.push(String::new());
         all.extend(self.edges().lines(columns));
+        let (before, now) = self.snapshots;
+        all.extend(crossings::lines(Some(before), now, self.load.elapsed_s));
         all.extend(self.signals.iter().cloned());
         all.extend(self.metrics());
         all.extend(self.events.iter().rev().take(EVENTS).rev().cloned());
