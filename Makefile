@@ -8,7 +8,7 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-zenoh test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-zenoh  the block zenoh_sink, which no other target builds: lints, tests, and Zenoh's Python package"
+	@echo "make test-gpu    the crate gpu, which no other target builds: lints, and kernels on what Vulkan finds"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make soapy       the SoapySDR module; make install-soapy PREFIX=/usr/local installs it"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"
@@ -104,6 +105,10 @@ test-zenoh: rust
 	$(CARGO) test -p millstream-publish --features zenoh
 	$(CARGO) build -p millstream-cli --features zenoh
 	MILLSTREAM=$(CURDIR)/target/debug/millstream peers/zenoh_publish.py || [ $$? -eq 77 ]
+
+test-gpu: rust
+	@scripts/need.sh test-gpu
+	scripts/test-gpu.sh
 
 test-peers: build
 	@scripts/need.sh test-peers
