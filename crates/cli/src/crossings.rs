@@ -25,8 +25,12 @@ fn line(before: Option<&BlockStats>, block: &BlockStats, elapsed_s: f64) -> Opti
     if let (Some(p50), Some(p99)) = (value("device_latency_us"), value("device_latency_p99_us")) {
         text += &format!(", a batch {p50:.0} µs (p99 {p99:.0} µs)");
     }
-    for (metric, cause) in [("stall", "stalled"), ("lost", "was lost"), ("wrong", "was wrong")] {
-        let items = value(&*format!("accelerator_{metric}_items")).unwrap_or(0.0);
+    for (metric, cause) in [
+        ("accelerator_stall_items", "stalled"),
+        ("accelerator_lost_items", "was lost"),
+        ("accelerator_wrong_items", "was wrong"),
+    ] {
+        let items = value(metric).unwrap_or(0.0);
         if items > 0.0 {
             text += &format!(", {items:.0} samples on the CPU because the device {cause}");
         }

@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut rows, mut refused) = (Vec::new(), Vec::new());
     for kernel in &kernels {
         for batch in &args.batch {
-            interrupt::check("the measurement")?;
+            interrupt::check("every kernel was measured")?;
             steps.next(|| format!("{kernel}, batches of {batch}"));
             match args.row(kernel, *batch, &*device) {
                 Ok(row) => rows.push(row),
@@ -152,9 +152,9 @@ impl Args {
         });
         let shape = kernel.shape();
         let bytes = shape.window(settings.frames) * size_of::<Sample>();
-        let copies_ns = device.copy_rate(bytes).map(|rate| {
-            bytes as f64 / rate / (settings.frames * shape.samples) as f64 * 1e9
-        });
+        let copies_ns = device
+            .copy_rate(bytes)
+            .map(|rate| bytes as f64 / rate / (settings.frames * shape.samples) as f64 * 1e9);
         Ok(Row {
             kernel: kernel.to_string(),
             batch,

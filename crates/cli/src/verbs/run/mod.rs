@@ -96,8 +96,7 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
         note(format_args!("millstream: {caveat}"));
     }
     let mut graph = file.build(&registry, &args.set)?;
-    let choices: Vec<_> =
-        millstream_accel::choices().iter().map(ToString::to_string).collect();
+    let choices: Vec<_> = millstream_accel::choices().iter().map(ToString::to_string).collect();
     choices.iter().for_each(|choice| note(format_args!("millstream: {choice}")));
     let mut dashboard = None;
     if let Some(mut plan) = args.web.plan() {
