@@ -11,7 +11,10 @@ const REPORTS: u64 = 32;
 /// back are not those of a delayed one.
 const OLD_MAX: u64 = 1 << 16;
 
-/// Older totals in a row, each going on from the one before, that show that the newer ones were
+/// The length of the shortest packet, its header, bytes.
+const PACKET_BYTES_MIN: u64 = 8;
+
+/// Refused totals in a row, each going on from the one before, that show that the counts here were
 /// wrong.
 const BELIEVED: u8 = 4;
 
@@ -50,6 +53,10 @@ pub(crate) struct Credit {
     consumed_bytes: u64,
     consumed_packets: u64,
     reported_bytes: u64,
+    /// The largest counts that were reported: the sender has sent no more than a window beyond
+    /// them.
+    granted_bytes: u64,
+    granted_packets: u64,
     seq: u16,
     /// The last report could not be sent.
     owed: bool,
@@ -59,8 +66,7 @@ pub(crate) struct Credit {
     uncounted_packets: u64,
     /// The packets of the sender's totals that were taken over last.
     totals_packets: Option<u64>,
-    /// The older totals that were refused last, and how many in a row each went on from the one
-    /// before.
+    /// The totals that were refused last, and how many in a row each went on from the one before.
     refused: Option<(u64, u8)>,
 }
 
@@ -84,6 +90,8 @@ impl Credit {
             consumed_bytes: 0,
             consumed_packets: 0,
             reported_bytes: 0,
+            granted_bytes: 0,
+            granted_packets: 0,
             seq: 0,
             owed: false,
             may_be_ahead: true,
@@ -122,6 +130,8 @@ impl Credit {
             consumed_bytes: 0,
             consumed_packets: 0,
             reported_bytes: 0,
+            granted_bytes: 0,
+            granted_packets: 0,
             capacity_bytes: self.capacity_bytes,
             packet_bytes: self.packet_bytes,
             seq: self.seq,
@@ -179,11 +189,12 @@ impl Credit {
 
     /// Takes over the sender's totals, which include lost packets. The command itself is released
     /// afterwards like any packet. Returns false for totals that are no newer than the last ones:
-    /// their command was delayed, or came twice. Where several in a row go on from each other, the
-    /// newer ones were wrong.
+    /// their command was delayed, or came twice; and for totals beyond the window, which are of
+    /// another opening or damaged. Where several in a row go on from each other, the counts here
+    /// were wrong.
     pub fn resync(&mut self, packets: u64, bytes: u64) -> bool {
         let is_old = |last: u64| last.wrapping_sub(packets) < OLD_MAX;
-        if self.totals_packets.is_some_and(is_old) {
+        if self.totals_packets.is_some_and(is_old) || self.is_beyond_window(packets, bytes) {
             let goes_on = |last: u64| (1..OLD_MAX).contains(&packets.wrapping_sub(last));
             let before = self.refused.filter(|(last, _)| goes_on(*last)).map_or(0, |(_, row)| row);
             if before + 1 < BELIEVED {
@@ -196,6 +207,14 @@ impl Credit {
         (self.may_be_ahead, self.uncounted_packets) = (true, 0);
         (self.consumed_packets, self.consumed_bytes) = (packets, bytes);
         true
+    }
+
+    /// Returns whether a sender that keeps within its credit cannot have sent so much. Devices may
+    /// notice the end of their credit a few packets late.
+    fn is_beyond_window(&self, packets: u64, bytes: u64) -> bool {
+        let bytes_max = self.capacity_bytes + self.period_bytes();
+        bytes > self.granted_bytes.saturating_add(bytes_max)
+            || packets > self.granted_packets.saturating_add(bytes_max / PACKET_BYTES_MIN)
     }
 
     /// Records that the next data packet is the first one since the handshake: the gap before it is
@@ -215,6 +234,8 @@ impl Credit {
         let seq = self.seq;
         self.seq = self.seq.wrapping_add(1);
         self.reported_bytes = self.consumed_bytes;
+        self.granted_bytes = self.granted_bytes.max(self.consumed_bytes);
+        self.granted_packets = self.granted_packets.max(self.consumed_packets);
         self.owed = false;
         StatusRepr {
             dst_epid: device,
@@ -263,7 +284,7 @@ mod tests {
         let mut credit = Credit::new(&queue_of_bytes(8 << 20), 1472);
         assert!(credit.resync(1000, 1_000_000) && !credit.resync(1000, 1_000_000));
         // Wrong ones, and then the true ones again.
-        assert!(credit.resync(60_000, 60_000_000));
+        assert!(credit.resync(6000, 6_000_000));
         let taken = [1100, 1200, 1150, 1300, 1400, 1500, 1600]
             .map(|packets| credit.resync(packets, 1000 * packets));
         assert_eq!(taken, [false, false, false, false, false, true, true]);
@@ -315,13 +336,15 @@ mod tests {
         assert!(credit.is_due());
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes), (11, 264));
-        credit.resync(u64::MAX / 2, u64::MAX);
+        // More than a window ahead: only several of them count.
+        let beyond = (0..4).map(|step| credit.resync(u64::MAX / 2 - 3 + step, u64::MAX));
+        assert_eq!(beyond.collect::<Vec<_>>(), [false, false, false, true]);
         credit.release(24);
         let report = credit.report(Epid(2), Epid(3));
         assert_eq!((report.count_packets, report.count_bytes), (1 << 63, 23), "nonsense wraps");
-        credit.resync(200, 4800);
+        assert!(!credit.resync(200, 4800) && credit.resync(90, 2160), "a window of 2240 bytes");
         credit.report(Epid(2), Epid(3));
-        assert!(!credit.resync(2, 48) && !credit.resync(200, 4800), "its command was delayed");
+        assert!(!credit.resync(2, 48) && !credit.resync(90, 2160), "its command was delayed");
         assert!(!credit.is_due());
         credit.reset();
         assert!(credit.resync(2, 48));
