@@ -213,6 +213,7 @@ impl RxCore {
 
     /// Passes a packet over, like those that came during the new set-up of the stream before it.
     fn pass_over(&mut self, arrival: &Arrival) -> Intake {
+        self.tracker.note_passed_over();
         if self.passed_over.note_data(arrival) {
             self.counters.late += 1;
             self.losses.pass_over(arrival.samples);

@@ -2,7 +2,7 @@
 
 pub(super) use super::arrival::{Arrival, Damage, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
-use delayed::SETTLING;
+use delayed::Settling;
 
 mod delayed;
 
@@ -45,8 +45,8 @@ pub(super) struct Tracker {
     /// other.
     suspect: Option<Arrival>,
     suspects: u8,
-    /// The packets left of [`SETTLING`].
-    settling: u16,
+    /// The packets since the restart of the numbers.
+    settling: Settling,
     /// The first number behind the packets that came during the last new set-up of the stream.
     first_seq: u16,
     /// The number of the first packet that was taken since the restart of the numbers.
@@ -74,7 +74,7 @@ impl Tracker {
             damaged_before: 0,
             suspect: None,
             suspects: 0,
-            settling: 0,
+            settling: Settling::default(),
             first_seq: 0,
             began_seq: 0,
             set_back: false,
@@ -117,7 +117,7 @@ impl Tracker {
             .filter(|fate| *fate == PacketFate::Damaged)
             .count() as u64;
         (self.next_seq, self.booked, self.restarted) = (0, 0, true);
-        (self.settling, self.set_back) = (SETTLING, false);
+        (self.settling, self.set_back) = (Settling::begin(), false);
         (self.anchored, self.suspect, self.misnumbered) = (false, None, None);
         self.fates.clear();
     }
@@ -383,7 +383,7 @@ impl Tracker {
         self.next_seq = arrival.seq.wrapping_add(1);
         (self.booked, self.restarted, self.anchored) = (0, false, true);
         (self.suspect, self.suspects) = (None, 0);
-        self.settling = self.settling.saturating_sub(1);
+        self.settling.take();
         let gap = samples.wrapping_mul(self.ticks_per_sample);
         let begin = arrival.ticks.or(self.next_ticks.map(|due| due.wrapping_add(gap)));
         let length = arrival.samples.wrapping_mul(self.ticks_per_sample);

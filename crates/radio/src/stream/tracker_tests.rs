@@ -1,5 +1,6 @@
 //! Tests of the classification on hand-made sequences.
 
+use super::delayed::SETTLING;
 use super::*;
 
 const SPP: u64 = 10;
@@ -284,4 +285,19 @@ fn packets_delayed_past_a_restart_of_the_numbers_do_not_set_them() {
     // Far behind a restart, a packet that was delayed changes nothing.
     let mut tracker = renumbered();
     assert!(!tracker.disown_delayed(&at(50, 9100)));
+}
+
+#[test]
+fn packets_that_are_passed_over_are_among_those_since_the_restart() {
+    let mut passed = renumbered();
+    (100..SETTLING - 1).for_each(|_| passed.note_passed_over());
+    assert!(passed.is_settling());
+    passed.note_passed_over();
+    assert!(!passed.is_settling());
+    // They are old ones for certain, and not among the first that were taken.
+    let mut tracker = tracker();
+    tracker.restart();
+    assert_eq!(tracker.judge(&at(70, 1700)), gap(69, 690, 0));
+    (0..40).for_each(|_| tracker.note_passed_over());
+    assert!(tracker.disown_delayed(&at(50, 1760)));
 }

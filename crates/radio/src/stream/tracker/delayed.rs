@@ -13,6 +13,28 @@ const DELAYED_MAX: u16 = 16;
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
 
+/// The packets that came since a restart of the numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Settling {
+    /// Those left of [`SETTLING`].
+    left: u16,
+    /// Those that were taken, and not passed over.
+    taken: u16,
+}
+
+impl Settling {
+    /// Returns the state behind a restart.
+    pub fn begin() -> Self {
+        Self { left: SETTLING, taken: 0 }
+    }
+
+    /// Counts a packet that was taken.
+    pub fn take(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        self.taken = self.taken.saturating_add(1);
+    }
+}
+
 impl Tracker {
     /// Restarts the packet numbers at 0; the packets before `first_seq` have come already.
     pub fn restart_before(&mut self, first_seq: u16) {
@@ -22,13 +44,18 @@ impl Tracker {
 
     /// Returns whether the numbers were restarted so recently that packets with old ones may come.
     pub fn is_settling(&self) -> bool {
-        self.settling > 0
+        self.settling.left > 0
+    }
+
+    /// Counts a packet that is passed over, because it was delayed over the restart.
+    pub fn note_passed_over(&mut self) {
+        self.settling.left = self.settling.left.saturating_sub(1);
     }
 
     /// Restarts the numbers once more where the packets since their restart were delayed ones with
     /// old numbers: a later packet has a smaller number. Returns whether it does.
     pub fn disown_delayed(&mut self, arrival: &Arrival) -> bool {
-        if self.settling == 0 || arrival.seq.wrapping_sub(self.next_seq) < 0x8000 {
+        if self.settling.left == 0 || arrival.seq.wrapping_sub(self.next_seq) < 0x8000 {
             return false;
         }
         // Before the first packets with new numbers all may be delayed ones.
@@ -42,7 +69,7 @@ impl Tracker {
         };
         let is_first = (begins(0) || begins(self.first_seq)) && (starts || !self.set_back);
         let most = if is_first { SETTLING } else { DELAYED_MAX };
-        let is_near = (1..=most).contains(&(SETTLING - self.settling));
+        let is_near = (1..=most).contains(&self.settling.taken);
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
         let disowned = is_near && ahead.is_some_and(|ahead| ahead < JUMP_TICKS_MAX);
         disowned.then(|| self.restart()).is_some()
@@ -80,7 +107,7 @@ impl Tracker {
         let is_behind = (1..=JUMP_TICKS_MAX).contains(&due.wrapping_sub(ticks));
         let in_run = self.anchored && self.interrupted.is_none() && !self.restarted;
         let full = arrival.samples == self.samples_per_packet;
-        self.settling > 0 && in_run && full && is_ahead && is_behind
+        self.settling.left > 0 && in_run && full && is_ahead && is_behind
     }
 
     /// Returns whether nothing confirms that such a packet is not a delayed one: those before it
@@ -104,7 +131,8 @@ impl Tracker {
 
     /// Records that a packet with a later time and a smaller number is an old one from here on.
     pub(super) fn trust_numbers(&mut self) {
-        self.settling = self.settling.min(SETTLING - DELAYED_MAX - 1);
+        let Settling { left, taken } = &mut self.settling;
+        (*left, *taken) = ((*left).min(SETTLING - DELAYED_MAX - 1), (*taken).max(DELAYED_MAX + 1));
         self.set_back = true;
     }
 }
