@@ -27,8 +27,14 @@ pub(super) struct AssumedSent {
 impl DeviceProgress {
     /// Counts as unknown the samples from the first missing report up to packet `to`. `missing`:
     /// how many packets and commands fewer were counted than sent in all, if known. `commands` were
-    /// sent in all.
-    pub fn resolve(&mut self, missing: Option<u64>, to: u64, commands: u64, counted_bytes: u64) {
+    /// sent in all. Returns the samples by which these packets are shorter than full ones.
+    pub fn resolve(
+        &mut self,
+        missing: Option<u64>,
+        to: u64,
+        commands: u64,
+        counted_bytes: u64,
+    ) -> u64 {
         // The query may have come late, behind packets that were sent after it.
         let to = to.max(self.record.passed());
         let suspect = self.suspect.take().map(|suspect| suspect.before);
@@ -77,6 +83,7 @@ impl DeviceProgress {
         (self.audited, self.commands) = (range.end, commands);
         self.shift = missing.map_or(0, |missing| missing as i64);
         self.crowd(counted_bytes);
+        (packets * self.full).saturating_sub(samples)
     }
 
     /// Counts the lost samples as unknown that the last run may contain, whose end is unknown.

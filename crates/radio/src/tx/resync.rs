@@ -36,7 +36,9 @@ impl TxAccounting {
             self.course.apply_counts(place, audit.sent, commands, counted.bytes)
         });
         if !known {
-            self.course.resolve(None, audit.sent, commands, counted.bytes);
+            let short = self.course.resolve(None, audit.sent, commands, counted.bytes);
+            // These packets may still come, and then count in the place of longer ones.
+            self.course.ledger.doubt_transmitted(short);
         }
         // The earlier count no longer applies.
         self.course.take_surplus();

@@ -1,5 +1,6 @@
 //! Mixes of faults and calls of a transmission, and the check of its ledger.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use millstream_radio::{TxArgs, TxCause, TxLedger, TxMetadata};
@@ -295,6 +296,7 @@ fn check_packets(arrived: &[u32], played: &Played, ledger: &TxLedger, late: u64,
     let dropped = fates().filter(|(came, played)| **came > 0 && **played == 0).count() as u64;
     let booked = |cause| ledger.lost(cause);
     tell(format_args!("  {lost} lost, {dropped} dropped by the radio"));
+    tell(format_args!("  not played: {:?}", stretches(fates().map(|(_, played)| *played == 0))));
     assert!(booked(TxCause::NetworkLoss) <= lost + overflow, "{lost} lost\n{ledger}");
     assert!(booked(TxCause::Late) <= late, "{late} late\n{ledger}");
     assert_eq!(booked(TxCause::Discarded), 0);
@@ -303,6 +305,18 @@ fn check_packets(arrived: &[u32], played: &Played, ledger: &TxLedger, late: u64,
         let by_cause = (booked(TxCause::NetworkLoss), booked(TxCause::Late));
         assert_eq!(by_cause, really, "lost, dropped\n{ledger}");
     }
+}
+
+/// Returns the stretches of samples that something is true of, as their numbers from 0.
+fn stretches(of: impl Iterator<Item = bool>) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    for (index, _) in of.enumerate().filter(|(_, is)| *is) {
+        match stretches.last_mut().filter(|last| last.end == index) {
+            Some(last) => last.end += 1,
+            None => stretches.push(index..index + 1),
+        }
+    }
+    stretches
 }
 
 impl Shrink for TxMix {
