@@ -86,6 +86,8 @@ pub(super) struct RxCore {
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
     pub(super) overruns_seen: u64,
+    /// The overrun of the current run is in the counter.
+    pub(super) overrun_counted: bool,
     /// The device's time since which overruns belong to the current run, ticks.
     pub(super) run_ticks: u64,
 
@@ -233,6 +235,7 @@ impl RxCore {
             epoch: 0,
             late_commands_seen: 0,
             overruns_seen: 0,
+            overrun_counted: false,
             run_ticks: 0,
             silence_max,
             last_heard: now,
@@ -257,6 +260,7 @@ impl RxCore {
         (self.newest, self.ends_due, self.lost_run) = (NewestPacket::Inside, 0, false);
         (self.silence_ticks, self.first_silence) = (None, None);
         (self.passed_over, self.halted) = (SkippedPackets::default(), None);
+        self.overrun_counted = false;
         self.run_ticks = at.unwrap_or(0);
         self.run = StreamState::started(samples, at);
     }

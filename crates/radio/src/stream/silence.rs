@@ -129,6 +129,7 @@ impl RxCore {
     fn lost_the_end_of_an_overrun(&self) -> bool {
         self.run.is_continuous()
             && self.run.restarted().is_none()
+            && !self.overrun_counted
             && self.reports.overruns != self.overruns_seen
             && self.reports.overrun_ticks >= self.run_ticks
     }
@@ -207,8 +208,14 @@ impl RxCore {
     /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
     /// in the time of the first packet that comes.
     pub(super) fn overran(&mut self) {
-        self.counters.overruns += 1;
+        self.count_overrun();
         self.step = Some(Step::Restart { attempts: 0 });
+    }
+
+    /// Counts the overrun of the current run, once.
+    pub(super) fn count_overrun(&mut self) {
+        self.counters.overruns += u64::from(!self.overrun_counted);
+        self.overrun_counted = true;
     }
 
     /// Concludes from a silence that the device has outlived. Returns what is to be done.
@@ -291,7 +298,7 @@ impl RxCore {
         let recovery = Recovery { due: self.tracker.next_ticks(), ..recovery };
         self.run.await_start(AwaitedStart::Restart(recovery));
         self.tracker.set_interrupted(Some(recovery.start));
-        self.run_ticks = recovery.start;
+        (self.run_ticks, self.overrun_counted) = (recovery.start, false);
     }
 }
 

@@ -68,6 +68,17 @@ pub(super) struct StartCommand {
     /// Its attempts, with this one.
     attempts: u32,
     part: StartPart,
+    /// The start itself was sent, in this attempt or in one before.
+    written: bool,
+    before: BeforeStart,
+}
+
+/// What is true again if a start is given up before it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BeforeStart {
+    run_settled: bool,
+    late_commands_seen: u64,
+    overruns_seen: u64,
 }
 
 /// The part of a start command that is being written.
@@ -132,17 +143,30 @@ impl RxCore {
     /// `start` have the cause `cause`.
     pub fn begin_start(&mut self, told: u64, start: u64, attempts: u32, cause: Cause) {
         let recovery = self.recovery(attempts, told, start, cause);
+        let before = BeforeStart {
+            run_settled: self.run_settled,
+            late_commands_seen: self.late_commands_seen,
+            overruns_seen: self.overruns_seen,
+        };
         self.run_settled = false;
-        self.attempt_start(recovery, 1);
+        let (attempts, part, written) = (1, StartPart::High, false);
+        self.attempt_start(StartCommand { recovery, attempts, part, written, before });
     }
 
-    fn attempt_start(&mut self, mut recovery: Recovery, attempts: u32) {
+    fn attempt_start(&mut self, start: StartCommand) {
         self.see_reports();
-        if attempts > 1 {
-            recovery.unanswered.get_or_insert(recovery.start);
+        self.stage = Some(RecoveryStage::Start(start));
+    }
+
+    /// Gives a start up: the run is awaited if it may have begun.
+    fn give_up_start(&mut self, start: StartCommand) {
+        let StartCommand { recovery, written, before, .. } = start;
+        if written {
+            return self.await_restart(recovery);
         }
-        let part = StartPart::High;
-        self.stage = Some(RecoveryStage::Start(StartCommand { recovery, attempts, part }));
+        let BeforeStart { run_settled, late_commands_seen, overruns_seen } = before;
+        self.run_settled = run_settled;
+        (self.late_commands_seen, self.overruns_seen) = (late_commands_seen, overruns_seen);
     }
 
     /// Takes the reports so far as those before the next start.
@@ -277,16 +301,21 @@ impl RxCore {
         outcome: Result<u32, RadioError>,
         now: Instant,
     ) -> Result<(), RxError> {
-        let StartCommand { recovery, attempts, part } = start;
+        let StartCommand { mut recovery, attempts, part, .. } = start;
+        let written = start.written || part == StartPart::Start;
         let next = match (part, outcome) {
             (StartPart::StopAgain, Ok(_)) => {
-                self.attempt_start(recovery, attempts + 1);
+                let (attempts, part) = (attempts + 1, StartPart::High);
+                self.attempt_start(StartCommand { attempts, part, ..start });
                 return Ok(());
             }
             // It is unknown whether the radio runs: stop it, then try again.
             (part, Err(RadioError::Silent { .. }))
                 if part != StartPart::StopAgain && attempts < START_TRIES =>
             {
+                if part == StartPart::Start {
+                    recovery.unanswered.get_or_insert(recovery.start);
+                }
                 StartPart::StopAgain
             }
             (StartPart::Start, Err(failure)) => {
@@ -294,8 +323,7 @@ impl RxCore {
                 return Ok(());
             }
             (_, Err(error)) => {
-                // An earlier attempt may have begun the run.
-                self.await_restart(recovery);
+                self.give_up_start(start);
                 return Err(error.into());
             }
             (StartPart::High, Ok(_)) => StartPart::Low,
@@ -306,7 +334,8 @@ impl RxCore {
                 return Ok(());
             }
         };
-        self.stage = Some(RecoveryStage::Start(StartCommand { part: next, ..start }));
+        let start = StartCommand { recovery, part: next, written, ..start };
+        self.stage = Some(RecoveryStage::Start(start));
         Ok(())
     }
 
@@ -343,12 +372,11 @@ impl RxCore {
     pub fn give_up_recovery(&mut self) {
         self.halted = None;
         match self.stage.take() {
-            Some(RecoveryStage::Start(StartCommand {
-                recovery,
-                part: StartPart::Start | StartPart::StopAgain,
-                ..
-            }))
-            | Some(RecoveryStage::StopFailed { recovery, .. }) => self.await_restart(recovery),
+            Some(RecoveryStage::Start(start)) => {
+                let written = start.written || start.part == StartPart::Start;
+                self.give_up_start(StartCommand { written, ..start });
+            }
+            Some(RecoveryStage::StopFailed { recovery, .. }) => self.await_restart(recovery),
             _ => {}
         }
     }

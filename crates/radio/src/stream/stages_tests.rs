@@ -117,3 +117,30 @@ fn a_stop_within_a_restart_awaits_a_run_that_may_have_begun() {
         assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
     }
 }
+
+#[test]
+fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
+    let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
+    let silent = || RadioError::Silent { address: DEVICE, what: "", attempts: 1, wait_ms: 200 };
+    // The answers before the refusal: of the time, of the start itself, or of the stop behind it.
+    for (answers, awaited) in [
+        (vec![], None),
+        (vec![Ok(0)], None),
+        (vec![Err(silent())], None),
+        (vec![Ok(0), Ok(0), Err(silent())], Some(14_000)),
+        (vec![Ok(0), Ok(0), Err(silent()), Ok(0)], Some(14_000)),
+    ] {
+        let mut bench = Bench::running();
+        bench.packet(0, SPP, false);
+        bench.results();
+        (bench.core.reports.overruns, bench.core.reports.overrun_ticks) = (1, BEGIN + 250);
+        bench.core.begin_start(9000, 14_000, 1, Cause::DeviceOverrun);
+        for outcome in answers.into_iter().chain([Err(refused())]) {
+            let _ = bench.core.take_outcome(outcome, bench.now);
+        }
+        assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
+        // The overrun stays known for the next start.
+        let recovery = bench.core.recovery(2, 20_000, 25_000, Cause::DeviceOverrun);
+        assert_eq!((recovery.overrun, recovery.unanswered), (Some(BEGIN + 250), awaited));
+    }
+}
