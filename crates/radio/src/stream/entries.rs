@@ -317,10 +317,12 @@ impl RxCore {
         if gap.jump != 0 || (goes_on && !before.restarted) {
             return (gap, 0);
         }
+        // Such numbers do not show the packets of a run whose start was not answered.
+        let hidden = restart.unanswered.filter(|_| lost_run && before.restarted);
         let sent = match before.run_ended {
-            true => Some(0),
+            true if hidden.is_none() => Some(0),
             // More than the missing packets held: the overrun's time is of a clock set since.
-            false => {
+            _ => {
                 let overrun = restart.overrun.filter(|_| !lost_run);
                 sent_before(overrun, before.due, gap.in_packets, rate)
             }
@@ -351,8 +353,14 @@ impl RxCore {
             return (gap, 0);
         }
         let in_packets = self.losses.passed_over().max(since).min(samples);
-        // While several runs are lost in sequence, the device's own totals may reopen the window.
-        let most = if lost_run { u64::MAX } else { self.window_samples() };
+        let not_sent = sent_before(hidden, before.due, samples, rate).unwrap_or(0);
+        let most = match lost_run {
+            // Before that start nothing was sent.
+            true if before.run_ended => samples - not_sent,
+            // While several are lost in sequence, the device's own totals may reopen the window.
+            true => u64::MAX,
+            false => self.window_samples(),
+        };
         let unknown = (samples - in_packets).min(most);
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (PacketGap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
