@@ -65,13 +65,11 @@ impl RxCore {
         // meanwhile; that end may be among the missing packets.
         let (ended, is_there) = (before.run_ended, gap.is_some());
         let may = before.restarted || gap.is_some_and(|gap| gap.packets > 0);
-        // A time that no missing packets explain, but a start: the overrun has that of a clock that
-        // was set since.
+        // A time that no missing packets explain, but a start: the clock was set since the overrun.
         let full = rate.ticks(self.samples_per_packet.into());
         let begins = |recovery: &Recovery| {
-            let since = arrival.ticks.map_or(0, |ticks| ticks.wrapping_sub(recovery.start));
-            let lost = gap.filter(|gap| gap.unsent > 0).map(|gap| gap.packets);
-            since.is_multiple_of(full) && lost.is_some_and(|lost| since / full <= lost)
+            let gap = gap.filter(|gap| gap.unsent > 0).zip(arrival.ticks);
+            gap.is_some_and(|(gap, ticks)| recovery.begins(ticks, gap.packets, full))
         };
         let awaited = self.run.restarted().copied();
         let unanswered = awaited.and_then(|recovery| recovery.since_unanswered(arrival.ticks));
@@ -146,6 +144,9 @@ impl RxCore {
         };
         self.counters.clock_jumps += u64::from(jump != RxEvent::None);
         let length = if jump == RxEvent::None { 0 } else { gap.jump.wrapping_add(in_time) };
+        if let Some(recovery) = self.run.restarted_mut() {
+            recovery.set = recovery.set.wrapping_add(length as u64);
+        }
         if recovered.is_some() || (stopped && in_time > 0) {
             let in_jump = if jump == RxEvent::None { 0 } else { gap.unsent };
             let samples = gap.samples().saturating_add(unknown) - in_jump;

@@ -42,6 +42,8 @@ pub(super) struct Recovery {
     /// The first start between the two that was not answered, ticks: it may have begun a run, which
     /// was stopped again.
     pub unanswered: Option<u64>,
+    /// The changes of the clock since, as they show in the run before it, ticks.
+    pub set: u64,
 }
 
 impl Recovery {
@@ -59,6 +61,16 @@ impl Recovery {
             may && !is_before(ticks, due) && (set_back || is_stored)
         });
         !is_before(ticks, self.start) && !is_in_store
+    }
+
+    /// Returns whether a packet behind `lost` missing ones begins the new run, as its time says: a
+    /// start, and full packets of `full` ticks since. If the clock was set meanwhile, the start may
+    /// have come before or behind that.
+    pub fn begins(&self, ticks: u64, lost: u64, full: u64) -> bool {
+        [0, self.set].into_iter().any(|set| {
+            let since = ticks.wrapping_sub(self.start.wrapping_add(set));
+            since.is_multiple_of(full) && since / full <= lost
+        })
     }
 
     /// Returns how long after a start that was not answered a packet of this time is, ticks, if it
@@ -290,7 +302,7 @@ impl RxCore {
         let until = before.map_or(end, |before| before.until);
         let (due, unanswered) =
             (self.tracker.next_ticks(), before.and_then(|before| before.unanswered));
-        Recovery { attempts, told, start, cause, overrun, due, until, unanswered }
+        Recovery { attempts, told, start, cause, overrun, due, until, unanswered, set: 0 }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -306,12 +318,31 @@ impl RxCore {
 mod tests {
     use super::*;
 
+    fn run() -> Recovery {
+        Recovery {
+            attempts: 1,
+            told: 1990,
+            start: 2000,
+            cause: Cause::DeviceOverrun,
+            overrun: None,
+            due: Some(1000),
+            until: None,
+            unanswered: None,
+            set: 0,
+        }
+    }
+
     fn over(start: u64, until: Option<u64>, ticks: u64) -> bool {
-        let (attempts, told, cause) = (1, start - 10, Cause::DeviceOverrun);
-        let due = Some(1000);
-        let (overrun, unanswered) = (until, None);
-        let run = Recovery { attempts, told, start, cause, overrun, due, until, unanswered };
+        let run = Recovery { start, overrun: until, until, ..run() };
         run.is_over(Some(ticks))
+    }
+
+    #[test]
+    fn a_new_run_begins_at_its_start_by_the_clock_before_or_behind_its_change() {
+        let run = Recovery { set: 7077, ..run() };
+        assert!(run.begins(2300, 3, 100) && run.begins(2000 + 7077 + 200, 2, 100));
+        assert!(!run.begins(2300, 2, 100) && !run.begins(2000 + 7077 - 100, 2, 100));
+        assert!(!run.begins(2000 + 7077 + 1, 2, 100));
     }
 
     #[test]
