@@ -2,8 +2,8 @@
 
 use super::core::{Pending, RxCore};
 use super::fates::PacketFate;
+use super::lost_end::sent_before;
 use super::meta::RxEvent;
-use super::rate::StreamRate;
 use super::silence::Recovery;
 use super::state::{AwaitedStart, NewestPacket};
 use super::tracker::{Arrival, PacketGap};
@@ -106,7 +106,12 @@ impl RxCore {
             return;
         };
         // A device continues at another time behind an end, which may be among the missing packets.
-        let restart = recovered.as_ref().or(self.run.restarted());
+        let restart = recovered.or(self.run.restarted().map(|run| match unanswered {
+            // What is missing is the end of the run before that start.
+            Some(_) => Recovery { overrun: run.until, ..*run },
+            None => *run,
+        }));
+        let restart = restart.as_ref();
         let missing = gap.packets > 0 || before.restarted;
         let is_before = recovered.is_none() && self.is_before_the_overrun(arrival);
         let goes_on = goes_on || is_before;
@@ -385,16 +390,4 @@ impl RxCore {
         let packets = self.credit.window_packets().saturating_mul(windows);
         packets.saturating_mul(self.samples_per_packet.into())
     }
-}
-
-/// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the
-/// device reported its time.
-pub(super) fn sent_before(
-    overrun: Option<u64>,
-    due: Option<u64>,
-    missing: u64,
-    rate: StreamRate,
-) -> Option<u64> {
-    let sent = rate.samples(overrun?.wrapping_sub(due?));
-    (sent <= missing).then_some(sent)
 }

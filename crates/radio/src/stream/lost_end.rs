@@ -1,8 +1,8 @@
 //! The ends of bursts that did not come.
 
 use super::core::RxCore;
-use super::entries::sent_before;
 use super::meta::RxEvent;
+use super::rate::StreamRate;
 use super::tracker::PacketGap;
 use crate::Cause;
 
@@ -52,4 +52,16 @@ impl RxCore {
         };
         self.end_burst(event);
     }
+}
+
+/// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the
+/// device reported its time.
+pub(super) fn sent_before(
+    overrun: Option<u64>,
+    due: Option<u64>,
+    missing: u64,
+    rate: StreamRate,
+) -> Option<u64> {
+    let sent = rate.samples(overrun?.wrapping_sub(due?));
+    (sent <= missing).then_some(sent)
 }

@@ -149,12 +149,14 @@ impl RxCore {
             overruns_seen: self.overruns_seen,
         };
         self.run_settled = false;
+        self.see_reports();
         let (attempts, part, written) = (1, StartPart::High, false);
         self.attempt_start(StartCommand { recovery, attempts, part, written, before });
     }
 
     fn attempt_start(&mut self, start: StartCommand) {
-        self.see_reports();
+        // An overrun since the first attempt is one of the run that it began.
+        self.late_commands_seen = self.reports.late_commands;
         self.stage = Some(RecoveryStage::Start(start));
     }
 
