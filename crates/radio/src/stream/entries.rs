@@ -151,6 +151,9 @@ impl RxCore {
         let length = if jump == RxEvent::None { 0 } else { gap.jump.wrapping_add(in_time) };
         if let Some(recovery) = self.run.restarted_mut() {
             recovery.set = recovery.set.wrapping_add(length as u64);
+            if stopped && gap.unsent > 0 {
+                recovery.cause = recovery.cause_behind;
+            }
         }
         if recovered.is_some() || (stopped && in_time > 0) {
             let in_jump = if jump == RxEvent::None { 0 } else { gap.unsent };

@@ -32,8 +32,10 @@ pub(super) struct Recovery {
     /// The device's time at the start command, and the commanded start time, ticks.
     pub told: u64,
     pub start: u64,
-    /// The cause of the samples missing until then.
+    /// The cause of the samples missing until then, and of those behind a run that the start before
+    /// has begun.
     pub cause: Cause,
+    pub cause_behind: Cause,
     /// The time at which the run before it overran, ticks, if the device reported it.
     pub overrun: Option<u64>,
     /// The next time of the run before it, and its end, ticks, if the device reported it.
@@ -302,7 +304,19 @@ impl RxCore {
         let until = before.map_or(end, |before| before.until);
         let (due, unanswered) =
             (self.tracker.next_ticks(), before.and_then(|before| before.unanswered));
-        Recovery { attempts, told, start, cause, overrun, due, until, unanswered, set: 0 }
+        let (cause_behind, set) = (cause, 0);
+        Recovery {
+            attempts,
+            told,
+            start,
+            cause,
+            cause_behind,
+            overrun,
+            due,
+            until,
+            unanswered,
+            set,
+        }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -324,6 +338,7 @@ mod tests {
             told: 1990,
             start: 2000,
             cause: Cause::DeviceOverrun,
+            cause_behind: Cause::DeviceOverrun,
             overrun: None,
             due: Some(1000),
             until: None,

@@ -87,7 +87,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     assert!(matches!(error, RxError::Radio(RadioError::Silent { .. })), "{error}");
     assert!(!bench.core.is_recovering());
     // Of a start that was refused, the rest is stopped.
-    bench.core.begin_start(9000, 14_000, 1, Cause::DeviceOverrun);
+    bench.core.begin_start(9000, 14_000, 1, [Cause::DeviceOverrun; 2]);
     let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
     for outcome in [Ok(0), Ok(0), Err(refused())] {
         bench.core.take_outcome(outcome, bench.now).unwrap();
@@ -134,7 +134,7 @@ fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
         bench.packet(0, SPP, false);
         bench.results();
         (bench.core.reports.overruns, bench.core.reports.overrun_ticks) = (1, BEGIN + 250);
-        bench.core.begin_start(9000, 14_000, 1, Cause::DeviceOverrun);
+        bench.core.begin_start(9000, 14_000, 1, [Cause::DeviceOverrun; 2]);
         for outcome in answers.into_iter().chain([Err(refused())]) {
             let _ = bench.core.take_outcome(outcome, bench.now);
         }

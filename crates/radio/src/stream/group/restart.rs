@@ -75,11 +75,11 @@ impl RxGroup {
             let own = member.core.run.take_wanted().is_some()
                 || member.channel.events().overruns() != member.core.overruns_seen;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
-            // A member without data since an earlier start keeps its cause.
-            let cause = member.core.run.restarted().map_or(cause, |recovery| recovery.cause);
+            // A member without data since an earlier start keeps its cause, up to that run.
+            let kept = member.core.run.restarted().map_or(cause, |recovery| recovery.cause);
             let told = member.core.halted.take().map_or(now, |Halt { behind, .. }| behind);
             member.look();
-            member.core.begin_start(told, start, attempts + 1, cause);
+            member.core.begin_start(told, start, attempts + 1, [kept, cause]);
         }
     }
 
