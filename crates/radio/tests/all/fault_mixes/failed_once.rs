@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 50] = [
+pub const FAILED_ONCE: [u64; 51] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -94,4 +94,7 @@ pub const FAILED_ONCE: [u64; 50] = [
     // began the numbers anew.
     178_839_000_337_052,
     178_839_000_988_111,
+    // The clock was set in the buffered samples of a run that overran, and the new run began at the
+    // time that its start had by the new clock.
+    184_000_000_048_613,
 ];

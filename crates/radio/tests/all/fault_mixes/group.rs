@@ -1,12 +1,16 @@
 //! Groups of channels of one simulated radio, each with faults of its own: what is handed out is
-//! what all channels have, and the sums of each ledger are right.
+//! what all channels have, and each ledger has each missing sample under its cause.
 
 use std::time::Duration;
 
 use millstream_emulator::RadioConfig;
 use millstream_link::fault::{FaultSwitch, Select};
 use millstream_link::port::Port;
-use millstream_radio::{Cause, Ledger, RxCounters, RxEvent, RxGroup, RxStreamer};
+use millstream_radio::{RxCounters, RxEvent, RxGroup, RxStreamer};
+
+mod truth;
+
+use truth::{Overruns, Truth, check, note_overrun, sum};
 
 use super::mix::PacketFault;
 use super::registers::answer_effect;
@@ -16,7 +20,7 @@ use super::{RATE_HZ, seeds};
 use crate::common::draw::Draw;
 use crate::common::shrink::{Shrink, Variants, check_all, tell};
 use crate::common::simulated::{self, Host};
-use crate::common::{PATIENCE, SPP, Seen, Witness, args, watch};
+use crate::common::{Action, Meddler, PATIENCE, SPP, Witness, args, watch};
 
 /// The number of mixes; `MILLSTREAM_FAULT_MIXES` sets another number.
 const MIXES: u64 = 1_000;
@@ -45,6 +49,8 @@ struct GroupMix {
     answers: Vec<PacketFault>,
     /// Whole packets before a stall of the device, and its length, ms.
     stalls: Vec<(u64, u64)>,
+    /// The same of pauses of the caller.
+    pauses: Vec<(u64, u64)>,
     /// The length of the capture; `None` without an end.
     finite: Option<u64>,
     /// Packets behind the faults.
@@ -55,7 +61,8 @@ impl GroupMix {
     fn draw(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         let finite = draw.one_in(3).then(|| draw.range(1, 300) * SPP - draw.range(0, SPP));
-        let mut mix = Self { packets: vec![], answers: vec![], stalls: vec![], finite, behind: 40 };
+        let (packets, answers, stalls, pauses) = (vec![], vec![], vec![], vec![]);
+        let mut mix = Self { packets, answers, stalls, pauses, finite, behind: 40 };
         for _ in 0..draw.range(1, 5) {
             let channel = draw.range(0, CHANNELS as u64) as usize;
             let fault = match draw.range(0, 5) {
@@ -63,6 +70,9 @@ impl GroupMix {
                 _ => PacketFault::of_data(&mut draw),
             };
             mix.packets.push((channel, fault));
+        }
+        if draw.one_in(3) {
+            mix.pauses.push((draw.range(1, 60), draw.range(20, 250)));
         }
         if finite.is_some() {
             return mix;
@@ -90,6 +100,7 @@ impl Shrink for GroupMix {
         all.without_each(|mix| &mut mix.packets);
         all.without_each(|mix| &mut mix.answers);
         all.without_each(|mix| &mut mix.stalls);
+        all.without_each(|mix| &mut mix.pauses);
         all.shorter(|mix| &mut mix.finite);
         all.half(|mix| &mut mix.behind);
         all.into_vec()
@@ -152,73 +163,6 @@ impl Taken {
     }
 }
 
-/// What became of a channel's packets.
-#[derive(Debug, Default)]
-struct Truth {
-    lost: u64,
-    damaged: u64,
-    /// The stretches that arrived.
-    came: Vec<(u64, u64)>,
-    /// Never sent, between two runs.
-    unsent: u64,
-    sent: u64,
-    /// The stretches that the radio sent.
-    runs: Vec<(u64, u64)>,
-}
-
-impl Truth {
-    fn of(sent: &[Seen], arrived: &[Seen]) -> Self {
-        let mut truth = Self::default();
-        let mut due = None;
-        for seen in sent {
-            let whole = seen.whole.expect("nothing damages packets before the faults do");
-            let came = |whole| arrived.contains(&Seen { seq: seen.seq, whole });
-            truth.unsent += due.map_or(0, |due| whole.ticks - due);
-            match truth.runs.last_mut().filter(|_| due == Some(whole.ticks)) {
-                Some((_, samples)) => *samples += whole.samples,
-                None => truth.runs.push((whole.ticks, whole.samples)),
-            }
-            truth.sent += whole.samples;
-            due = Some(whole.ticks + whole.samples);
-            if came(seen.whole) {
-                truth.came.push((whole.ticks, whole.samples));
-            } else if came(None) {
-                truth.damaged += whole.samples;
-            } else {
-                truth.lost += whole.samples;
-            }
-        }
-        truth
-    }
-
-    fn came_samples(&self) -> u64 {
-        sum(&self.came)
-    }
-}
-
-fn sum(stretches: &[(u64, u64)]) -> u64 {
-    stretches.iter().map(|(_, samples)| samples).sum()
-}
-
-/// Returns the stretches that both lists have; each is in the order of time.
-fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let (mut both, mut rest) = (Vec::new(), other);
-    for &(from, samples) in one {
-        let end = from + samples;
-        while let Some((first, more)) = rest.split_first() {
-            let (begin, over) = (from.max(first.0), end.min(first.0 + first.1));
-            if begin < over {
-                both.push((begin, over - begin));
-            }
-            if first.0 + first.1 > end {
-                break;
-            }
-            rest = more;
-        }
-    }
-    both
-}
-
 /// Runs a mix and checks its ledgers.
 fn run(mix: &GroupMix) {
     let new = || Path {
@@ -229,10 +173,21 @@ fn run(mix: &GroupMix) {
     let paths: [Path; CHANNELS] = std::array::from_fn(|_| new());
     let (to_control, given) = (new(), FaultSwitch::new(simulated::now_ns));
     let (of_channels, of_control) = (paths.clone(), to_control.clone());
+    let overruns = Overruns::default();
+    let reported = overruns.clone();
     let wrap = move |port: Port| {
         let channel = port.local.port().checked_sub(FIRST_PORT).map(usize::from);
         let path = channel.and_then(|channel| of_channels.get(channel)).unwrap_or(&of_control);
-        watch(port, &path.sent, &path.arrived, &path.received, &given)
+        let mut port = watch(port, &path.sent, &path.arrived, &path.received, &given);
+        if port.local.port() == simulated::CONTROL_PORT {
+            let reported = reported.clone();
+            let noted = Meddler::new(move |bytes| {
+                note_overrun(bytes, &reported);
+                Action::Pass
+            });
+            port.rx = noted.wrap_rx(port.rx);
+        }
+        port
     };
     let config = RadioConfig {
         rx_buffer_samples: BUFFER_SAMPLES,
@@ -259,6 +214,13 @@ fn run(mix: &GroupMix) {
     if let Some(samples) = mix.finite {
         group.start_finite(samples, None).expect("it starts");
         add();
+        for (packets, ms) in &mix.pauses {
+            let goal = packets * SPP;
+            taken.receive(&mut group, |taken, group| {
+                group.is_running() && taken.samples() + taken.missing < goal
+            });
+            simulated::pass(Duration::from_millis(*ms));
+        }
         taken.receive(&mut group, |_, group| group.is_running());
         assert_eq!(taken.samples() + taken.missing, samples, "the events say what is missing");
     } else {
@@ -270,7 +232,12 @@ fn run(mix: &GroupMix) {
             let stall = format!("stall ms={ms}");
             simulated::with_radio(|radio| radio.faults().add(&stall)).expect("a fault");
         }
-        let stored = if mix.stalls.is_empty() { 0 } else { BUFFER_SAMPLES / SPP };
+        for (packets, ms) in &mix.pauses {
+            taken.receive_packets(&mut group, *packets);
+            simulated::pass(Duration::from_millis(*ms));
+        }
+        let is_steady = mix.stalls.is_empty() && mix.pauses.is_empty();
+        let stored = if is_steady { 0 } else { BUFFER_SAMPLES / SPP };
         taken.receive_packets(&mut group, stored + mix.behind);
         paths.iter().chain([&to_control]).for_each(|path| path.received.clear());
         taken.receive_packets(&mut group, 2 * mix.behind);
@@ -280,69 +247,12 @@ fn run(mix: &GroupMix) {
     simulated::with_radio(|radio| radio.faults().clear());
     let counters: Vec<RxCounters> = group.counters().copied().collect();
     let ledgers = group.finish();
-    let truths = paths.map(|path| Truth::of(&path.sent.take(), &path.arrived.take()));
-    check(&taken, mix.finite, &counters, &ledgers, &truths);
-}
-
-/// Compares the ledgers with what really became of the packets.
-fn check(
-    taken: &Taken,
-    finite: Option<u64>,
-    counters: &[RxCounters],
-    ledgers: &[Ledger],
-    truths: &[Truth],
-) {
-    let delivered = taken.samples();
-    let overruns = simulated::with_radio(|radio| radio.counters()).rx_overruns;
-    for ((counters, ledger), truth) in counters.iter().zip(ledgers).zip(truths) {
-        let Truth { lost, damaged, unsent, sent, .. } = *truth;
-        tell(format_args!("  {counters:?}\n{ledger}\n  {lost} lost, {damaged} damaged"));
-        tell(format_args!("  {sent} sent, {unsent} unsent, {} came", truth.came_samples()));
-        tell(format_args!("  {:?}", truth.runs));
-        assert_eq!((ledger.balance(), ledger.held), (Ok(()), 0));
-        assert_eq!(ledger.delivered, delivered, "each channel hands out the same");
-        let more = sum(&common(&truth.came, &taken.runs));
-        assert_eq!(delivered, more, "all that was handed out came");
-    }
-    if counters.iter().any(|counters| counters.stalls > 0) {
-        // The numbers of packets were restarted: see the mixes of one stream.
-        return;
-    }
-    let mut late_in_all = 0;
-    for ((counters, ledger), truth) in counters.iter().zip(ledgers).zip(truths) {
-        let lost = |cause| ledger.lost(cause);
-        let (late, overrun) = (lost(Cause::Late), lost(Cause::DeviceOverrun));
-        let (network, malformed) = (lost(Cause::NetworkLoss), lost(Cause::Malformed));
-        let (unknown, mut more) = (lost(Cause::Unknown), 0);
-        // The end of a capture may not have come: nothing showed how much of it had been sent.
-        let kept = finite.filter(|_| unknown > 0).map(|samples| samples - truth.sent);
-        let expected = truth.sent + truth.unsent + kept.unwrap_or(0);
-        assert_eq!(ledger.expected, expected, "expected");
-        if let Some(kept) = kept {
-            assert!(network <= truth.lost && malformed <= truth.damaged, "more than really");
-            let really = truth.lost + truth.damaged + kept;
-            assert_eq!(network + malformed + unknown, really, "unknown");
-        } else {
-            // A run that was stopped for another member: the length of its last packet is unknown
-            // where that did not come in time.
-            let slack = counters.unmeasured_gaps * SPP;
-            let (missing, really) = (network + malformed, truth.lost + truth.damaged);
-            assert!((really..=really + slack).contains(&missing), "{missing} of {really} lost");
-            assert!(malformed <= truth.damaged + slack && unknown == 0, "malformed, unknown");
-            more = missing - really;
-        }
-        let others = late + lost(Cause::Alignment) + overrun + more;
-        let really = truth.came_samples() - delivered + truth.unsent;
-        assert_eq!(others, really, "late, alignment, device_overrun");
-        assert!(overrun <= truth.unsent && (overrun == 0 || overruns > 0), "device_overrun");
-        assert!(late <= counters.late * SPP, "late");
-        late_in_all += late;
-    }
-    // What all channels had in time was handed out on all of them.
-    let first = truths[0].came.clone();
-    let all = truths[1..].iter().fold(first, |all, truth| common(&all, &truth.came));
-    let all = sum(&all);
-    assert!((delivered..=delivered + late_in_all).contains(&all), "{delivered} of {all}");
+    let overruns = overruns.lock().unwrap();
+    let truths: [Truth; CHANNELS] = std::array::from_fn(|channel| {
+        let Path { sent, arrived, .. } = &paths[channel];
+        Truth::of(&sent.take(), &arrived.take(), &overruns[channel])
+    });
+    check(&taken.runs, mix.finite, &counters, &ledgers, &truths);
 }
 
 #[test]

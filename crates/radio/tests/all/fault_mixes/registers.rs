@@ -155,7 +155,7 @@ pub fn mix_of(seed: u64, honest: bool) -> Mix {
 }
 
 /// Mixes that left a wrong ledger once, and whether their answers are honest.
-const FAILED_ONCE: [(u64, bool); 7] = [
+const FAILED_ONCE: [(u64, bool); 13] = [
     // An access had no answer in five attempts: the mix had other faults of them, too.
     (178_838_450_017_926, true),
     (178_838_450_022_903, true),
@@ -168,6 +168,16 @@ const FAILED_ONCE: [(u64, bool); 7] = [
     (178_838_450_012_885, false),
     // The radio went on behind the end of the stream.
     (178_838_421_018_870, false),
+    // Behind a start without an answer the stream was set up again: what a run of that start sent
+    // counted as an overrun.
+    (178_839_100_017_097, false),
+    (184_000_000_030_624, false),
+    (184_000_000_042_717, false),
+    (184_000_000_076_994, false),
+    // An overrun counted anew behind each restart that was refused.
+    (184_000_000_073_577, false),
+    // The run of a start without an answer overran, and the end before it was lost, too.
+    (186_000_000_115_041, false),
 ];
 
 #[test]
