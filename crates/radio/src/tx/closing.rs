@@ -65,7 +65,9 @@ impl TxAccounting {
         // Copies that came late were not transmitted either.
         let late = (self.late_packets + reports_missed).saturating_mul(self.full);
         let late = late.saturating_add(waiting);
-        let packets = if self.course.troubled { self.late_packets } else { self.lates.ambiguous() };
+        // Where one is missing, each may be about a later burst than it seems.
+        let open = self.course.troubled || reports_missed > 0;
+        let packets = if open { self.late_packets } else { self.lates.ambiguous() };
         let varied = packets.saturating_mul(self.full - self.smallest).min(self.shortage);
         ledger.doubt_lost(TxCause::Late, varied);
         ledger.doubt_transmitted(varied);
