@@ -62,6 +62,8 @@ pub(super) struct TxAccounting {
     pub(super) told_samples: u64,
     pub(super) told_packets: u64,
     pub(super) last_counted: u64,
+    /// By how much less than was sent the device had counted at each RESYNC, packets in all.
+    pub(super) uncounted: i64,
     /// The count may lack packets: a RESYNC may have come late or behind packets that no report
     /// shows, or the first command may be missing, whose number a device does not check.
     pub(super) unsure: bool,
@@ -91,6 +93,7 @@ impl TxAccounting {
             told_samples: 0,
             told_packets: 0,
             last_counted: 0,
+            uncounted: 0,
             unsure: true,
             straight: false,
             overtaken: None,
@@ -354,10 +357,11 @@ impl TxAccounting {
     /// Restarts the accounting with a new handshake. Returns the samples whose outcome is unknown.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
         self.doubt_end(false);
-        let samples = self.course.close(true);
+        let samples = self.course.close(true) + self.doubt_uncounted();
         self.book_lates();
         self.audits = Audits::new(opened.window.command_counts());
-        (self.last_counted, self.unsure, self.straight) = (0, true, false);
+        (self.last_counted, self.uncounted) = (0, 0);
+        (self.unsure, self.straight) = (true, false);
         self.overtaken = None;
         self.order = ReportOrder::new(opened.status_seq);
         self.course.restart(opened.window.capacity_bytes());

@@ -36,6 +36,7 @@ impl TxAccounting {
         let behind = self.course.stragglers().saturating_sub(of_last);
         let reports_missed = reports_missed + behind;
         self.course.close(acknowledged);
+        self.doubt_uncounted();
         let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };
         let too_many = self.lates.close();
         self.book_lates();
@@ -53,6 +54,23 @@ impl TxAccounting {
             let once = self.ledger().repeated.max == 0;
             self.course.doubt_end(acknowledged && once && self.lates.is_clear());
         }
+    }
+
+    /// Counts more samples as unknown, where some are, if fewer seem lost than the device has not
+    /// counted: packets that come behind a RESYNC are in the count in the place of others. Returns
+    /// how many.
+    pub(super) fn doubt_uncounted(&mut self) -> u64 {
+        let open = self.window.sent().packets.wrapping_sub(self.last_counted) as i64;
+        let packets = u64::try_from(self.uncounted.saturating_add(open)).unwrap_or(0);
+        let ledger = &mut self.course.ledger;
+        if ledger.unknown.samples == 0 || !self.order.is_numbered() {
+            return 0;
+        }
+        let lost = ledger.lost_total() - ledger.lost(TxCause::Late) + ledger.unknown.lost_max;
+        let samples = packets.saturating_mul(self.full).saturating_sub(lost);
+        let samples = samples.min(ledger.transmitted);
+        ledger.doubt_transmitted(samples);
+        samples
     }
 
     /// Counts as unknown what is uncertain about packets reported late: which of several copies was

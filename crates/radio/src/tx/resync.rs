@@ -21,6 +21,8 @@ impl TxAccounting {
             self.course.crowd(counted.bytes);
         }
         self.window.resynchronised();
+        let less = missing.map_or(0, |missing| missing.packets as i64);
+        self.uncounted = self.uncounted.saturating_add(less);
         let lag = match missing {
             Some(missing) => u64::try_from(self.course.lag(missing.packets)).ok(),
             None => audit.accepted.then_some(0),

@@ -107,7 +107,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 }
 
 /// Mixes that left a wrong ledger once, by seed and cause.
-const FAILED_ONCE: [u64; 21] = [
+const FAILED_ONCE: [u64; 23] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
     25_702, 55_092, 57_033, 55_259,
     // The first command came late, and the missing one hid a missing report.
@@ -134,6 +134,10 @@ const FAILED_ONCE: [u64; 21] = [
     9_149_970,
     // A short packet that a RESYNC overtook came behind it, and counted in the place of a full one.
     9_190_368,
+    // An acknowledgement was lost, and a report of lateness counted for its burst.
+    185_000_000_035_586,
+    // All packets came so late, and in their order, that they counted in the place of others.
+    185_000_000_022_882,
 ];
 
 #[test]
