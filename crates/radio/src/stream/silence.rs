@@ -245,14 +245,14 @@ impl RxCore {
     }
 
     /// Gives up the run that may have begun by the device's time `now`, ticks: its packets come
-    /// behind the new set-up of the stream.
-    pub(crate) fn lose_run(&mut self, now: u64) {
+    /// behind the new set-up of the stream. Returns whether it has.
+    pub(crate) fn lose_run(&mut self, now: u64) -> bool {
         let is_late = self.reports.late_commands != self.late_commands_seen;
         if self.run_settled || is_late {
-            return;
+            return false;
         }
         if !self.run.restarted().is_some_and(|recovery| self.has_begun(recovery, now)) {
-            return;
+            return false;
         }
         self.run_settled = true;
         // The next packets are of that run, followed by its end.
@@ -261,6 +261,7 @@ impl RxCore {
             NewestPacket::Inside | NewestPacket::EndOfRun => self.ends_due += 1,
         }
         self.lost_run = true;
+        true
     }
 
     /// Begins anew with the numbers, because the stream was set up again. The packets that came

@@ -54,11 +54,13 @@ pub(super) enum RecoveryStage {
     StopFailed { recovery: Recovery, failure: RadioError },
 }
 
-/// A stop for the common restart of a group: the device's times before and behind it, ticks.
+/// A stop for the common restart of a group: the device's times before and behind it, ticks, and
+/// whether the start before had begun a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Halt {
     pub before: u64,
     pub behind: u64,
+    pub began: bool,
 }
 
 /// A start command.
@@ -278,8 +280,8 @@ impl RxCore {
                     None => self.stage = Some(RecoveryStage::TimeBehind { attempts, before, time }),
                     Some(behind) if self.in_group => {
                         // The start before may have begun a run, which has an end of its own.
-                        self.lose_run(behind);
-                        self.halted = Some(Halt { before, behind });
+                        let began = self.lose_run(behind);
+                        self.halted = Some(Halt { before, behind, began });
                     }
                     Some(ticks) => {
                         let lead = self.restart_lead(ticks.wrapping_sub(before), attempts);

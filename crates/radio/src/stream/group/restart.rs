@@ -9,7 +9,7 @@
 use super::RxGroup;
 use crate::Cause;
 use crate::stream::meta::RxError;
-use crate::stream::stages::{Halt, check_attempts};
+use crate::stream::stages::check_attempts;
 use crate::stream::state::StreamState;
 
 impl RxGroup {
@@ -75,11 +75,16 @@ impl RxGroup {
             let own = member.core.run.take_wanted().is_some()
                 || member.channel.events().overruns() != member.core.overruns_seen;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
+            let halt = member.core.halted.take();
             // A member without data since an earlier start keeps its cause, up to that run.
-            let kept = member.core.run.restarted().map_or(cause, |recovery| recovery.cause);
-            let told = member.core.halted.take().map_or(now, |Halt { behind, .. }| behind);
+            let causes = match member.core.run.restarted() {
+                None => [cause; 2],
+                Some(run) if halt.is_some_and(|halt| halt.began) => [run.cause, cause],
+                Some(run) => [run.cause, run.cause_behind],
+            };
+            let told = halt.map_or(now, |halt| halt.behind);
             member.look();
-            member.core.begin_start(told, start, attempts + 1, [kept, cause]);
+            member.core.begin_start(told, start, attempts + 1, causes);
         }
     }
 
