@@ -109,16 +109,23 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 /// Mixes that left a wrong ledger once, by seed and cause.
 const FAILED_ONCE: [u64; 23] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
-    25_702, 55_092, 57_033, 55_259,
+    25_702,
+    55_092,
+    57_033,
+    55_259,
     // The first command came late, and the missing one hid a missing report.
-    117_453, 241_553,
+    117_453,
+    241_553,
     // Packets came between the last report and a RESYNC, so that the count lacked them: the next
     // gap shows it, or the last acknowledgement, or nothing.
-    219_820, 243_257, //
+    219_820,
+    243_257, //
     // A count that may lack packets named a place.
     2_038_346, //
     // Lost commands made an exact count doubtful.
-    161_128, 275_752, 297_304,
+    161_128,
+    275_752,
+    297_304,
     // The only report before a RESYNC was about its number.
     483_207,
     // The report of a packet that came behind the end of the last burst was lost.
@@ -127,7 +134,9 @@ const FAILED_ONCE: [u64; 23] = [
     2_154_633,
     // The report of a copy was missing, packets that the commands of a query overtook hid it in the
     // sums, and a RESYNC corrected the count.
-    3_346_792, 5_049_411, 5_117_370, //
+    3_346_792,
+    5_049_411,
+    5_117_370, //
     // A packet came between the last PING of the first query behind it and the RESYNC.
     7_225_271, //
     // Reports were missing about packets that came before a late RESYNC, but were sent behind it.
