@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::stream::StreamRate;
+use crate::stream::gap_causes::GapCauses;
 use crate::stream::stages::RecoveryNeed;
 use crate::topology::Endpoint;
 use crate::{Cause, Clock, RadioError};
@@ -338,7 +339,8 @@ proptest! {
                         bench.core.set_up_again(passed_over(lead));
                     }
                     let start = bench.core.aligned(told + lead, told);
-                    let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
+                    let causes = GapCauses::of(Cause::DeviceOverrun);
+                    let recovery = bench.core.recovery(1, told, start, causes);
                     bench.core.await_restart(recovery);
                 }
                 Happening::Stop => {

@@ -131,7 +131,7 @@ impl RxCore {
             None => (gap, 0),
         };
         let unsent = match restart {
-            Some(restart) if stopped => restart.cause,
+            Some(restart) if stopped => restart.causes.next,
             None if stopped => Cause::DeviceOverrun,
             _ => Cause::ClockJump,
         };
@@ -152,7 +152,7 @@ impl RxCore {
         if let Some(recovery) = self.run.restarted_mut() {
             recovery.set = recovery.set.wrapping_add(length as u64);
             if stopped && gap.unsent > 0 {
-                recovery.cause = recovery.cause_behind;
+                recovery.causes.pass();
             }
         }
         if recovered.is_some() || (stopped && in_time > 0) {

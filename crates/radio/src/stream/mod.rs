@@ -16,6 +16,7 @@ mod credit;
 mod entries;
 mod expectation;
 mod fates;
+mod gap_causes;
 mod group;
 mod handshake;
 mod intake;

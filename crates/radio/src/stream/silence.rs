@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::core::{Pending, RxCore, Step};
+use super::gap_causes::GapCauses;
 use super::meta::RxEvent;
 use super::passed_over::SkippedPackets;
 use super::rate::next_on_grid;
@@ -32,10 +33,8 @@ pub(super) struct Recovery {
     /// The device's time at the start command, and the commanded start time, ticks.
     pub told: u64,
     pub start: u64,
-    /// The cause of the samples missing until then, and of those behind a run that the start before
-    /// has begun.
-    pub cause: Cause,
-    pub cause_behind: Cause,
+    /// The causes of the samples missing until then.
+    pub causes: GapCauses,
     /// The time at which the run before it overran, ticks, if the device reported it.
     pub overrun: Option<u64>,
     /// The next time of the run before it, and its end, ticks, if the device reported it.
@@ -297,27 +296,22 @@ impl RxCore {
     }
 
     /// Prepares a restart at `start`, before its command at the device's time `told`; samples
-    /// missing until then have the cause `cause`.
-    pub(crate) fn recovery(&self, attempts: u32, told: u64, start: u64, cause: Cause) -> Recovery {
+    /// missing until then have the causes `causes`.
+    pub(crate) fn recovery(
+        &self,
+        attempts: u32,
+        told: u64,
+        start: u64,
+        causes: GapCauses,
+    ) -> Recovery {
         let (end, before) = (self.new_overrun(), self.run.restarted());
         let overrun = end.or(before.and_then(|before| before.overrun));
         // Of several starts, the first one came behind the device's buffered samples.
         let until = before.map_or(end, |before| before.until);
         let (due, unanswered) =
             (self.tracker.next_ticks(), before.and_then(|before| before.unanswered));
-        let (cause_behind, set) = (cause, 0);
-        Recovery {
-            attempts,
-            told,
-            start,
-            cause,
-            cause_behind,
-            overrun,
-            due,
-            until,
-            unanswered,
-            set,
-        }
+        let set = 0;
+        Recovery { attempts, told, start, causes, overrun, due, until, unanswered, set }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -338,8 +332,7 @@ mod tests {
             attempts: 1,
             told: 1990,
             start: 2000,
-            cause: Cause::DeviceOverrun,
-            cause_behind: Cause::DeviceOverrun,
+            causes: GapCauses::of(Cause::DeviceOverrun),
             overrun: None,
             due: Some(1000),
             until: None,

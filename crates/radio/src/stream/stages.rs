@@ -13,6 +13,7 @@
 use std::time::{Duration, Instant};
 
 use super::core::{RxCore, Step};
+use super::gap_causes::GapCauses;
 use super::meta::RxError;
 use super::opening::RxOpening;
 use super::passed_over::SkippedPackets;
@@ -142,11 +143,9 @@ impl RxCore {
     }
 
     /// Begins the start of a restart, told at the device's time `told`; samples missing until
-    /// `start` have the first cause, and those behind a run of the start before the second one.
-    pub fn begin_start(&mut self, told: u64, start: u64, attempts: u32, causes: [Cause; 2]) {
-        let [cause, cause_behind] = causes;
-        let recovery = self.recovery(attempts, told, start, cause);
-        let recovery = Recovery { cause_behind, ..recovery };
+    /// `start` have the causes `causes`.
+    pub fn begin_start(&mut self, told: u64, start: u64, attempts: u32, causes: GapCauses) {
+        let recovery = self.recovery(attempts, told, start, causes);
         if self.in_group && self.new_overrun().is_some_and(|ticks| ticks >= self.run_ticks) {
             // It is restarted for another member, before it takes the end of its run.
             self.count_overrun();
@@ -286,7 +285,8 @@ impl RxCore {
                     Some(ticks) => {
                         let lead = self.restart_lead(ticks.wrapping_sub(before), attempts);
                         let start = self.aligned(ticks.wrapping_add(lead), ticks);
-                        self.begin_start(ticks, start, attempts + 1, [Cause::DeviceOverrun; 2]);
+                        let causes = GapCauses::of(Cause::DeviceOverrun);
+                        self.begin_start(ticks, start, attempts + 1, causes);
                     }
                 }
             }

@@ -13,7 +13,7 @@ fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
     assert_eq!(bench.core.step.take(), Some(Step::Restart { attempts: 0 }));
     bench.results();
     let (told, start) = (9000, bench.core.aligned(9500, 9000));
-    let recovery = bench.core.recovery(1, told, start, Cause::DeviceOverrun);
+    let recovery = bench.core.recovery(1, told, start, GapCauses::of(Cause::DeviceOverrun));
     bench.core.await_restart(recovery);
     bench.take(&packet(2, start, SPP, false));
     let samples = start - (BEGIN + SPP + 40);
@@ -41,7 +41,8 @@ fn a_silent_device_is_asked_and_then_the_stream_is_set_up_again() {
     bench.core.lose_run(BEGIN + 300_000);
     bench.core.set_up_again(passed_over(3 * SPP));
     let start = BEGIN + 310_000;
-    let recovery = bench.core.recovery(1, BEGIN + 300_000, start, Cause::DeviceOverrun);
+    let recovery =
+        bench.core.recovery(1, BEGIN + 300_000, start, GapCauses::of(Cause::DeviceOverrun));
     bench.core.await_restart(recovery);
     bench.take(&packet(0, start, SPP, false));
     let missing = start - (BEGIN + SPP);
@@ -87,7 +88,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     assert!(matches!(error, RxError::Radio(RadioError::Silent { .. })), "{error}");
     assert!(!bench.core.is_recovering());
     // Of a start that was refused, the rest is stopped.
-    bench.core.begin_start(9000, 14_000, 1, [Cause::DeviceOverrun; 2]);
+    bench.core.begin_start(9000, 14_000, 1, GapCauses::of(Cause::DeviceOverrun));
     let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
     for outcome in [Ok(0), Ok(0), Err(refused())] {
         bench.core.take_outcome(outcome, bench.now).unwrap();
@@ -134,13 +135,13 @@ fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
         bench.packet(0, SPP, false);
         bench.results();
         (bench.core.reports.overruns, bench.core.reports.overrun_ticks) = (1, BEGIN + 250);
-        bench.core.begin_start(9000, 14_000, 1, [Cause::DeviceOverrun; 2]);
+        bench.core.begin_start(9000, 14_000, 1, GapCauses::of(Cause::DeviceOverrun));
         for outcome in answers.into_iter().chain([Err(refused())]) {
             let _ = bench.core.take_outcome(outcome, bench.now);
         }
         assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
         // The overrun stays known for the next start.
-        let recovery = bench.core.recovery(2, 20_000, 25_000, Cause::DeviceOverrun);
+        let recovery = bench.core.recovery(2, 20_000, 25_000, GapCauses::of(Cause::DeviceOverrun));
         assert_eq!((recovery.overrun, recovery.unanswered), (Some(BEGIN + 250), awaited));
     }
 }

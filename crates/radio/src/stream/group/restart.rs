@@ -8,6 +8,7 @@
 
 use super::RxGroup;
 use crate::Cause;
+use crate::stream::gap_causes::GapCauses;
 use crate::stream::meta::RxError;
 use crate::stream::stages::check_attempts;
 use crate::stream::state::StreamState;
@@ -78,9 +79,9 @@ impl RxGroup {
             let halt = member.core.halted.take();
             // A member without data since an earlier start keeps its cause, up to that run.
             let causes = match member.core.run.restarted() {
-                None => [cause; 2],
-                Some(run) if halt.is_some_and(|halt| halt.began) => [run.cause, cause],
-                Some(run) => [run.cause, run.cause_behind],
+                None => GapCauses::of(cause),
+                Some(run) if halt.is_some_and(|halt| halt.began) => run.causes.and(cause),
+                Some(run) => run.causes,
             };
             let told = halt.map_or(now, |halt| halt.behind);
             member.look();
