@@ -346,7 +346,9 @@ impl RxCore {
                 (false, None) => (others, 0),
                 (false, Some(_)) => (since.min(others), others.saturating_sub(since)),
             };
-            let in_packets = sent.saturating_add(of_new).min(samples);
+            // What came while the stream was set up was sent, whatever the times say.
+            let came = if before.restarted { self.losses.passed_over() } else { 0 };
+            let in_packets = sent.saturating_add(of_new).max(came).min(samples);
             let unknown = unknown.min(samples - in_packets);
             let (packets, unsent) = (in_packets.div_ceil(spp), samples - in_packets - unknown);
             let mut gap = PacketGap { packets, in_packets, unsent, ..gap };
