@@ -73,14 +73,16 @@ impl RxGroup {
         let start = core.aligned(now.wrapping_add(lead), first.behind);
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
-            let own = member.core.run.take_wanted().is_some()
-                || member.channel.events().overruns() != member.core.overruns_seen;
+            let overran = member.channel.events().overruns() != member.core.overruns_seen;
+            let own = member.core.run.take_wanted().is_some() || overran;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             let halt = member.core.halted.take();
-            // A member without data since an earlier start keeps its cause, up to that run.
+            // A member without data since an earlier start keeps its cause, up to that run; that it
+            // overran shows that it has run, although a later attempt of the start was late.
+            let began = overran || halt.is_some_and(|halt| halt.began);
             let causes = match member.core.run.restarted() {
                 None => GapCauses::of(cause),
-                Some(run) if halt.is_some_and(|halt| halt.began) => run.causes.and(cause),
+                Some(run) if began => run.causes.and(cause),
                 Some(run) => run.causes,
             };
             let told = halt.map_or(now, |halt| halt.behind);
