@@ -181,6 +181,7 @@ pub(crate) fn add_products_plain<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_testkit::cost;
 
     const ONE: f32 = 1024.0;
 
@@ -296,34 +297,29 @@ mod tests {
     }
 
     /// Runs a filter of `2 N` taps; the outputs of scripts/arm64_cost.py are `blocks * BLOCK`.
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     fn cost<const N: usize>(blocks: usize) {
         let x = loud(blocks * BLOCK + 2 * N - 1);
-        let taps = PairTaps::new(&std::array::from_fn::<_, N, _>(|j| [j as f32 - 7.3, -0.2])).pairs;
+        let taps = PairTaps::new(&std::array::from_fn::<_, N, _>(|j| [j as f32 - 7.3, -0.2]));
         let [mut plain, mut fast] = [0, 1].map(|_| vec![[0.0; BLOCK]; blocks]);
-        millstream_testkit::cost::repeat(
-            || correlate_plain(&taps, &x, 1e-3, &mut plain),
-            // SAFETY: the slices hold all the numbers read.
-            || unsafe { neon::correlate(&taps, &x, 1e-3, &mut fast) },
+        cost::repeat(
+            || correlate_plain(&taps.pairs, &x, 1e-3, &mut plain),
+            || taps.correlate(&x, ONE, fast.as_flattened_mut()),
         );
         assert!(plain[0][5] != 0.0 || fast[0][5] != 0.0);
     }
 
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     #[test]
     #[ignore = "counted by scripts/arm64_cost.py"]
     fn cost_of_a_short_filter() {
         cost::<16>(26);
     }
 
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     #[test]
     #[ignore = "counted by scripts/arm64_cost.py"]
     fn cost_of_a_long_filter() {
         cost::<416>(1);
     }
 
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     #[test]
     #[ignore = "counted by scripts/arm64_cost.py"]
     fn cost_of_scattered_taps() {
@@ -331,11 +327,19 @@ mod tests {
         let taps = std::array::from_fn(|j| [j as i16 * 997, -(j as i16)]);
         let groups = [3, 60, 100, 153].map(|start| Group::<16> { start, taps });
         let [mut plain, mut fast] = [[0; LANES]; 2];
-        millstream_testkit::cost::repeat(
+        cost::repeat(
             || add_products_plain(&groups, &x, &mut plain),
-            // SAFETY: the slices hold all the numbers read.
-            || unsafe { neon::add_products(&groups, &x, &mut fast) },
+            || add_products(&groups, &x, &mut fast),
         );
         assert!(plain[0] != 0 || fast[0] != 0);
+    }
+
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_rounding() {
+        let x = noise(832, 3);
+        let [mut plain, mut fast] = [[0; 832]; 2];
+        cost::repeat(|| round_body::<false>(&x, ONE, &mut plain), || round(&x, ONE, &mut fast));
+        assert!(plain[5] != 0 || fast[5] != 0);
     }
 }

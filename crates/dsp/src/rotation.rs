@@ -197,6 +197,7 @@ fn turn_body<const FMA: bool>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_testkit::cost;
 
     const WEIGHTS: [f32; 300] = {
         let mut weights = [0.0; 300];
@@ -314,5 +315,23 @@ mod tests {
         assert!(worst.max().unwrap() <= 1, "rounded another way, by one at most");
         let narrow = run(|a, b, c, d, e, f| narrow(a, b, c, d, e, f));
         assert_eq!(narrow, fast, "AVX2 and AVX-512 to the bit");
+    }
+
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_the_rotation() {
+        let (samples, weights) = ([[Sample::new(0.3, -0.2); LANES]; 50], [[0.3; LANES]; 50]);
+        let (rotation, mut out) = (turn(0.7), [[[0; 2]; LANES]; 50]);
+        let mut run = |kernel: fn(&_, &mut _, &[_], &[_], &mut [_], &mut _) -> u32| {
+            let mut oscillator = Oscillator::new(0.4, 1.3);
+            let mut sums = Lanes::default();
+            kernel(&rotation, &mut oscillator, &samples, &weights, &mut out, &mut sums);
+            assert!(sums[4][0] > 0.0);
+        };
+        let run = std::cell::RefCell::new(&mut run);
+        cost::repeat(
+            || run.borrow_mut()(|a, b, c, d, e, f| turn_body::<{ cost::FUSED }>(a, b, c, d, e, f)),
+            || run.borrow_mut()(|a, b, c, d, e, f| rotate(a, b, c, d, e, f)),
+        );
     }
 }

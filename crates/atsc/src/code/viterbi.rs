@@ -150,6 +150,11 @@ fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
     let Decoders { metrics, memory, pending, .. } = decoders;
     let memory = &mut memory[*pending..*pending + rows.len()];
     *pending += rows.len();
+    recur(metrics, rows, memory);
+}
+
+/// Runs the best copy of [`run_plain`] for this processor.
+fn recur(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
     #[cfg(target_arch = "x86_64")]
     if millstream_dsp::simd::has_avx2_fma() {
         // SAFETY: the processor has the features that this is compiled for.

@@ -185,6 +185,7 @@ mod tests {
     use super::*;
     use crate::params::{DATA_POWER, SEGMENT_SYMBOLS};
     use crate::segment::Segment;
+    use millstream_testkit::cost;
 
     /// Returns a segment of these levels after a path that rotates them.
     fn turned(levels: [f32; SEGMENT_SYMBOLS]) -> WholeSegment {
@@ -281,5 +282,16 @@ mod tests {
         // Sums of 511 products of up to 49.
         let sums = [dot(a, b), dot_body::<false>(a, b)];
         assert!(sums.iter().all(|sum| (sum - exact).abs() < 0.02), "{sums:?} {exact}");
+    }
+
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_the_field_search() {
+        let (a, b) = (levels(1), levels(2));
+        let (a, b) = (&a[..PN511], &b[..PN511]);
+        cost::repeat(
+            || assert!(dot_body::<{ cost::FUSED }>(a, b) != 0.0),
+            || assert!(dot(a, b) != 0.0),
+        );
     }
 }

@@ -151,11 +151,10 @@ proptest! {
 }
 
 /// Runs conversions of 1000 samples for scripts/arm64_cost.py.
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 fn cost<U: Made>(wire: Wire, to_user: bool) {
     let mut bytes = vec![0x15; wire.bytes_of(1000)];
     let mut samples = vec![U::made(0.25, -0.5); 1000];
-    let [plain, fast] = [ConvertForm::Scalar, ConvertForm::Neon]
+    let [plain, fast] = [ConvertForm::Scalar, ConvertForm::best()]
         .map(|form| Converter::with_form(wire, form).unwrap());
     let (from, to) = (U::real(U::FULL_SCALE / 3e4), U::real(3e4 / U::FULL_SCALE));
     let data = std::cell::RefCell::new((&mut bytes[..], &mut samples[..]));
@@ -170,7 +169,6 @@ fn cost<U: Made>(wire: Wire, to_user: bool) {
     millstream_testkit::cost::repeat(|| convert(plain), || convert(fast));
 }
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 macro_rules! costs {
     ($($name:ident: $wire:ident, $user:ty, $to_user:literal;)*) => {$(
         #[test]
@@ -181,7 +179,6 @@ macro_rules! costs {
     )*};
 }
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 costs! {
     cost_of_sc16_to_fc32: Sc16, Complex32, true;
     cost_of_fc32_to_sc16: Sc16, Complex32, false;

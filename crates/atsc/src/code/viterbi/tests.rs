@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::code::trellis::{CoderState, level};
+use millstream_testkit::cost;
 
 /// Codes bytes of twelve coders, row by row.
 fn coded(bytes: &[[u8; TRELLIS_CODERS]]) -> Vec<f32> {
@@ -162,7 +163,6 @@ fn the_wider_way_back_gives_the_same_bits() {
     assert_eq!(fast, plain);
 }
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 #[test]
 #[ignore = "counted by scripts/arm64_cost.py"]
 fn cost_of_the_recursion() {
@@ -171,15 +171,13 @@ fn cost_of_the_recursion() {
     let [mut plain, mut fast] = [[[0; LANES]; STATES]; 2];
     let mut memory = [[0; LANES]; TURNS_MAX];
     let mut again = memory;
-    millstream_testkit::cost::repeat(
+    cost::repeat(
         || run_plain(&mut plain, &rows, &mut memory),
-        // SAFETY: every processor of this kind has the features.
-        || unsafe { neon::run(&mut fast, &rows, &mut again) },
+        || recur(&mut fast, &rows, &mut again),
     );
     assert_ne!((plain, fast), ([[0; LANES]; STATES], [[0; LANES]; STATES]));
 }
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 #[test]
 #[ignore = "counted by scripts/arm64_cost.py"]
 fn cost_of_the_traceback() {
@@ -187,10 +185,21 @@ fn cost_of_the_traceback() {
         std::array::from_fn(|n| std::array::from_fn(|lane| (n * 31 + lane * 57) as u8));
     let state = std::array::from_fn(|lane| lane as u32 % 4);
     let [mut plain, mut fast] = [[[0; LANES]; TURNS_MAX]; 2];
-    millstream_testkit::cost::repeat(
-        || trace_body::<true>(&memory, state, &mut plain),
-        // SAFETY: every processor of this kind has the features.
-        || unsafe { neon::trace(&memory, state, &mut fast) },
+    cost::repeat(
+        || trace_body::<false>(&memory, state, &mut plain),
+        || follow(&memory, state, &mut fast),
+    );
+    assert!(plain != fast || plain[0] != [0; LANES]);
+}
+
+#[test]
+#[ignore = "counted by scripts/arm64_cost.py"]
+fn cost_of_the_order() {
+    let symbols: [f32; DATA_SYMBOLS] = std::array::from_fn(|n| (n * 31 % 16) as f32 - 7.5);
+    let [mut plain, mut fast] = [[[0; LANES]; TURNS_MAX]; 2];
+    cost::repeat(
+        || arrange_body::<false>(4, &symbols, &mut plain),
+        || arrange(4, &symbols, &mut fast),
     );
     assert!(plain != fast || plain[0] != [0; LANES]);
 }

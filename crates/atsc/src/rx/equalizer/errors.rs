@@ -78,6 +78,7 @@ fn differences_body<const FMA: bool>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_testkit::cost;
 
     #[test]
     fn an_error_settles_when_a_window_is_hardly_better_than_the_one_before() {
@@ -98,5 +99,16 @@ mod tests {
         let power = differences_body::<false>(&symbols, &decided, &mut plain);
         assert_eq!(differences(&symbols, &decided, &mut fast), power);
         assert!(plain == fast && (mean_square(&fast) / power - 1.0).abs() < 1e-5);
+    }
+
+    #[test]
+    #[ignore = "counted by scripts/arm64_cost.py"]
+    fn cost_of_the_differences() {
+        let (symbols, decided) = ([2.9; SEGMENT_SYMBOLS], [3; SEGMENT_SYMBOLS]);
+        let [mut plain, mut fast] = [[0.0; SEGMENT_SYMBOLS]; 2];
+        cost::repeat(
+            || assert!(differences_body::<false>(&symbols, &decided, &mut plain) > 0.0),
+            || assert!(differences(&symbols, &decided, &mut fast) > 0.0),
+        );
     }
 }

@@ -227,6 +227,7 @@ mod tests {
     use super::*;
     use millstream_dsp::noise::Noise;
     use millstream_dsp::rows::Plain;
+    use millstream_testkit::cost;
 
     /// Computes the result of [`settle`] one symbol after the other.
     fn settle_one_by_one(applied: &AppliedTaps, x: &Row, sums: &Row, ahead: &Row) -> Row {
@@ -278,7 +279,6 @@ mod tests {
         }
     }
 
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     #[test]
     #[ignore = "counted by scripts/arm64_cost.py"]
     fn cost_of_the_feedback() {
@@ -288,11 +288,11 @@ mod tests {
         let mut fast = plain.clone();
         let symbols = std::array::from_fn(|n| (2 * (n * 7919 % 8)) as f32 - 7.0);
         let [mut by_plain, mut by_fast] = [symbols; 2];
-        millstream_testkit::cost::repeat(
+        cost::repeat(
             || {
                 by_plain = symbols;
                 let Feedback { applied, decided, trellis, .. } = &mut plain;
-                run_plain::<true>(applied, decided, trellis, &mut by_plain);
+                run_plain::<{ cost::FUSED }>(applied, decided, trellis, &mut by_plain);
             },
             || {
                 by_fast = symbols;
