@@ -1,16 +1,54 @@
 //! GPUs as [devices](millstream_accel::Device) for blocks that calculate elsewhere.
 //!
-//! With the feature `wgpu`, [`devices`] finds what a driver of Vulkan offers: GPUs, and llvmpipe,
-//! which calculates on the processor and serves tests. The kernels are texts in WGSL, made for the
-//! lengths at hand (`wgsl`). A [`Gpu`] tells its [rate of copies](Gpu::copy_rate), too, beside
-//! which a kernel's figures belong.
+//! With the feature `wgpu`, [`gpus`] finds what a driver of Vulkan offers: GPUs, and llvmpipe,
+//! which calculates on the processor and serves tests. A [`Gpu`] tells its
+//! [rate of copies](Gpu::copy_rate), too, beside which a kernel's figures belong. With the feature
+//! `cuda`, [`cuda_devices`] finds GPUs of NVIDIA by their own driver. [`devices`] has both.
 //!
-//! Without that feature this crate is empty, and builds everywhere.
+//! The kernels are texts in WGSL, made for the lengths at hand (`wgsl`), and translated for CUDA.
+//!
+//! Without these features this crate is empty, and builds everywhere.
 
+#[cfg(feature = "cuda")]
+mod cuda;
 #[cfg(feature = "wgpu")]
 mod vulkan;
-#[cfg(feature = "wgpu")]
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod wgsl;
 
+#[cfg(feature = "cuda")]
+pub use cuda::cuda_devices;
 #[cfg(feature = "wgpu")]
-pub use vulkan::{CopyRate, Gpu, devices, gpus};
+pub use vulkan::{CopyRate, Gpu, gpus};
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use millstream_accel::{AcceleratorError, Device};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use std::sync::Arc;
+
+/// Returns all devices that the features of this crate can find, the fastest kind first: GPUs of
+/// NVIDIA by CUDA, then what Vulkan finds, where they come again.
+///
+/// # Errors
+/// There is none.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub fn devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
+    #[cfg(feature = "cuda")]
+    let found = cuda::cuda_devices();
+    #[cfg(feature = "wgpu")]
+    let others = vulkan::gpus()
+        .map(|gpus| gpus.into_iter().map(|gpu| Arc::new(gpu) as Arc<dyn Device>).collect());
+    #[cfg(not(feature = "cuda"))]
+    return others;
+    #[cfg(not(feature = "wgpu"))]
+    return found;
+    #[cfg(all(feature = "cuda", feature = "wgpu"))]
+    match (found, others) {
+        (Ok(mut found), Ok(others)) => {
+            found.extend::<Vec<_>>(others);
+            Ok(found)
+        }
+        (Ok(found), Err(_)) => Ok(found),
+        (Err(_), others) => others,
+    }
+}

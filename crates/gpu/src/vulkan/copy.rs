@@ -38,8 +38,8 @@ impl Gpu {
     pub fn copy_rate(&self, bytes: usize) -> Result<CopyRate, AcceleratorError> {
         let shape = Shape { history: 0, samples: 1, words: 2 };
         let frames = (bytes / size_of::<Sample>()).max(1);
-        let program = Way { name: "a copy".into(), constants: vec![], scratch: 0, steps: vec![] };
-        let mut prepared = Prepared::new(self, &"a copy", shape, program, SLOTS as usize, frames)?;
+        let way = Way { name: "a copy".into(), constants: vec![], scratch: 0, steps: vec![] };
+        let mut prepared = Prepared::new(self, &"a copy", shape, way, SLOTS as usize, frames)?;
         let mut best = Duration::MAX;
         for _ in 0..ROUNDS.div_ceil(3) {
             best = best.min(prepared.measure()?);

@@ -14,7 +14,7 @@ use millstream_accel::{AcceleratorError, Device, Kernel, Opened};
 use prepare::Prepared;
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use wgpu::{Adapter, Backends, DeviceType, Instance, InstanceDescriptor, InstanceFlags};
@@ -45,14 +45,6 @@ pub fn gpus() -> Result<Vec<Gpu>, AcceleratorError> {
         return Err(AcceleratorError::Missing { kind: KIND, reason: reason.into() });
     }
     Ok(gpus)
-}
-
-/// Returns the same as devices.
-///
-/// # Errors
-/// There is none.
-pub fn devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
-    Ok(gpus()?.into_iter().map(|gpu| Arc::new(gpu) as Arc<dyn Device>).collect())
 }
 
 /// A GPU, or a program that stands in for one.
@@ -111,8 +103,8 @@ impl Gpu {
     }
 
     /// Returns the ways to calculate a kernel.
-    fn programs(&self, kernel: &Kernel, frames: usize) -> Result<Vec<Way>, AcceleratorError> {
-        wgsl::programs(kernel, frames, self.limits()).map_err(|reason| self.unfit(kernel, reason))
+    fn ways(&self, kernel: &Kernel, frames: usize) -> Result<Vec<Way>, AcceleratorError> {
+        wgsl::ways(kernel, frames, self.limits()).map_err(|reason| self.unfit(kernel, reason))
     }
 
     /// Prepares the device for each way to calculate a kernel, and returns the fastest.
@@ -124,8 +116,8 @@ impl Gpu {
     ) -> Result<Prepared, AcceleratorError> {
         let mut prepared = vec![];
         let mut unfit = None;
-        for program in self.programs(kernel, frames)? {
-            match Prepared::new(self, kernel, kernel.shape(), program, slots, frames) {
+        for way in self.ways(kernel, frames)? {
+            match Prepared::new(self, kernel, kernel.shape(), way, slots, frames) {
                 Ok(one) => prepared.push(one),
                 Err(error @ AcceleratorError::Unfit { .. }) => unfit = Some(error),
                 Err(error) => return Err(error),

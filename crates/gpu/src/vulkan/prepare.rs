@@ -62,12 +62,12 @@ impl Prepared {
         gpu: &Gpu,
         what: &impl fmt::Display,
         shape: Shape,
-        program: Way,
+        way: Way,
         slots: usize,
         frames: usize,
     ) -> Result<Self, AcceleratorError> {
         let layout = Layout { shape, frames };
-        check_sizes(gpu, what, &program, &layout)?;
+        check_sizes(gpu, what, &way, &layout)?;
         let shared = gpu.shares_memory();
         let features = if shared { Features::MAPPABLE_PRIMARY_BUFFERS } else { Features::empty() };
         let (device, queue) = finish(gpu.adapter.request_device(&DeviceDescriptor {
@@ -78,15 +78,15 @@ impl Prepared {
         .map_err(|error| Lost(error.to_string()))?;
         let fault = watch(&device);
         let bindings = bindings(&device);
-        let steps = program.steps.iter().map(|step| pipeline(&device, &bindings, step)).collect();
+        let steps = way.steps.iter().map(|step| pipeline(&device, &bindings, step)).collect();
 
         let constants = buffer(
             &device,
-            size_of_val(&*program.constants) as u64,
+            size_of_val(&*way.constants) as u64,
             BufferUsages::STORAGE | BufferUsages::COPY_DST,
         );
-        queue.write_buffer(&constants, 0, cast_slice(&program.constants));
-        let scratch = buffer(&device, scratch_bytes(&program), BufferUsages::STORAGE);
+        queue.write_buffer(&constants, 0, cast_slice(&way.constants));
+        let scratch = buffer(&device, scratch_bytes(&way), BufferUsages::STORAGE);
         let slot = |_| {
             let samples = samples(&device, layout.sample_bytes(), shared);
             let results = results(&device, layout.result_bytes(frames), shared);
@@ -118,7 +118,7 @@ impl Prepared {
             });
         }
         begun?;
-        Ok(Self { name: program.name, inner, windows })
+        Ok(Self { name: way.name, inner, windows })
     }
 
     /// Returns the time of a batch in each slot, all at the same time.
@@ -148,7 +148,7 @@ fn begin(inner: &mut Inner, windows: &[Arc<Window>]) -> Result<(), Lost> {
 fn check_sizes(
     gpu: &Gpu,
     what: &impl fmt::Display,
-    program: &Way,
+    way: &Way,
     layout: &Layout,
 ) -> Result<(), AcceleratorError> {
     let limits = gpu.adapter.limits();
@@ -156,8 +156,8 @@ fn check_sizes(
     let parts = [
         ("samples", layout.sample_bytes()),
         ("results", layout.result_bytes(layout.frames)),
-        ("constants", size_of_val(&*program.constants) as u64),
-        ("memory between steps", scratch_bytes(program)),
+        ("constants", size_of_val(&*way.constants) as u64),
+        ("memory between steps", scratch_bytes(way)),
     ];
     for (part, bytes) in parts {
         if bytes > limit {
@@ -188,8 +188,8 @@ fn watch(device: &Device) -> Arc<Fault> {
     fault
 }
 
-const fn scratch_bytes(program: &Way) -> u64 {
-    (program.scratch * size_of::<Sample>()) as u64
+const fn scratch_bytes(way: &Way) -> u64 {
+    (way.scratch * size_of::<Sample>()) as u64
 }
 
 /// Makes a buffer. No binding may be empty.

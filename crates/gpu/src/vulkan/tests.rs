@@ -13,8 +13,8 @@ fn session(frames: usize) -> Option<(Gpu, GpuSession, Arc<Window>)> {
     let gpu = gpus().ok()?.remove(0);
     let kernel = Kernel::Fir { taps: vec![Sample::new(1.0, 0.0); 10], decimation: 1 };
     let shape = kernel.shape();
-    let program = gpu.programs(&kernel, frames).unwrap().remove(0);
-    let prepared = Prepared::new(&gpu, &kernel, shape, program, 3, frames).unwrap();
+    let way = gpu.ways(&kernel, frames).unwrap().remove(0);
+    let prepared = Prepared::new(&gpu, &kernel, shape, way, 3, frames).unwrap();
     let window = Arc::new(Window::ordinary(shape.window(frames)));
     Some((gpu, GpuSession(Some(prepared.inner)), window))
 }

@@ -114,7 +114,7 @@ impl Groups {
 }
 
 /// Returns the ways to calculate a kernel, of which measuring chooses, or why there is none.
-pub fn programs(kernel: &Kernel, frames: usize, limits: Limits) -> Result<Vec<Way>, String> {
+pub fn ways(kernel: &Kernel, frames: usize, limits: Limits) -> Result<Vec<Way>, String> {
     match kernel {
         Kernel::Fir { taps, decimation } => {
             let direct = || fir::program(taps, *decimation);

@@ -75,7 +75,7 @@ impl Lengths {
         let turns = add_turns(&mut constants, *n);
         let mut body = String::new();
         line!(body, "  let frame = item / {n}u;\n  let step = item % {n}u;");
-        line!(body, "  var power = 0.0;");
+        line!(body, "  var power = 0.0f;");
         line!(body, "  for (var a = 0u; a < {average}u; a++) {{");
         line!(body, "  let row = (frame * {average}u + a) * {n}u;");
         let value = format!("x[row + i] * r[{begin}u + i]");
@@ -156,7 +156,7 @@ impl Lengths {
         let held = fft.n / fft.threads;
         fft.declare(&mut body);
         for i in 0..held {
-            line!(body, "  var a{i} = 0.0;");
+            line!(body, "  var a{i} = 0.0f;");
         }
         line!(body, "  for (var turn = 0u; turn < {each}u; turn++) {{");
         fft.read(&mut body, "load(item, turn, n)");
@@ -164,7 +164,7 @@ impl Lengths {
         fft.change(&mut body, &fft.radices, |i| format!("a{i} += dot(v{i}, v{i});"));
         line!(body, "  }}");
         for i in 0..held {
-            line!(body, "  v{i} = vec2f(a{i}, 0.0);");
+            line!(body, "  v{i} = vec2f(a{i}, 0.0f);");
         }
         fft.store(&mut body, &fft.radices, &store.replace("= v ", "= v.x "));
         body
@@ -187,7 +187,7 @@ impl Lengths {
         let Self { n, scale, .. } = self;
         let mut body = String::new();
         line!(body, "  let frame = item / {n}u;\n  let k = item % {n}u;");
-        line!(body, "  var power = 0.0;");
+        line!(body, "  var power = 0.0f;");
         line!(body, "  for (var i = 0u; i < {split}u; i++) {{");
         line!(body, "    power += s[(frame * {split}u + i) * {n}u + k].x;\n  }}");
         line!(body, "  {} = power * {scale:?}f;", self.place("frame", "k"));
