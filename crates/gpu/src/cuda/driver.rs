@@ -16,18 +16,18 @@ pub type CudaError = result::DriverError;
 
 /// The primary context of a device.
 #[derive(Debug)]
-pub struct Context {
+pub struct PrimaryContext {
     device: sys::CUdevice,
     context: sys::CUcontext,
 }
 
 // SAFETY: a context may be current in several threads at the same time, and CUDA's functions may
 // be called from any.
-unsafe impl Send for Context {}
+unsafe impl Send for PrimaryContext {}
 // SAFETY: likewise.
-unsafe impl Sync for Context {}
+unsafe impl Sync for PrimaryContext {}
 
-impl Context {
+impl PrimaryContext {
     /// Takes the context of the device with that number.
     pub fn new(device: c_int) -> Result<Arc<Self>, CudaError> {
         let device = result::device::get(device)?;
@@ -56,7 +56,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for PrimaryContext {
     fn drop(&mut self) {
         // SAFETY: `new` retained the context once.
         let _ = unsafe { result::primary_ctx::release(self.device) };
@@ -67,7 +67,7 @@ impl Drop for Context {
 pub struct Pinned<T> {
     memory: NonNull<T>,
     count: usize,
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     of: PhantomData<T>,
 }
 
@@ -78,7 +78,7 @@ unsafe impl<T: Sync> Sync for Pinned<T> {}
 
 impl<T: bytemuck::Zeroable + Copy> Pinned<T> {
     /// Allocates zeros.
-    pub fn new(context: &Arc<Context>, count: usize) -> Result<Self, CudaError> {
+    pub fn new(context: &Arc<PrimaryContext>, count: usize) -> Result<Self, CudaError> {
         context.enter()?;
         let portable = sys::CU_MEMHOSTALLOC_PORTABLE;
         // SAFETY: any size is allowed; the result is checked.
@@ -128,12 +128,12 @@ impl<T> Drop for Pinned<T> {
 pub struct Far {
     /// Where it begins.
     pub begin: sys::CUdeviceptr,
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
 }
 
 impl Far {
     /// Allocates so many bytes.
-    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, CudaError> {
+    pub fn new(context: &Arc<PrimaryContext>, bytes: usize) -> Result<Self, CudaError> {
         context.enter()?;
         // SAFETY: any size is allowed; the result is checked.
         let begin = unsafe { result::malloc_sync(bytes.max(16)) }?;
@@ -158,19 +158,19 @@ impl Drop for Far {
 }
 
 /// The order of a slot's work, and the mark behind it.
-pub struct Lane {
+pub struct Timeline {
     /// The stream.
     pub stream: sys::CUstream,
     event: sys::CUevent,
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
 }
 
 // SAFETY: streams and events may be used from any thread.
-unsafe impl Send for Lane {}
+unsafe impl Send for Timeline {}
 
-impl Lane {
+impl Timeline {
     /// Makes a stream and its event.
-    pub fn new(context: &Arc<Context>) -> Result<Self, CudaError> {
+    pub fn new(context: &Arc<PrimaryContext>) -> Result<Self, CudaError> {
         context.enter()?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)?;
         let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
@@ -201,7 +201,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Timeline {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
             // SAFETY: `new` made both.
@@ -226,19 +226,19 @@ pub struct Arguments {
 }
 
 /// A compiled step.
-pub struct Module {
+pub struct CompiledStep {
     module: sys::CUmodule,
     function: sys::CUfunction,
     threads: u32,
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
 }
 
 // SAFETY: modules and functions may be used from any thread.
-unsafe impl Send for Module {}
+unsafe impl Send for CompiledStep {}
 
-impl Module {
+impl CompiledStep {
     /// Compiles a text for the device.
-    pub fn new(context: &Arc<Context>, text: &CudaText) -> Result<Self, String> {
+    pub fn new(context: &Arc<PrimaryContext>, text: &CudaText) -> Result<Self, String> {
         use sys::CUdevice_attribute as Attribute;
         let said = |error: CudaError| error.to_string();
         context.enter().map_err(said)?;
@@ -257,7 +257,12 @@ impl Module {
     }
 
     /// Starts the step.
-    pub fn start(&self, lane: &Lane, grid: (u32, u32), with: &Arguments) -> Result<(), CudaError> {
+    pub fn start(
+        &self,
+        lane: &Timeline,
+        grid: (u32, u32),
+        with: &Arguments,
+    ) -> Result<(), CudaError> {
         let mut with = *with;
         let mut parameters = [(&raw mut with).cast::<c_void>()];
         let (grid, block) = ((grid.0, grid.1, 1), (self.threads, 1, 1));
@@ -269,7 +274,7 @@ impl Module {
     }
 }
 
-impl Drop for Module {
+impl Drop for CompiledStep {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
             // SAFETY: `new` loaded it, and no step runs: sessions wait before they end.
@@ -293,7 +298,7 @@ pub fn compile(text: &CudaText, architecture: &str) -> Result<Vec<u8>, String> {
 
 /// Adds the copy of samples to a stream, with zeros behind them.
 pub fn copy_there(
-    lane: &Lane,
+    lane: &Timeline,
     to: &Far,
     samples: &[Sample],
     zeros: usize,
@@ -308,7 +313,12 @@ pub fn copy_there(
 }
 
 /// Adds the copy of results to a stream.
-pub fn copy_back(lane: &Lane, from: &Far, to: &Pinned<f32>, words: usize) -> Result<(), CudaError> {
+pub fn copy_back(
+    lane: &Timeline,
+    from: &Far,
+    to: &Pinned<f32>,
+    words: usize,
+) -> Result<(), CudaError> {
     let bytes = words * size_of::<f32>();
     // SAFETY: both have room for the results, and nobody reads them until the copy is done.
     unsafe { sys::cuMemcpyDtoHAsync_v2(to.begin().cast(), from.begin, bytes, lane.stream).result() }

@@ -10,10 +10,10 @@ mod text;
 
 use crate::wgsl::{self, Limits, SLACK, Way};
 use cudarc::driver::{result, sys};
-use driver::{Context, CudaError, Far, Lane, Module, Pinned};
+use driver::{CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
 use millstream_accel::{AcceleratorError, Device, Kernel, Lost, Opened, Shape, Window};
 use millstream_dsp::Sample;
-use session::{CudaSession, Inner, Slot};
+use session::{CudaInner, CudaSession, CudaSlot};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
     result::init().map_err(said)?;
     let mut devices: Vec<Arc<dyn Device>> = vec![];
     for number in 0..result::device::get_count().map_err(said)? {
-        let context = Context::new(number).map_err(said)?;
+        let context = PrimaryContext::new(number).map_err(said)?;
         let name = context.name().map_err(said)?;
         devices.push(Arc::new(CudaDevice { context, name }));
     }
@@ -49,7 +49,7 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
 
 /// A GPU of NVIDIA.
 struct CudaDevice {
-    context: Arc<Context>,
+    context: Arc<PrimaryContext>,
     name: String,
 }
 
@@ -77,10 +77,16 @@ impl CudaDevice {
     }
 
     /// Compiles a way, and allocates for its slots.
-    fn prepare(&self, way: &Way, shape: Shape, slots: usize, frames: usize) -> Result<Inner, Fail> {
+    fn prepare(
+        &self,
+        way: &Way,
+        shape: Shape,
+        slots: usize,
+        frames: usize,
+    ) -> Result<CudaInner, Fail> {
         let context = &self.context;
         let steps = way.steps.iter().map(|step| {
-            let module = Module::new(context, &text::translate(&step.source));
+            let module = CompiledStep::new(context, &text::translate(&step.source));
             let said = |reason| Fail::Text(format!("{}: {reason}", way.name));
             Ok((module.map_err(said)?, step.groups))
         });
@@ -90,8 +96,8 @@ impl CudaDevice {
         let samples = (shape.window(frames) + SLACK) * size_of::<Sample>();
         let words = shape.words * frames;
         let slot = |_| {
-            Ok(Slot {
-                lane: Lane::new(context)?,
+            Ok(CudaSlot {
+                lane: Timeline::new(context)?,
                 samples: Far::new(context, samples)?,
                 scratch: Far::new(context, way.scratch * size_of::<Sample>())?,
                 results: Far::new(context, words * size_of::<f32>())?,
@@ -105,7 +111,7 @@ impl CudaDevice {
         let window_bytes = shape.window(frames) * size_of::<Sample>();
         let pinned_bytes = (slots.len() * (window_bytes + words * size_of::<f32>())) as u64;
         let context = Arc::clone(context);
-        Ok(Inner { context, slots, steps, constants, shape, pinned_bytes })
+        Ok(CudaInner { context, slots, steps, constants, shape, pinned_bytes })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Batches on their way through a GPU of NVIDIA.
 
-use super::driver::{Arguments, Context, CudaError, Far, Lane, Module, Pinned};
+use super::driver::{Arguments, CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
 use super::driver::{copy_back, copy_there};
 use crate::wgsl::{Groups, SLACK};
 use millstream_accel::{Lost, Session, Shape, Window};
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::thread;
 
 /// The memory of one batch on its way.
-pub struct Slot {
+pub struct CudaSlot {
     /// The order of its work.
-    pub lane: Lane,
+    pub lane: Timeline,
     /// Memory of the device for samples, between steps, and for results.
     pub samples: Far,
     pub scratch: Far,
@@ -25,10 +25,10 @@ pub struct Slot {
 }
 
 /// Everything of a session.
-pub struct Inner {
-    pub context: Arc<Context>,
-    pub slots: Vec<Slot>,
-    pub steps: Vec<(Module, Groups)>,
+pub struct CudaInner {
+    pub context: Arc<PrimaryContext>,
+    pub slots: Vec<CudaSlot>,
+    pub steps: Vec<(CompiledStep, Groups)>,
     pub constants: Far,
     pub shape: Shape,
     pub pinned_bytes: u64,
@@ -38,7 +38,7 @@ fn lost(error: CudaError) -> Lost {
     Lost(error.to_string())
 }
 
-impl Inner {
+impl CudaInner {
     fn submit(
         &mut self,
         slot: usize,
@@ -81,7 +81,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for CudaInner {
     fn drop(&mut self) {
         for slot in &self.slots {
             // A device that is lost does nothing any more.
@@ -91,11 +91,11 @@ impl Drop for Inner {
 }
 
 /// The way to a GPU of NVIDIA.
-pub struct CudaSession(pub Option<Inner>);
+pub struct CudaSession(pub Option<CudaInner>);
 
 impl CudaSession {
     /// Returns the device. Only `drop` takes it away.
-    fn inner(&mut self) -> &mut Inner {
+    fn inner(&mut self) -> &mut CudaInner {
         self.0.as_mut().expect("a session has its device until it is dropped")
     }
 }
