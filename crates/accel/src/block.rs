@@ -1,9 +1,9 @@
-//! The blocks: [`Offload`] calculates on a device, [`OnHost`] on the CPU.
+//! The blocks: [`OffloadBlock`] calculates on a device, [`OnHost`] on the CPU.
 
 use crate::host::HostKernel;
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::{Kernel, KernelShape};
 use crate::pipeline::Pipeline;
-use crate::{AcceleratorError, Device, Opened, Settings};
+use crate::{Accelerator, AcceleratorError, OffloadSettings, Opened};
 use millstream_dsp::Sample;
 use millstream_flow::{
     Block, BlockError, BlockMemory, Context, In, Item, ItemRatio, MemorySpan, Metric, Out, Ports,
@@ -15,17 +15,17 @@ use std::collections::VecDeque;
 const TAGS: usize = 256;
 
 /// The items of a kernel's results: complex samples, or powers.
-pub trait Results: Item + bytemuck::Pod {
+pub trait ResultItem: Item + bytemuck::Pod {
     /// Floating-point numbers in an item.
     const WORDS: usize = size_of::<Self>() / size_of::<f32>();
     /// Turns results of the kernel into items of the block, in place.
     fn finish(_: &mut [Self]) {}
 }
 
-impl Results for Sample {}
+impl ResultItem for Sample {}
 
 /// Powers leave the block in decibels, as those of the block `power_spectrum` do.
-impl Results for f32 {
+impl ResultItem for f32 {
     fn finish(powers: &mut [Self]) {
         const LEAST: f32 = 1e-20;
         powers.iter_mut().for_each(|power| *power = 10.0 * power.max(LEAST).log10());
@@ -33,7 +33,7 @@ impl Results for f32 {
 }
 
 fn ratio(kernel: &Kernel) -> ItemRatio {
-    let Shape { samples, words, .. } = kernel.shape();
+    let KernelShape { samples, words, .. } = kernel.shape();
     let whole = |n: usize| u32::try_from(n).expect("frames have fewer than 2^32 items");
     ItemRatio::new(whole(words / kernel.words_of_item()), whole(samples))
 }
@@ -47,14 +47,14 @@ fn is_padded(kernel: &Kernel) -> bool {
 /// A block whose kernel runs on a device. It never waits for the device: while batches are under
 /// way it takes further samples, and gives results in order when they are there.
 ///
-/// A batch ends at the end of the frame that contains a gap (a tag `loss_items`), and when its first
-/// sample has waited for [`Settings::wait_max`]. So nothing in front of a gap waits for samples
-/// behind it.
+/// A batch ends at the end of the frame that contains a gap (a tag `loss_items`), and when its
+/// first sample has waited for [`OffloadSettings::wait_max`]. So nothing in front of a gap waits
+/// for samples behind it.
 ///
-/// Where the device does not answer for [`Settings::stall_after`], is lost, or gives a wrong result,
-/// the CPU calculates the batches concerned; the block's numbers say how many samples.
+/// Where the device does not answer for [`OffloadSettings::stall_after`], is lost, or gives a wrong
+/// result, the CPU calculates the batches concerned; the block's numbers say how many samples.
 #[derive(Debug, Ports)]
-pub struct Offload<O: Results> {
+pub struct OffloadBlock<O: ResultItem> {
     input: In<Sample>,
     output: Out<O>,
     pipeline: Pipeline,
@@ -66,30 +66,30 @@ pub struct Offload<O: Results> {
     noted: u64,
 }
 
-impl<O: Results> Offload<O> {
+impl<O: ResultItem> OffloadBlock<O> {
     /// Prepares a device for a kernel.
     ///
     /// # Errors
-    /// See [`Device::open`].
+    /// See [`Accelerator::open`].
     ///
     /// # Panics
     /// If the kernel's results are no items `O`.
     pub fn new(
         kernel: Kernel,
-        device: &dyn Device,
-        settings: Settings,
+        device: &dyn Accelerator,
+        settings: OffloadSettings,
     ) -> Result<Self, AcceleratorError> {
         let opened = device.open(&kernel, settings.slots, settings.frames)?;
         Ok(Self::with(kernel, opened, settings))
     }
 
-    /// Makes the block with a device that was [prepared](Device::open) for this kernel and these
-    /// settings, and has no batch under way.
+    /// Makes the block with a device that was [prepared](Accelerator::open) for this kernel and
+    /// these settings, and has no batch under way.
     ///
     /// # Panics
     /// As [`new`](Self::new).
     #[must_use]
-    pub fn with(kernel: Kernel, opened: Opened, settings: Settings) -> Self {
+    pub fn with(kernel: Kernel, opened: Opened, settings: OffloadSettings) -> Self {
         assert_eq!(kernel.words_of_item(), O::WORDS, "the block's items are the kernel's results");
         let shape = kernel.shape();
         Self {
@@ -159,7 +159,7 @@ impl<O: Results> Offload<O> {
     }
 }
 
-impl<O: Results> Block for Offload<O> {
+impl<O: ResultItem> Block for OffloadBlock<O> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.pipeline.look(context.now);
         self.give();
@@ -209,18 +209,18 @@ impl<O: Results> Block for Offload<O> {
 }
 
 fn memory(kernel: &Kernel) -> BlockMemory {
-    let Shape { history, samples, .. } = kernel.shape();
+    let KernelShape { history, samples, .. } = kernel.shape();
     BlockMemory::none().with("window", MemorySpan::Items((history + samples) as u64))
 }
 
 /// A block whose kernel runs on the CPU.
 #[derive(Debug, Ports)]
-pub struct OnHost<O: Results> {
+pub struct OnHost<O: ResultItem> {
     input: In<Sample>,
     output: Out<O>,
     kernel: Kernel,
     host: HostKernel,
-    shape: Shape,
+    shape: KernelShape,
     ratio: ItemRatio,
     /// History, then samples that are not calculated yet.
     window: Vec<Sample>,
@@ -228,7 +228,7 @@ pub struct OnHost<O: Results> {
     piece: usize,
 }
 
-impl<O: Results> OnHost<O> {
+impl<O: ResultItem> OnHost<O> {
     /// Makes the block of a kernel.
     ///
     /// # Panics
@@ -275,7 +275,7 @@ impl<O: Results> OnHost<O> {
     }
 }
 
-impl<O: Results> Block for OnHost<O> {
+impl<O: ResultItem> Block for OnHost<O> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.shape.words / O::WORDS;
         loop {

@@ -2,8 +2,8 @@
 
 use crate::device::{AcceleratorError, Lost, Opened};
 use crate::host::HostKernel;
-use crate::kernel::{Kernel, Shape};
-use crate::{Device, Settings};
+use crate::kernel::{Kernel, KernelShape};
+use crate::{Accelerator, OffloadSettings};
 use millstream_cpu::usage::process_cpu_time;
 use millstream_dsp::Sample;
 use millstream_dsp::noise::Noise;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// The cost of one sample of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+pub struct SampleCost {
     /// Time, where samples come as fast as they are taken.
     pub ns: f64,
     /// CPU time of all threads of this process, a software device's among them.
@@ -32,15 +32,15 @@ pub enum Side {
 
 /// Both costs, and what follows from them.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct DomainChoice {
     /// The kernel in words.
     pub kernel: String,
     /// The device's name.
     pub device: String,
     /// On the CPU.
-    pub host: Cost,
+    pub host: SampleCost,
     /// On the device, with the copies there and back.
-    pub on_device: Cost,
+    pub on_device: SampleCost,
     /// The side that was chosen.
     pub side: Side,
 }
@@ -55,8 +55,8 @@ pub const MEASURED: Duration = Duration::from_millis(40);
 /// out; of two that do, the one that takes less CPU time is better. Without a rate, and where
 /// neither holds it, the faster one is better.
 #[must_use]
-pub fn better(host: Cost, device: Cost, rate: Option<f64>) -> Side {
-    let holds = |cost: Cost| rate.map(|rate| cost.ns * rate * MARGIN <= 1e9);
+pub fn better(host: SampleCost, device: SampleCost, rate: Option<f64>) -> Side {
+    let holds = |cost: SampleCost| rate.map(|rate| cost.ns * rate * MARGIN <= 1e9);
     let (host_cost, device_cost) = match (holds(host), holds(device)) {
         (Some(true), Some(false)) => return Side::Host,
         (Some(false), Some(true)) => return Side::Device,
@@ -69,19 +69,19 @@ pub fn better(host: Cost, device: Cost, rate: Option<f64>) -> Side {
 /// Measures both sides; returns the choice and the device, prepared.
 ///
 /// # Errors
-/// See [`Device::open`].
+/// See [`Accelerator::open`].
 pub fn choose(
     kernel: &Kernel,
-    device: &dyn Device,
-    settings: Settings,
+    device: &dyn Accelerator,
+    settings: OffloadSettings,
     rate: Option<f64>,
-) -> Result<(Choice, Opened), AcceleratorError> {
+) -> Result<(DomainChoice, Opened), AcceleratorError> {
     let mut opened = device.open(kernel, settings.slots, settings.frames)?;
     let on_device = on_device(&mut opened, kernel, settings.frames, MEASURED)?;
     let host = on_host(kernel, MEASURED);
     let side = better(host, on_device, rate);
     let names = (kernel.to_string(), device.name());
-    Ok((Choice { kernel: names.0, device: names.1, host, on_device, side }, opened))
+    Ok((DomainChoice { kernel: names.0, device: names.1, host, on_device, side }, opened))
 }
 
 /// Samples like those of a receiver: noise.
@@ -92,8 +92,8 @@ fn samples(count: usize) -> Vec<Sample> {
 
 /// Measures a kernel on the CPU, with the copies that a block makes.
 #[must_use]
-pub fn on_host(kernel: &Kernel, measured: Duration) -> Cost {
-    let Shape { words, samples: frame, .. } = kernel.shape();
+pub fn on_host(kernel: &Kernel, measured: Duration) -> SampleCost {
+    let KernelShape { words, samples: frame, .. } = kernel.shape();
     // As the block `OnHost` does.
     let frames = HostKernel::new(kernel, 1).piece();
     let mut host = HostKernel::new(kernel, frames);
@@ -116,7 +116,7 @@ pub fn on_device(
     kernel: &Kernel,
     frames: usize,
     measured: Duration,
-) -> Result<Cost, Lost> {
+) -> Result<SampleCost, Lost> {
     let shape = kernel.shape();
     let fresh = samples(shape.window(frames));
     let mut out = vec![0.0; frames * shape.words];
@@ -180,17 +180,17 @@ impl Flight<'_> {
 }
 
 /// Runs `step` for a while; it returns the samples of each run.
-fn meter(measured: Duration, mut step: impl FnMut() -> usize) -> Cost {
+fn meter(measured: Duration, mut step: impl FnMut() -> usize) -> SampleCost {
     let (begun, cpu, mut count) = (Instant::now(), process_cpu_time(), 0usize);
     while begun.elapsed() < measured && count < usize::MAX {
         count = count.saturating_add(step());
     }
     let (wall, cpu) = (begun.elapsed(), process_cpu_time().saturating_sub(cpu));
     let of = |time: Duration| time.as_nanos() as f64 / count.max(1) as f64;
-    Cost { ns: of(wall), cpu_ns: of(cpu) }
+    SampleCost { ns: of(wall), cpu_ns: of(cpu) }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for DomainChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, device, host, on_device, side } = self;
         let side = match side {

@@ -1,4 +1,4 @@
-//! The interface of a device that calculates: [`Device`] and [`Session`].
+//! The interface of a device that calculates: [`Accelerator`] and [`Session`].
 
 use crate::kernel::Kernel;
 use millstream_dsp::Sample;
@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// A device that is there: a GPU, or a stand-in for one.
-pub trait Device: Send + Sync {
+pub trait Accelerator: Send + Sync {
     /// Returns the name that stands beside each figure, such as `llvmpipe (LLVM 15.0.6, 256 bits)`.
     fn name(&self) -> String;
 
@@ -18,7 +18,8 @@ pub trait Device: Send + Sync {
     }
 
     /// Prepares the device for a kernel: compiles it, and allocates memory for `slots` batches of
-    /// at most `frames` [frames](crate::Shape) each. May take seconds; nothing is allocated later.
+    /// at most `frames` [frames](crate::KernelShape) each. May take seconds; nothing is allocated
+    /// later.
     ///
     /// # Errors
     /// The kernel is too large for the device, its memory is full, or it does not answer.
@@ -34,8 +35,9 @@ pub trait Device: Send + Sync {
 pub struct Opened {
     /// The way to the device.
     pub session: Box<dyn Session>,
-    /// Memory for the samples of each slot: [`Shape::window`](crate::Shape::window) samples.
-    pub windows: Vec<Arc<Window>>,
+    /// Memory for the samples of each slot: [`KernelShape::window`](crate::KernelShape::window)
+    /// samples.
+    pub windows: Vec<Arc<SampleWindow>>,
 }
 
 /// Batches of one kernel on their way through a device.
@@ -45,12 +47,17 @@ pub struct Opened {
 /// and each only when it is free. No function waits for the device or allocates memory.
 pub trait Session: Send {
     /// Starts the calculation of the first `frames` frames of `window`, which begins with the
-    /// [history](crate::Shape::history). The device keeps a clone of the `Arc` for as long as it
-    /// may read the samples, and no longer than until the batch is ready.
+    /// [history](crate::KernelShape::history). The device keeps a clone of the `Arc` for as long as
+    /// it may read the samples, and no longer than until the batch is ready.
     ///
     /// # Errors
     /// The device is lost. No other batch will become ready.
-    fn submit(&mut self, slot: usize, window: &Arc<Window>, frames: usize) -> Result<(), Lost>;
+    fn submit(
+        &mut self,
+        slot: usize,
+        window: &Arc<SampleWindow>,
+        frames: usize,
+    ) -> Result<(), Lost>;
 
     /// Whether the results of a submitted batch are in memory of this computer.
     ///
@@ -58,7 +65,7 @@ pub trait Session: Send {
     /// The device is lost.
     fn poll(&mut self, slot: usize) -> Result<bool, Lost>;
 
-    /// Returns the results of a ready batch: [words](crate::Shape::words) for each frame.
+    /// Returns the results of a ready batch: [words](crate::KernelShape::words) for each frame.
     fn results(&self, slot: usize) -> &[f32];
 
     /// Makes the slot of a ready batch free.
@@ -69,14 +76,14 @@ pub trait Session: Send {
 }
 
 /// Samples for a device, in memory that the device reads fast.
-pub struct Window(Box<dyn WindowMemory>);
+pub struct SampleWindow(Box<dyn WindowMemory>);
 
-/// The memory of a [`Window`].
+/// The memory of a [`SampleWindow`].
 pub trait WindowMemory: Deref<Target = [Sample]> + DerefMut + Send + Sync {}
 
 impl<T: Deref<Target = [Sample]> + DerefMut + Send + Sync> WindowMemory for T {}
 
-impl Window {
+impl SampleWindow {
     /// Makes a window of memory that a device allocated.
     pub fn new(memory: impl WindowMemory + 'static) -> Self {
         Self(Box::new(memory))
@@ -89,7 +96,7 @@ impl Window {
     }
 }
 
-impl Deref for Window {
+impl Deref for SampleWindow {
     type Target = [Sample];
 
     fn deref(&self) -> &[Sample] {
@@ -97,15 +104,15 @@ impl Deref for Window {
     }
 }
 
-impl DerefMut for Window {
+impl DerefMut for SampleWindow {
     fn deref_mut(&mut self) -> &mut [Sample] {
         &mut self.0
     }
 }
 
-impl fmt::Debug for Window {
+impl fmt::Debug for SampleWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Window").field(&self.len()).finish()
+        f.debug_tuple("SampleWindow").field(&self.len()).finish()
     }
 }
 

@@ -1,9 +1,9 @@
 //! The parameter `domain` of blocks, and the devices of this computer.
 
-use crate::Settings;
-use crate::block::{Offload, OnHost, Results};
-use crate::choose::{Choice, Side, choose};
-use crate::device::{AcceleratorError, Device};
+use crate::OffloadSettings;
+use crate::block::{ResultItem, OffloadBlock, OnHost};
+use crate::choose::{DomainChoice, Side, choose};
+use crate::device::{Accelerator, AcceleratorError};
 use crate::kernel::Kernel;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{Block, BlockError};
@@ -24,11 +24,11 @@ pub enum Domain {
 }
 
 /// Searches for devices; returns why there are none.
-pub type Search = fn() -> Result<Vec<Arc<dyn Device>>, AcceleratorError>;
+pub type Search = fn() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError>;
 
 static SEARCH: OnceLock<Search> = OnceLock::new();
-static FOUND: OnceLock<Result<Vec<Arc<dyn Device>>, String>> = OnceLock::new();
-static CHOICES: Lock<Vec<Choice>> = Lock::new(Vec::new());
+static FOUND: OnceLock<Result<Vec<Arc<dyn Accelerator>>, String>> = OnceLock::new();
+static CHOICES: Lock<Vec<DomainChoice>> = Lock::new(Vec::new());
 
 /// Sets the search for devices. A program that has support for GPUs calls this once, before it
 /// makes blocks; later calls change nothing.
@@ -40,7 +40,7 @@ pub fn register_devices(search: Search) {
 ///
 /// # Errors
 /// Why there are none.
-pub fn devices() -> Result<&'static [Arc<dyn Device>], AcceleratorError> {
+pub fn devices() -> Result<&'static [Arc<dyn Accelerator>], AcceleratorError> {
     let missing = |reason: String| AcceleratorError::Missing { kind: "GPU", reason };
     let Some(search) = SEARCH.get() else {
         return Err(missing("this program was built without the feature `gpu`".into()));
@@ -55,7 +55,7 @@ pub fn devices() -> Result<&'static [Arc<dyn Device>], AcceleratorError> {
 
 /// Returns what blocks with `domain = "auto"` chose since the last call.
 #[must_use]
-pub fn choices() -> Vec<Choice> {
+pub fn choices() -> Vec<DomainChoice> {
     std::mem::take(&mut CHOICES.lock())
 }
 
@@ -74,13 +74,13 @@ pub fn declare(block_type: BlockType) -> BlockType {
 ///
 /// # Errors
 /// A parameter is wrong, or `domain = "gpu"` and no device can do this.
-pub fn make<O: Results>(
+pub fn make<O: ResultItem>(
     parameters: &Parameters,
     kernel: Kernel,
     on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
 ) -> Result<Box<dyn Block>, BlockError> {
     let batch = parameters.count::<usize>("batch", 1)?;
-    let mut settings = Settings::for_batches(batch, &kernel);
+    let mut settings = OffloadSettings::for_batches(batch, &kernel);
     settings.check_every = parameters.count("check_every", 0)?;
     let stall = parameters.number("stall_ms");
     if !(0.1..=60_000.0).contains(&stall) {
@@ -95,10 +95,10 @@ pub fn make<O: Results>(
     place::<O>(domain, kernel, settings, on_cpu)
 }
 
-fn place<O: Results>(
+fn place<O: ResultItem>(
     domain: Domain,
     kernel: Kernel,
-    settings: Settings,
+    settings: OffloadSettings,
     on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
 ) -> Result<Box<dyn Block>, BlockError> {
     let device = match domain {
@@ -110,7 +110,7 @@ fn place<O: Results>(
         },
     };
     if domain == Domain::Gpu {
-        return Ok(Box::new(Offload::<O>::new(kernel, &**device, settings)?));
+        return Ok(Box::new(OffloadBlock::<O>::new(kernel, &**device, settings)?));
     }
     // A device that cannot do this leaves it to the CPU.
     let Ok((choice, opened)) = choose(&kernel, &**device, settings, None) else {
@@ -120,12 +120,12 @@ fn place<O: Results>(
     CHOICES.lock().push(choice);
     Ok(match side {
         Side::Host => on_cpu(kernel),
-        Side::Device => Box::new(Offload::<O>::with(kernel, opened, settings)),
+        Side::Device => Box::new(OffloadBlock::<O>::with(kernel, opened, settings)),
     })
 }
 
 /// Returns the CPU's form of a kernel as a block.
 #[must_use]
-pub fn on_host<O: Results>(kernel: Kernel) -> Box<dyn Block> {
+pub fn on_host<O: ResultItem>(kernel: Kernel) -> Box<dyn Block> {
     Box::new(OnHost::<O>::new(kernel))
 }

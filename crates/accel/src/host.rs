@@ -1,6 +1,6 @@
 //! The CPU's form of each kernel.
 
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::{Kernel, KernelShape};
 use millstream_dsp::channelizer::Channelizer;
 use millstream_dsp::overlap_save::OverlapSave;
 use millstream_dsp::resample::Resampler;
@@ -15,7 +15,7 @@ const PIECE: usize = 4096;
 /// A kernel on the CPU. Its results depend on the window alone.
 #[derive(Debug)]
 pub struct HostKernel {
-    shape: Shape,
+    shape: KernelShape,
     form: Form,
 }
 
@@ -66,13 +66,13 @@ impl HostKernel {
         !matches!(self.form, Form::Long { .. })
     }
 
-    /// Computes whole frames: `window` has the [samples](Shape::window) of as many frames as `out`
-    /// has room for.
+    /// Computes whole frames: `window` has the [samples](KernelShape::window) of as many frames as
+    /// `out` has room for.
     ///
     /// # Panics
     /// If the lengths do not belong together, or are longer than what was prepared.
     pub fn compute(&mut self, window: &[Sample], out: &mut [f32]) {
-        let Shape { history, words, .. } = self.shape;
+        let KernelShape { history, words, .. } = self.shape;
         assert!(out.len().is_multiple_of(words), "results are whole frames");
         let frames = out.len() / words;
         assert!(window.len() >= self.shape.window(frames), "a batch has its history");
@@ -95,7 +95,7 @@ impl HostKernel {
     }
 }
 
-fn fir_form(taps: &[Sample], decimation: usize, shape: Shape, frames: usize) -> Form {
+fn fir_form(taps: &[Sample], decimation: usize, shape: KernelShape, frames: usize) -> Form {
     let real = taps.iter().all(|tap| tap.im == 0.0);
     // Costs of a result that is kept, in multiply-adds of one float: measured on AVX2, where the
     // transforms of a piece cost as much as about 130 multiply-adds for each of its results.

@@ -1,12 +1,12 @@
-//! What is calculated: [`Kernel`], and how its results depend on samples: [`Shape`].
+//! What is calculated: [`Kernel`], and how its results depend on samples: [`KernelShape`].
 
 use millstream_dsp::Sample;
 use std::fmt;
 
 /// A calculation whose results depend on the last samples only.
 ///
-/// So a batch that begins with its [history](Shape::history) can be calculated anywhere, whatever
-/// became of the batches before it.
+/// So a batch that begins with its [history](KernelShape::history) can be calculated anywhere,
+/// whatever became of the batches before it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Kernel {
@@ -43,7 +43,7 @@ pub enum Kernel {
 ///
 /// A *frame* is the least number of samples after which the calculation begins anew.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Shape {
+pub struct KernelShape {
     /// The number of samples before a frame on which its results depend, too.
     pub history: usize,
     /// Samples in a frame.
@@ -52,7 +52,7 @@ pub struct Shape {
     pub words: usize,
 }
 
-impl Shape {
+impl KernelShape {
     /// Returns the number of samples in a window of so many frames.
     #[must_use]
     pub const fn window(&self, frames: usize) -> usize {
@@ -68,18 +68,18 @@ impl Shape {
 impl Kernel {
     /// Returns the shape.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> KernelShape {
         match self {
             Self::Fir { taps, decimation } => {
-                Shape { history: taps.len() - 1, samples: *decimation, words: 2 }
+                KernelShape { history: taps.len() - 1, samples: *decimation, words: 2 }
             }
-            Self::Channelizer { channels, hop, taps } => Shape {
+            Self::Channelizer { channels, hop, taps } => KernelShape {
                 history: taps.len() - 1,
                 samples: *channels,
                 words: 2 * channels * (channels / hop),
             },
             Self::PowerSpectrum { window, average } => {
-                Shape { history: 0, samples: window.len() * average, words: window.len() }
+                KernelShape { history: 0, samples: window.len() * average, words: window.len() }
             }
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! - [`Kernel`] says what is calculated. Its results depend on a bounded past, so each batch can be
 //!   calculated anywhere: [`HostKernel`] is the CPU's form of every kernel.
-//! - [`Device`] and [`Session`] are the interface of a device. Crate `millstream-gpu` implements it
-//!   for GPUs, [`StandIn`] for tests: a thread with a set latency, bandwidth and faults.
-//! - [`Offload`] is the block. It keeps several batches under way, never waits for the device, and
-//!   falls back to the CPU where the device does not answer.
+//! - [`Accelerator`] and [`Session`] are the interface of a device. Crate `millstream-gpu`
+//!   implements it for GPUs, [`StandIn`] for tests: a thread with a set latency, bandwidth and
+//!   faults.
+//! - [`OffloadBlock`] is the block. It keeps several batches under way, never waits for the device,
+//!   and falls back to the CPU where the device does not answer.
 //! - [`choose`] measures both forms and says which one is better here.
 
 mod block;
@@ -18,21 +19,23 @@ mod ledger;
 mod pipeline;
 mod stand_in;
 
-pub use block::{Offload, OnHost, Results};
-pub use device::{AcceleratorError, Device, Lost, Opened, Session, Window, WindowMemory};
+pub use block::{ResultItem, OffloadBlock, OnHost};
+pub use device::{
+    Accelerator, AcceleratorError, Lost, Opened, SampleWindow, Session, WindowMemory,
+};
 pub use domain::{Domain, choices, declare, devices, make, on_host, register_devices};
 pub use host::HostKernel;
-pub use kernel::{Kernel, Shape};
-pub use stand_in::{Fault, StandIn};
+pub use kernel::{Kernel, KernelShape};
+pub use stand_in::{StandIn, StandInFault};
 
 use std::time::Duration;
 
 /// How a block uses its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct OffloadSettings {
     /// Batches under way at once.
     pub slots: usize,
-    /// [Frames](Shape) in a batch, at most.
+    /// [Frames](KernelShape) in a batch, at most.
     pub frames: usize,
     /// The longest time that a sample waits for its batch to be full.
     pub wait_max: Duration,
@@ -42,7 +45,7 @@ pub struct Settings {
     pub check_every: u64,
 }
 
-impl Settings {
+impl OffloadSettings {
     /// Returns the settings for batches of about `samples` samples of a kernel: four under way.
     #[must_use]
     pub fn for_batches(samples: usize, kernel: &Kernel) -> Self {

@@ -5,9 +5,9 @@ mod slots;
 
 use crate::device::{Lost, Session};
 use crate::host::HostKernel;
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::{Kernel, KernelShape};
 use crate::ledger::{Cause, DeviceLedger};
-use crate::{Opened, Settings};
+use crate::{OffloadSettings, Opened};
 use millstream_dsp::Sample;
 use slots::{Slot, State};
 use std::collections::VecDeque;
@@ -32,8 +32,8 @@ enum Health {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    shape: Shape,
-    settings: Settings,
+    shape: KernelShape,
+    settings: OffloadSettings,
     host: HostKernel,
     session: Option<Box<dyn Session>>,
     health: Health,
@@ -64,7 +64,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(crate) fn new(kernel: &Kernel, opened: Opened, settings: Settings) -> Self {
+    pub(crate) fn new(kernel: &Kernel, opened: Opened, settings: OffloadSettings) -> Self {
         let shape = kernel.shape();
         let frames = settings.frames;
         let ledger = DeviceLedger::default();
@@ -133,7 +133,7 @@ impl Pipeline {
 
     /// Completes the batch that is being filled, if it has a frame, and passes it on.
     pub(crate) fn complete(&mut self, now: Instant) {
-        let Shape { history, samples, .. } = self.shape;
+        let KernelShape { history, samples, .. } = self.shape;
         let Some(slot) = self.filling else { return };
         let frames = (self.slots[slot].samples() - history) / samples;
         if frames == 0 {
@@ -364,7 +364,7 @@ impl Pipeline {
     }
 }
 
-fn compute(host: &mut HostKernel, shape: Shape, slot: &Slot, first: usize, to: &mut [f32]) {
+fn compute(host: &mut HostKernel, shape: KernelShape, slot: &Slot, first: usize, to: &mut [f32]) {
     host.compute(&slot.window()[first * shape.samples..], to);
 }
 

@@ -1,8 +1,8 @@
 //! A device made of a thread: with a set latency and bandwidth, and faults.
 
-use crate::device::{AcceleratorError, Device, Lost, Opened, Session, Window};
+use crate::device::{Accelerator, AcceleratorError, Lost, Opened, SampleWindow, Session};
 use crate::host::HostKernel;
-use crate::kernel::{Kernel, Shape};
+use crate::kernel::{Kernel, KernelShape};
 use millstream_dsp::Sample;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// What a stand-in does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
+pub enum StandInFault {
     /// It does nothing for so long.
     Stall(Duration),
     /// It is lost.
@@ -31,7 +31,7 @@ pub struct StandIn {
     /// Bytes that cross in a second, both ways together.
     pub bytes_per_s: f64,
     /// Faults, each at the batch of this number; the first one is 0.
-    pub faults: Vec<(u64, Fault)>,
+    pub faults: Vec<(u64, StandInFault)>,
 }
 
 impl Default for StandIn {
@@ -40,7 +40,7 @@ impl Default for StandIn {
     }
 }
 
-impl Device for StandIn {
+impl Accelerator for StandIn {
     fn name(&self) -> String {
         format!("stand-in ({:?}, {} GB/s)", self.latency, self.bytes_per_s / 1e9)
     }
@@ -56,7 +56,7 @@ impl Device for StandIn {
         frames: usize,
     ) -> Result<Opened, AcceleratorError> {
         let shape = kernel.shape();
-        let windows = (0..slots).map(|_| Arc::new(Window::ordinary(shape.window(frames))));
+        let windows = (0..slots).map(|_| Arc::new(SampleWindow::ordinary(shape.window(frames))));
         let (jobs, to_do) = sync_channel(slots);
         let (finished, done) = sync_channel(slots);
         let (stop, stopped) = sync_channel(0);
@@ -87,7 +87,7 @@ impl Device for StandIn {
 
 struct Job {
     slot: usize,
-    window: Arc<Window>,
+    window: Arc<SampleWindow>,
     frames: usize,
     results: Vec<f32>,
 }
@@ -104,7 +104,12 @@ struct StandInSession {
 }
 
 impl Session for StandInSession {
-    fn submit(&mut self, slot: usize, window: &Arc<Window>, frames: usize) -> Result<(), Lost> {
+    fn submit(
+        &mut self,
+        slot: usize,
+        window: &Arc<SampleWindow>,
+        frames: usize,
+    ) -> Result<(), Lost> {
         let results = self.results[slot].take().expect("a slot is submitted when it is free");
         self.frames[slot] = frames;
         let job = Job { slot, window: window.clone(), frames, results };
@@ -151,7 +156,7 @@ fn lost() -> Lost {
 struct Worker {
     device: StandIn,
     kernel: HostKernel,
-    shape: Shape,
+    shape: KernelShape,
     stopped: Receiver<()>,
     batches: u64,
     /// When the last crossing ended.
@@ -172,9 +177,9 @@ impl Worker {
             self.batches += 1;
             for (_, fault) in self.device.faults.iter().filter(|(batch, _)| *batch == number) {
                 match fault {
-                    Fault::Stall(stall) => self.crossed += *stall,
-                    Fault::Lose => return,
-                    Fault::Wrong => out[0] = 2.0 * out[0] + 1.0,
+                    StandInFault::Stall(stall) => self.crossed += *stall,
+                    StandInFault::Lose => return,
+                    StandInFault::Wrong => out[0] = 2.0 * out[0] + 1.0,
                 }
             }
             let ready = self.crossed + self.device.latency;

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p millstream-gpu --features wgpu --example gpu_rates
 
-use millstream_accel::{Device, Kernel, Opened};
+use millstream_accel::{Accelerator, Kernel, Opened};
 use millstream_dsp::Sample;
 use millstream_gpu::{Gpu, gpus};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! GPUs as [devices](millstream_accel::Device) for blocks that calculate elsewhere.
+//! GPUs as [devices](millstream_accel::Accelerator) for blocks that calculate elsewhere.
 //!
 //! With the feature `wgpu`, [`gpus`] finds what a driver of Vulkan offers: GPUs, and llvmpipe,
 //! which calculates on the processor and serves tests. A [`Gpu`] tells its
@@ -22,7 +22,7 @@ pub use cuda::cuda_devices;
 pub use vulkan::{CopyRate, Gpu, gpus};
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-use millstream_accel::{AcceleratorError, Device};
+use millstream_accel::{Accelerator, AcceleratorError};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ use std::sync::Arc;
 /// # Errors
 /// There is none.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub fn devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
+pub fn devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
     #[cfg(feature = "cuda")]
     let found = cuda::cuda_devices();
     #[cfg(feature = "wgpu")]
     let others = vulkan::gpus()
-        .map(|gpus| gpus.into_iter().map(|gpu| Arc::new(gpu) as Arc<dyn Device>).collect());
+        .map(|gpus| gpus.into_iter().map(|gpu| Arc::new(gpu) as Arc<dyn Accelerator>).collect());
     #[cfg(not(feature = "cuda"))]
     return others;
     #[cfg(not(feature = "wgpu"))]

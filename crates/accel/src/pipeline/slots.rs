@@ -1,6 +1,6 @@
 //! The memory of one batch.
 
-use crate::device::Window;
+use crate::device::SampleWindow;
 use crate::ledger::Cause;
 use millstream_dsp::Sample;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) enum State {
 /// A window and its batch.
 #[derive(Debug)]
 pub(super) struct Slot {
-    window: Arc<Window>,
+    window: Arc<SampleWindow>,
     /// Samples in the window, with the history.
     filled: usize,
     frames: usize,
@@ -32,12 +32,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn of(window: Arc<Window>) -> Self {
+    pub(super) fn of(window: Arc<SampleWindow>) -> Self {
         Self { window, filled: 0, frames: 0, state: State::Free, owed: false }
     }
 
     pub(super) fn ordinary(samples: usize) -> Self {
-        Self::of(Arc::new(Window::ordinary(samples)))
+        Self::of(Arc::new(SampleWindow::ordinary(samples)))
     }
 
     /// Whether a new batch may be written here: nobody else reads the window.
@@ -80,7 +80,7 @@ impl Slot {
         self.frames
     }
 
-    pub(super) fn window(&self) -> &Arc<Window> {
+    pub(super) fn window(&self) -> &Arc<SampleWindow> {
         &self.window
     }
 }

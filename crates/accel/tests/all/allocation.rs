@@ -1,7 +1,7 @@
 //! A running block allocates nothing.
 
 use super::{filter, noise};
-use millstream_accel::{Fault, Offload, Settings, StandIn};
+use millstream_accel::{OffloadBlock, OffloadSettings, StandIn, StandInFault};
 use millstream_dsp::Sample;
 use millstream_flow::Mock;
 use millstream_testkit::allocations;
@@ -12,16 +12,16 @@ fn a_running_block_allocates_nothing_also_while_the_cpu_takes_over() {
     let kernel = filter(200, 2);
     let device = StandIn {
         latency: Duration::from_micros(50),
-        faults: vec![(60, Fault::Stall(Duration::from_millis(30)))],
+        faults: vec![(60, StandInFault::Stall(Duration::from_millis(30)))],
         ..StandIn::default()
     };
-    let settings = Settings {
+    let settings = OffloadSettings {
         stall_after: Duration::from_millis(5),
         check_every: 7,
-        ..Settings::for_batches(1000, &kernel)
+        ..OffloadSettings::for_batches(1000, &kernel)
     };
     let mut mock =
-        Mock::with_room(Offload::<Sample>::new(kernel, &device, settings).unwrap(), 200_000);
+        Mock::with_room(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap(), 200_000);
     mock.feed("in", &noise(5, 190_000));
     // The first calls see the input once.
     mock.call().unwrap();

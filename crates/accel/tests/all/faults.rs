@@ -1,7 +1,7 @@
 //! The fault matrix: nothing is lost, and the block says what the CPU calculated, and why.
 
 use super::{assert_near, filter, noise, on_cpu};
-use millstream_accel::{Fault, Kernel, Offload, Settings, StandIn};
+use millstream_accel::{Kernel, OffloadBlock, OffloadSettings, StandIn, StandInFault};
 use millstream_dsp::Sample;
 use millstream_flow::{Block, Metric, Mock};
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ fn numbers(block: &impl Block) -> BTreeMap<&'static str, u64> {
 
 /// Runs a stream over a device with faults; returns the block's numbers and the time.
 fn run(
-    faults: &[(u64, Fault)],
-    change: impl Fn(&mut Settings),
+    faults: &[(u64, StandInFault)],
+    change: impl Fn(&mut OffloadSettings),
 ) -> (BTreeMap<&'static str, u64>, Duration) {
     let kernel = filter(31, 1);
-    let mut settings = Settings::for_batches(BATCH, &kernel);
+    let mut settings = OffloadSettings::for_batches(BATCH, &kernel);
     change(&mut settings);
     let device = StandIn {
         latency: Duration::from_micros(100),
@@ -33,8 +33,10 @@ fn run(
         ..StandIn::default()
     };
     let samples = noise(5, BATCH * BATCHES);
-    let mut mock =
-        Mock::with_room(Offload::<Sample>::new(kernel.clone(), &device, settings).unwrap(), 8192);
+    let mut mock = Mock::with_room(
+        OffloadBlock::<Sample>::new(kernel.clone(), &device, settings).unwrap(),
+        8192,
+    );
     let (begun, mut out) = (Instant::now(), Vec::new());
     mock.feed("in", &samples);
     mock.end("in");
@@ -66,7 +68,7 @@ fn a_device_without_faults_calculates_everything() {
 
 #[test]
 fn the_cpu_takes_over_during_a_stall_and_gives_back() {
-    let stall = (10, Fault::Stall(Duration::from_millis(50)));
+    let stall = (10, StandInFault::Stall(Duration::from_millis(50)));
     let (numbers, _) = run(&[stall], |settings| settings.stall_after = Duration::from_millis(5));
     // Four were under way; how many more the CPU calculated depends on its speed.
     let stalled = numbers["accelerator_stall_items"];
@@ -77,7 +79,7 @@ fn the_cpu_takes_over_during_a_stall_and_gives_back() {
 
 #[test]
 fn nobody_waits_for_a_device_that_never_answers() {
-    let stall = (7, Fault::Stall(Duration::from_secs(1000)));
+    let stall = (7, StandInFault::Stall(Duration::from_secs(1000)));
     let (numbers, time) = run(&[stall], |_| {});
     assert!(time < Duration::from_secs(100), "{time:?}");
     assert_eq!(numbers["device_items"] + numbers["accelerator_stall_items"], 40_000);
@@ -87,7 +89,7 @@ fn nobody_waits_for_a_device_that_never_answers() {
 #[test]
 fn a_lost_device_costs_no_sample() {
     for batch in [0, 1, 20, 39] {
-        let (numbers, _) = run(&[(batch, Fault::Lose)], |settings| {
+        let (numbers, _) = run(&[(batch, StandInFault::Lose)], |settings| {
             settings.stall_after = Duration::from_secs(60);
         });
         assert_eq!(numbers["device_gone"], 1);
@@ -100,7 +102,7 @@ fn a_lost_device_costs_no_sample() {
 
 #[test]
 fn a_wrong_result_is_found_and_ends_the_trust() {
-    let (numbers, _) = run(&[(12, Fault::Wrong)], |settings| {
+    let (numbers, _) = run(&[(12, StandInFault::Wrong)], |settings| {
         settings.stall_after = Duration::from_secs(60);
         settings.check_every = 1;
     });
@@ -130,9 +132,9 @@ fn drawn_faults_lose_nothing() {
         let faults: Vec<_> = (0..draw(4))
             .map(|_| {
                 let fault = match draw(4) {
-                    0 => Fault::Lose,
-                    1 => Fault::Wrong,
-                    _ => Fault::Stall(Duration::from_millis(draw(12))),
+                    0 => StandInFault::Lose,
+                    1 => StandInFault::Wrong,
+                    _ => StandInFault::Stall(Duration::from_millis(draw(12))),
                 };
                 (draw(40), fault)
             })
@@ -151,11 +153,11 @@ fn drawn_faults_lose_nothing() {
 fn a_session_that_is_dropped_in_a_stall_ends_at_once() {
     let kernel = Kernel::PowerSpectrum { window: vec![1.0; 64], average: 1 };
     let device = StandIn {
-        faults: vec![(0, Fault::Stall(Duration::from_secs(1000)))],
+        faults: vec![(0, StandInFault::Stall(Duration::from_secs(1000)))],
         ..StandIn::default()
     };
-    let settings = Settings::for_batches(64, &kernel);
-    let mut mock = Mock::new(Offload::<f32>::new(kernel, &device, settings).unwrap());
+    let settings = OffloadSettings::for_batches(64, &kernel);
+    let mut mock = Mock::new(OffloadBlock::<f32>::new(kernel, &device, settings).unwrap());
     mock.feed("in", &noise(1, 640));
     mock.run().unwrap();
     let begun = Instant::now();

@@ -5,7 +5,7 @@ mod faults;
 mod stream;
 mod waiting;
 
-use millstream_accel::{Kernel, OnHost, Results};
+use millstream_accel::{Kernel, ResultItem, OnHost};
 use millstream_dsp::Sample;
 use millstream_dsp::noise::Noise;
 use millstream_flow::Mock;
@@ -20,7 +20,7 @@ fn filter(taps: usize, decimation: usize) -> Kernel {
 }
 
 /// Returns what the CPU's block makes of a stream.
-fn on_cpu<O: Results>(kernel: &Kernel, samples: &[Sample]) -> Vec<O> {
+fn on_cpu<O: ResultItem>(kernel: &Kernel, samples: &[Sample]) -> Vec<O> {
     let mut mock = Mock::new(OnHost::<O>::new(kernel.clone()));
     mock.feed("in", samples);
     mock.end("in");

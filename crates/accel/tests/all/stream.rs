@@ -1,7 +1,7 @@
 //! The stream of a device is the CPU's, with its tags.
 
 use super::{assert_near, filter, noise};
-use millstream_accel::{Kernel, Offload, OnHost, Results, Settings, StandIn};
+use millstream_accel::{Kernel, ResultItem, OffloadBlock, OffloadSettings, OnHost, StandIn};
 use millstream_dsp::Sample;
 use millstream_flow::{Block, Key, Mock, Tag, keys};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn kernels() -> impl Strategy<Value = Kernel> {
 }
 
 /// Feeds in pieces with pauses, and returns results and tags.
-fn through<O: Results, B: Block>(
+fn through<O: ResultItem, B: Block>(
     block: B,
     pieces: &[usize],
     samples: &[Sample],
@@ -66,9 +66,9 @@ proptest! {
         let key = |gap| if gap { keys::LOSS_ITEMS } else { MARK };
         let tags: Vec<_> = tags.into_iter().filter(|(at, _)| *at < count as u64).collect();
         let tags: Vec<_> = tags.into_iter().map(|(at, gap)| (at, key(gap))).collect();
-        let settings = Settings { slots, ..Settings::for_batches(batch, &kernel) };
+        let settings = OffloadSettings { slots, ..OffloadSettings::for_batches(batch, &kernel) };
         let device = StandIn { latency: Duration::from_micros(50), ..StandIn::default() };
-        let block = Offload::<Sample>::new(kernel.clone(), &device, settings).unwrap();
+        let block = OffloadBlock::<Sample>::new(kernel.clone(), &device, settings).unwrap();
         let (found, found_tags) = through::<Sample, _>(block, &pieces, &samples, &tags);
         let plain = OnHost::<Sample>::new(kernel.clone());
         let (expected, mut expected_tags) = through::<Sample, _>(plain, &pieces, &samples, &tags);
@@ -82,10 +82,12 @@ proptest! {
 #[test]
 fn what_is_in_front_of_a_gap_does_not_wait_for_what_is_behind() {
     let kernel = filter(5, 1);
-    let settings =
-        Settings { wait_max: Duration::from_secs(3600), ..Settings::for_batches(1000, &kernel) };
+    let settings = OffloadSettings {
+        wait_max: Duration::from_secs(3600),
+        ..OffloadSettings::for_batches(1000, &kernel)
+    };
     let device = StandIn { latency: Duration::ZERO, ..StandIn::default() };
-    let mut mock = Mock::new(Offload::<Sample>::new(kernel, &device, settings).unwrap());
+    let mut mock = Mock::new(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap());
     mock.tag("in", 10, keys::LOSS_ITEMS, 5u64);
     mock.feed("in", &noise(1, 12));
     let mut made = 0;
@@ -103,8 +105,8 @@ fn what_is_in_front_of_a_gap_does_not_wait_for_what_is_behind() {
 fn a_batch_that_is_not_full_goes_after_a_while() {
     let kernel = filter(5, 2);
     let device = StandIn { latency: Duration::ZERO, ..StandIn::default() };
-    let settings = Settings::for_batches(1000, &kernel);
-    let mut mock = Mock::new(Offload::<Sample>::new(kernel, &device, settings).unwrap());
+    let settings = OffloadSettings::for_batches(1000, &kernel);
+    let mut mock = Mock::new(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap());
     mock.feed("in", &noise(1, 101));
     let mut made = 0;
     while made < 50 {
@@ -118,8 +120,8 @@ fn a_batch_that_is_not_full_goes_after_a_while() {
 fn powers_are_in_decibels() {
     let kernel = Kernel::PowerSpectrum { window: vec![1.0; 16], average: 3 };
     let device = StandIn::default();
-    let settings = Settings::for_batches(100, &kernel);
-    let block = Offload::<f32>::new(kernel, &device, settings).unwrap();
+    let settings = OffloadSettings::for_batches(100, &kernel);
+    let block = OffloadBlock::<f32>::new(kernel, &device, settings).unwrap();
     let ones = vec![Sample::new(1.0, 0.0); 16 * 3 * 5 + 7];
     let (found, _) = through::<f32, _>(block, &[50], &ones, &[]);
     assert_eq!(found.len(), 16 * 5);

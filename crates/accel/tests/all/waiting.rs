@@ -1,7 +1,7 @@
 //! The thread of a block does not pay for waiting.
 
 use super::{filter, noise};
-use millstream_accel::{Fault, Offload, Settings, StandIn};
+use millstream_accel::{OffloadBlock, OffloadSettings, StandIn, StandInFault};
 use millstream_cpu::usage::thread_cpu_time;
 use millstream_dsp::Sample;
 use millstream_flow::{Block, Context, Mock, Work};
@@ -25,12 +25,14 @@ fn idle(mock: &mut Mock<impl Block>, time: Duration) -> (Duration, u32) {
 fn waiting_for_a_device_takes_less_than_a_twentieth_of_a_core() {
     let kernel = filter(31, 1);
     let device = StandIn {
-        faults: vec![(0, Fault::Stall(Duration::from_secs(1000)))],
+        faults: vec![(0, StandInFault::Stall(Duration::from_secs(1000)))],
         ..StandIn::default()
     };
-    let settings =
-        Settings { stall_after: Duration::from_secs(1000), ..Settings::for_batches(1000, &kernel) };
-    let mut mock = Mock::new(Offload::<Sample>::new(kernel, &device, settings).unwrap());
+    let settings = OffloadSettings {
+        stall_after: Duration::from_secs(1000),
+        ..OffloadSettings::for_batches(1000, &kernel)
+    };
+    let mut mock = Mock::new(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap());
     mock.feed("in", &noise(1, 4000));
     mock.run().unwrap();
     let time = Duration::from_millis(500);

@@ -11,7 +11,9 @@ mod text;
 use crate::wgsl::{self, Limits, SLACK, Way};
 use cudarc::driver::{result, sys};
 use driver::{CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
-use millstream_accel::{AcceleratorError, Device, Kernel, Lost, Opened, Shape, Window};
+use millstream_accel::{
+    Accelerator, AcceleratorError, Kernel, KernelShape, Lost, Opened, SampleWindow,
+};
 use millstream_dsp::Sample;
 use session::{CudaInner, CudaSession, CudaSlot};
 use std::fmt::Display;
@@ -25,7 +27,7 @@ const KIND: &str = "GPU with a driver of CUDA";
 ///
 /// # Errors
 /// There is none, or its driver or NVRTC is missing.
-pub fn cuda_devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
+pub fn cuda_devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
     let missing = |reason: String| AcceleratorError::Missing { kind: KIND, reason };
     // SAFETY: loading a library of NVIDIA runs its code, which is what is asked for.
     if !unsafe { sys::is_culib_present() } {
@@ -38,7 +40,7 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Device>>, AcceleratorError> {
     }
     let said = |error: CudaError| missing(error.to_string());
     result::init().map_err(said)?;
-    let mut devices: Vec<Arc<dyn Device>> = vec![];
+    let mut devices: Vec<Arc<dyn Accelerator>> = vec![];
     for number in 0..result::device::get_count().map_err(said)? {
         let context = PrimaryContext::new(number).map_err(said)?;
         let name = context.name().map_err(said)?;
@@ -80,7 +82,7 @@ impl CudaDevice {
     fn prepare(
         &self,
         way: &Way,
-        shape: Shape,
+        shape: KernelShape,
         slots: usize,
         frames: usize,
     ) -> Result<CudaInner, Fail> {
@@ -127,7 +129,7 @@ impl From<CudaError> for Fail {
     }
 }
 
-impl Device for CudaDevice {
+impl Accelerator for CudaDevice {
     fn name(&self) -> String {
         self.name.clone()
     }
@@ -151,7 +153,8 @@ impl Device for CudaDevice {
                 Fail::Text(reason) => self.unfit(kernel, reason),
                 Fail::Call(error) => self.failed(kernel, error),
             })?;
-            let window = |_| Pinned::new(&self.context, shape.window(frames)).map(Window::new);
+            let window =
+                |_| Pinned::new(&self.context, shape.window(frames)).map(SampleWindow::new);
             let windows = (0..slots).map(window).map(|one| one.map(Arc::new));
             let windows: Vec<_> = windows
                 .collect::<Result<_, CudaError>>()

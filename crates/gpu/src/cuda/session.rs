@@ -3,7 +3,7 @@
 use super::driver::{Arguments, CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
 use super::driver::{copy_back, copy_there};
 use crate::wgsl::{Groups, SLACK};
-use millstream_accel::{Lost, Session, Shape, Window};
+use millstream_accel::{KernelShape, Lost, SampleWindow, Session};
 use std::sync::Arc;
 use std::thread;
 
@@ -18,7 +18,7 @@ pub struct CudaSlot {
     /// Results in memory of this computer.
     pub near: Pinned<f32>,
     /// The samples that the device may read.
-    pub window: Option<Arc<Window>>,
+    pub window: Option<Arc<SampleWindow>>,
     /// Numbers in the results of the batch; 0: there is none.
     pub words: usize,
     pub is_ready: bool,
@@ -30,7 +30,7 @@ pub struct CudaInner {
     pub slots: Vec<CudaSlot>,
     pub steps: Vec<(CompiledStep, Groups)>,
     pub constants: Far,
-    pub shape: Shape,
+    pub shape: KernelShape,
     pub pinned_bytes: u64,
 }
 
@@ -42,7 +42,7 @@ impl CudaInner {
     fn submit(
         &mut self,
         slot: usize,
-        window: &Arc<Window>,
+        window: &Arc<SampleWindow>,
         frames: usize,
     ) -> Result<(), CudaError> {
         self.context.enter()?;
@@ -101,7 +101,12 @@ impl CudaSession {
 }
 
 impl Session for CudaSession {
-    fn submit(&mut self, slot: usize, window: &Arc<Window>, frames: usize) -> Result<(), Lost> {
+    fn submit(
+        &mut self,
+        slot: usize,
+        window: &Arc<SampleWindow>,
+        frames: usize,
+    ) -> Result<(), Lost> {
         self.inner().submit(slot, window, frames).map_err(lost)
     }
 

@@ -3,7 +3,7 @@
 use super::Gpu;
 use super::prepare::Prepared;
 use crate::wgsl::Way;
-use millstream_accel::{AcceleratorError, Shape};
+use millstream_accel::{AcceleratorError, KernelShape};
 use millstream_dsp::Sample;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Gpu {
     /// # Errors
     /// A batch is larger than the device allows, or the device is lost.
     pub fn copy_rate(&self, bytes: usize) -> Result<CopyRate, AcceleratorError> {
-        let shape = Shape { history: 0, samples: 1, words: 2 };
+        let shape = KernelShape { history: 0, samples: 1, words: 2 };
         let frames = (bytes / size_of::<Sample>()).max(1);
         let way = Way { name: "a copy".into(), constants: vec![], scratch: 0, steps: vec![] };
         let mut prepared = Prepared::new(self, &"a copy", shape, way, SLOTS as usize, frames)?;

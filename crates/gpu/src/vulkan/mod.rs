@@ -10,7 +10,7 @@ mod tests;
 pub use copy::CopyRate;
 
 use crate::wgsl::{self, Limits, Way};
-use millstream_accel::{AcceleratorError, Device, Kernel, Opened};
+use millstream_accel::{Accelerator, AcceleratorError, Kernel, Opened};
 use prepare::Prepared;
 use std::fmt;
 use std::pin::pin;
@@ -141,7 +141,7 @@ impl Gpu {
     /// Returns by which way the device would calculate a kernel, in words.
     ///
     /// # Errors
-    /// As [`open`](Device::open).
+    /// As [`open`](Accelerator::open).
     pub fn way(
         &self,
         kernel: &Kernel,
@@ -152,9 +152,13 @@ impl Gpu {
     }
 }
 
-impl Device for Gpu {
+impl Accelerator for Gpu {
     fn name(&self) -> String {
         self.adapter.get_info().name
+    }
+
+    fn copy_rate(&self, bytes: usize) -> Option<f64> {
+        Some(Self::copy_rate(self, bytes).ok()?.bytes_per_second())
     }
 
     fn open(

@@ -5,7 +5,7 @@ use super::slot::{Pair, Slot};
 use super::{Gpu, finish};
 use crate::wgsl::{KernelStep, SLACK, Way};
 use bytemuck::cast_slice;
-use millstream_accel::{AcceleratorError, Lost, Opened, Shape, Window};
+use millstream_accel::{AcceleratorError, KernelShape, Lost, Opened, SampleWindow};
 use millstream_dsp::Sample;
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub const HEAD: u64 = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// How results depend on samples.
-    pub shape: Shape,
+    pub shape: KernelShape,
     /// The most frames of a batch.
     pub frames: usize,
 }
@@ -53,7 +53,7 @@ pub struct Prepared {
     pub name: String,
     /// The device.
     pub inner: Inner,
-    windows: Vec<Arc<Window>>,
+    windows: Vec<Arc<SampleWindow>>,
 }
 
 impl Prepared {
@@ -61,7 +61,7 @@ impl Prepared {
     pub fn new(
         gpu: &Gpu,
         what: &impl fmt::Display,
-        shape: Shape,
+        shape: KernelShape,
         way: Way,
         slots: usize,
         frames: usize,
@@ -107,7 +107,7 @@ impl Prepared {
         };
         let slots: Vec<Slot> = (0..slots).map(slot).collect();
         let windows: Vec<_> =
-            slots.iter().map(|_| Arc::new(Window::ordinary(shape.window(frames)))).collect();
+            slots.iter().map(|_| Arc::new(SampleWindow::ordinary(shape.window(frames)))).collect();
         let mut inner = Inner { device, queue, fault, steps, slots, layout };
         let begun = begin(&mut inner, &windows);
         if let Some((memory, reason)) = inner.fault.first() {
@@ -138,7 +138,7 @@ impl Prepared {
 }
 
 /// Makes the slots free, and calculates once: a driver compiles and allocates with its first batch.
-fn begin(inner: &mut Inner, windows: &[Arc<Window>]) -> Result<(), Lost> {
+fn begin(inner: &mut Inner, windows: &[Arc<SampleWindow>]) -> Result<(), Lost> {
     inner.begin()?;
     let frames = inner.layout.frames;
     windows.first().map_or(Ok(()), |window| inner.round(window, frames).map(drop))

@@ -3,7 +3,7 @@
 use super::prepare::Layout;
 use super::slot::Slot;
 use crate::wgsl::Groups;
-use millstream_accel::{Lost, Session, Window};
+use millstream_accel::{Lost, SampleWindow, Session};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -68,7 +68,7 @@ impl Inner {
         polled.map(drop).map_err(|error| self.fault.lost(error.to_string()))
     }
 
-    fn submit(&mut self, slot: usize, window: &Window, frames: usize) -> Result<(), Lost> {
+    fn submit(&mut self, slot: usize, window: &SampleWindow, frames: usize) -> Result<(), Lost> {
         self.fault.check()?;
         let Self { device, queue, fault, steps, slots, layout } = self;
         let slot = &mut slots[slot];
@@ -135,7 +135,7 @@ impl Inner {
     }
 
     /// Calculates a batch in each slot, and returns the time.
-    pub fn round(&mut self, window: &Window, frames: usize) -> Result<Duration, Lost> {
+    pub fn round(&mut self, window: &SampleWindow, frames: usize) -> Result<Duration, Lost> {
         let begin = Instant::now();
         for slot in 0..self.slots.len() {
             self.submit(slot, window, frames)?;
@@ -157,7 +157,12 @@ impl GpuSession {
 }
 
 impl Session for GpuSession {
-    fn submit(&mut self, slot: usize, window: &Arc<Window>, frames: usize) -> Result<(), Lost> {
+    fn submit(
+        &mut self,
+        slot: usize,
+        window: &Arc<SampleWindow>,
+        frames: usize,
+    ) -> Result<(), Lost> {
         self.inner().submit(slot, window, frames)
     }
 

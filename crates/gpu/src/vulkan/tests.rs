@@ -3,19 +3,19 @@
 use super::prepare::Prepared;
 use super::session::GpuSession;
 use super::{Gpu, gpus};
-use millstream_accel::{Kernel, Session, Window};
+use millstream_accel::{Kernel, SampleWindow, Session};
 use millstream_dsp::Sample;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Prepares the first device for a kernel of ten taps, if there is a device.
-fn session(frames: usize) -> Option<(Gpu, GpuSession, Arc<Window>)> {
+fn session(frames: usize) -> Option<(Gpu, GpuSession, Arc<SampleWindow>)> {
     let gpu = gpus().ok()?.remove(0);
     let kernel = Kernel::Fir { taps: vec![Sample::new(1.0, 0.0); 10], decimation: 1 };
     let shape = kernel.shape();
     let way = gpu.ways(&kernel, frames).unwrap().remove(0);
     let prepared = Prepared::new(&gpu, &kernel, shape, way, 3, frames).unwrap();
-    let window = Arc::new(Window::ordinary(shape.window(frames)));
+    let window = Arc::new(SampleWindow::ordinary(shape.window(frames)));
     Some((gpu, GpuSession(Some(prepared.inner)), window))
 }
 
@@ -44,7 +44,7 @@ fn a_lost_device_is_an_error_of_each_function_and_of_no_other_session() {
     session.release(0);
     drop(session);
 
-    let window = Arc::new(Window::ordinary(19));
+    let window = Arc::new(SampleWindow::ordinary(19));
     other.submit(0, &window, 10).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
     while !other.poll(0).unwrap() {

@@ -1,7 +1,7 @@
 //! Batches on their way: order, slots, lengths, release, drop.
 
 use crate::{Draw, error, fill, gpu, once, open, reference, wait};
-use millstream_accel::{Device, Kernel};
+use millstream_accel::{Accelerator, Kernel};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -8,7 +8,7 @@ mod reference;
 mod sizes;
 
 use draw::{Draw, error};
-use millstream_accel::{Device, Kernel, Opened};
+use millstream_accel::{Accelerator, Kernel, Opened};
 use millstream_dsp::Sample;
 use millstream_gpu::{Gpu, gpus};
 use std::io::{Write, stderr};

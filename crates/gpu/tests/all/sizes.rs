@@ -1,7 +1,7 @@
 //! Kernels that no device can have, and the rate of copies.
 
 use crate::gpu;
-use millstream_accel::{AcceleratorError, Device, Kernel};
+use millstream_accel::{Accelerator, AcceleratorError, Kernel};
 
 /// Returns why the device does not take a kernel.
 fn refusal(kernel: &Kernel, frames: usize) -> Option<String> {

@@ -5,8 +5,8 @@ use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
 use crate::table::Table;
-use millstream_accel::choose::{self, Cost, Side};
-use millstream_accel::{Device, Kernel, Settings, StandIn};
+use millstream_accel::choose::{self, SampleCost, Side};
+use millstream_accel::{Accelerator, Kernel, OffloadSettings, StandIn};
 use millstream_dsp::Sample;
 use serde::Serialize;
 use serde_json::json;
@@ -42,7 +42,7 @@ pub struct Args {
           value_parser = rate)]
     rate: Vec<f64>,
 
-    /// Device: gpu, or stand-in (a thread of this program that calculates like the CPU).
+    /// Accelerator: gpu, or stand-in (a thread of this program that calculates like the CPU).
     #[arg(long, value_name = "NAME", default_value = "gpu", value_parser = ["gpu", "stand-in"])]
     device: String,
 
@@ -85,7 +85,7 @@ const REGRET_MAX: f64 = 0.05;
 /// Succeeds when every row was measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--measure", (args.measure, " s"), 0.01..=60.0, "10ms to 60s")?;
-    let device: Arc<dyn Device> = match &*args.device {
+    let device: Arc<dyn Accelerator> = match &*args.device {
         "stand-in" => Arc::new(StandIn::default()),
         _ => {
             crate::graph_run::register_devices();
@@ -135,8 +135,8 @@ impl Args {
         Ok(kernels)
     }
 
-    fn row(&self, kernel: &Kernel, batch: usize, device: &dyn Device) -> anyhow::Result<Row> {
-        let settings = Settings::for_batches(batch, kernel);
+    fn row(&self, kernel: &Kernel, batch: usize, device: &dyn Accelerator) -> anyhow::Result<Row> {
+        let settings = OffloadSettings::for_batches(batch, kernel);
         let span = Duration::from_secs_f64(self.measure);
         let (choice, mut opened) = choose::choose(kernel, device, settings, None)?;
         let (mut host, mut on_device) = (Vec::new(), Vec::new());
@@ -168,23 +168,23 @@ impl Args {
     }
 }
 
-fn median(costs: &[Cost]) -> Cost {
-    let of = |value: fn(&Cost) -> f64| {
+fn median(costs: &[SampleCost]) -> SampleCost {
+    let of = |value: fn(&SampleCost) -> f64| {
         let mut values: Vec<_> = costs.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    Cost { ns: of(|cost| cost.ns), cpu_ns: of(|cost| cost.cpu_ns) }
+    SampleCost { ns: of(|cost| cost.ns), cpu_ns: of(|cost| cost.cpu_ns) }
 }
 
 /// Compares a choice with the better side.
-fn pick(side: Side, (host, device): (Cost, Cost), rate_hz: Option<f64>) -> Pick {
+fn pick(side: Side, (host, device): (SampleCost, SampleCost), rate_hz: Option<f64>) -> Pick {
     let best = choose::better(host, device, rate_hz);
     let (chosen, other) = match side {
         Side::Host => (host, device),
         Side::Device => (device, host),
     };
-    let holds = |cost: Cost| rate_hz.is_some_and(|rate| cost.ns * rate <= 1e9);
+    let holds = |cost: SampleCost| rate_hz.is_some_and(|rate| cost.ns * rate <= 1e9);
     let regret = match (side == best, holds(chosen), holds(other)) {
         (true, ..) => 0.0,
         (false, true, true) => chosen.cpu_ns / other.cpu_ns - 1.0,
