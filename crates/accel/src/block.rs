@@ -11,21 +11,28 @@ use millstream_flow::{
 };
 use std::collections::VecDeque;
 
-/// Tags under way for which there is room from the start.
-const TAGS: usize = 256;
+/// Tags under way for which there is room from the start; more of them allocate, once.
+const TAGS: usize = 4096;
 
 /// The items of a kernel's results: complex samples, or powers.
 pub trait ResultItem: Item + bytemuck::Pod {
     /// Floating-point numbers in an item.
     const WORDS: usize = size_of::<Self>() / size_of::<f32>();
+    /// Whether tags move on to them. A spectrum is of many samples, so their tags end there.
+    const HAS_TAGS: bool;
+
     /// Turns results of the kernel into items of the block, in place.
     fn finish(_: &mut [Self]) {}
 }
 
-impl ResultItem for Sample {}
+impl ResultItem for Sample {
+    const HAS_TAGS: bool = true;
+}
 
 /// Powers leave the block in decibels, as those of the block `power_spectrum` do.
 impl ResultItem for f32 {
+    const HAS_TAGS: bool = false;
+
     fn finish(powers: &mut [Self]) {
         const LEAST: f32 = 1e-20;
         powers.iter_mut().for_each(|power| *power = 10.0 * power.max(LEAST).log10());
@@ -64,6 +71,8 @@ pub struct OffloadBlock<O: ResultItem> {
     tags: VecDeque<Tag>,
     /// Tags of the input are noted up to this item.
     noted: u64,
+    /// Gaps in front of this item were told to the pipeline.
+    gaps_told: u64,
 }
 
 impl<O: ResultItem> OffloadBlock<O> {
@@ -101,36 +110,42 @@ impl<O: ResultItem> OffloadBlock<O> {
             kernel,
             tags: VecDeque::with_capacity(TAGS),
             noted: 0,
+            gaps_told: 0,
         }
     }
 
     /// Takes what is there, a batch up to each gap.
     fn take(&mut self, context: &Context) {
         while !self.input.slice().is_empty() {
-            let gap = self.gap();
+            let (position, gap) = (self.input.position(), self.gap());
+            if gap == Some(position) {
+                self.pipeline.end_at_gap(context.now);
+                self.gaps_told = position + 1;
+                continue;
+            }
             let length = self.input.slice().len();
-            let wanted = gap.unwrap_or(length);
+            let wanted = gap.map_or(length, |gap| (gap - position) as usize);
             let taken = self.pipeline.take(&self.input.slice()[..wanted], context.now);
             self.note(taken);
             self.input.consume(taken);
             if taken < wanted {
                 return;
             }
-            if gap.is_some() {
-                self.pipeline.end_at_gap(context.now);
-            }
         }
     }
 
-    /// Returns where the first gap behind the first sample is.
-    fn gap(&self) -> Option<usize> {
-        let mut tags = self.input.tags();
-        tags.find(|(index, tag)| *index > 0 && tag.key == keys::LOSS_ITEMS).map(|(index, _)| index)
+    /// Returns the first sample with a gap in front of it that was not told yet.
+    fn gap(&self) -> Option<u64> {
+        let is_new = |tag: &Tag| tag.key == keys::LOSS_ITEMS && tag.offset >= self.gaps_told;
+        self.input.tags().map(|(_, tag)| tag).find(is_new).map(|tag| tag.offset)
     }
 
     /// Notes the tags of the first `samples` samples.
     fn note(&mut self, samples: usize) {
         let end = self.input.position() + samples as u64;
+        if !O::HAS_TAGS {
+            return;
+        }
         for (_, tag) in self.input.tags() {
             if (self.noted..end).contains(&tag.offset) {
                 self.tags.push_back(Tag { offset: self.ratio.map(tag.offset), ..tag });
@@ -162,15 +177,22 @@ impl<O: ResultItem> OffloadBlock<O> {
 impl<O: ResultItem> Block for OffloadBlock<O> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.pipeline.look(context.now);
-        self.give();
-        self.take(context);
+        loop {
+            self.give();
+            let position = self.input.position();
+            self.take(context);
+            if self.input.position() == position {
+                break;
+            }
+        }
         if self.input.is_ended() && self.input.slice().is_empty() {
-            if is_padded(&self.kernel) {
+            let padded = is_padded(&self.kernel);
+            if padded {
                 self.pipeline.pad(context.now);
             }
             self.pipeline.complete(context.now);
             self.give();
-            if self.pipeline.is_empty() {
+            if self.pipeline.is_empty() && !(padded && self.pipeline.is_frame_begun()) {
                 return Ok(Work::Finished);
             }
         }
@@ -178,7 +200,7 @@ impl<O: ResultItem> Block for OffloadBlock<O> {
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        self.pipeline.ledger.publish();
+        self.pipeline.end();
         Ok(())
     }
 
@@ -294,6 +316,10 @@ impl<O: ResultItem> Block for OnHost<O> {
 
     fn rate(&self) -> ItemRatio {
         self.ratio
+    }
+
+    fn tag_rule(&self) -> TagRule {
+        if O::HAS_TAGS { TagRule::Forward } else { TagRule::Drop }
     }
 
     fn holds(&self) -> u64 {

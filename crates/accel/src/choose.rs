@@ -48,8 +48,10 @@ pub struct DomainChoice {
 /// A side that reaches a rate with this margin holds it.
 const MARGIN: f64 = 1.25;
 
-/// Measures each side for at least this long.
-pub const MEASURED: Duration = Duration::from_millis(40);
+/// One turn of a side; each side has [`TURNS`] of them, by turns, so that a change of the
+/// machine's speed meets both.
+const TURN: Duration = Duration::from_millis(15);
+const TURNS: usize = 3;
 
 /// Chooses between two costs. At a given rate (samples per second) a side that does not hold it is
 /// out; of two that do, the one that takes less CPU time is better. Without a rate, and where
@@ -77,11 +79,26 @@ pub fn choose(
     rate: Option<f64>,
 ) -> Result<(DomainChoice, Opened), AcceleratorError> {
     let mut opened = device.open(kernel, settings.slots, settings.frames)?;
-    let on_device = on_device(&mut opened, kernel, settings.frames, MEASURED)?;
-    let host = on_host(kernel, MEASURED);
+    let (mut host, mut device_costs) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        host.push(on_host(kernel, TURN));
+        device_costs.push(on_device(&mut opened, kernel, settings.frames, TURN)?);
+    }
+    let (host, on_device) = (median(&host), median(&device_costs));
     let side = better(host, on_device, rate);
     let names = (kernel.to_string(), device.name());
     Ok((DomainChoice { kernel: names.0, device: names.1, host, on_device, side }, opened))
+}
+
+/// Returns the medians of both numbers.
+#[must_use]
+pub fn median(costs: &[SampleCost]) -> SampleCost {
+    let of = |value: fn(&SampleCost) -> f64| {
+        let mut values: Vec<_> = costs.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    SampleCost { ns: of(|cost| cost.ns), cpu_ns: of(|cost| cost.cpu_ns) }
 }
 
 /// Samples like those of a receiver: noise.

@@ -44,7 +44,8 @@ pub struct Opened {
 ///
 /// A batch belongs to a slot, from [`submit`](Self::submit) until [`poll`](Self::poll) has said
 /// that it is ready and [`release`](Self::release) was called. Slots are submitted in any order,
-/// and each only when it is free. No function waits for the device or allocates memory.
+/// and each only when it is free. No function waits for the device or allocates memory. The end of
+/// a session does not wait, either.
 pub trait Session: Send {
     /// Starts the calculation of the first `frames` frames of `window`, which begins with the
     /// [history](crate::KernelShape::history). The device keeps a clone of the `Arc` for as long as
@@ -126,7 +127,7 @@ pub struct Lost(pub String);
 #[non_exhaustive]
 pub enum AcceleratorError {
     /// No device of this kind is there.
-    #[error("this computer has no {kind}: {reason}. Use domain = \"auto\" or \"cpu\"")]
+    #[error("this program cannot use a {kind}: {reason}")]
     Missing {
         /// What was looked for.
         kind: &'static str,

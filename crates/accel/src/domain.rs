@@ -1,8 +1,8 @@
 //! The parameter `domain` of blocks, and the devices of this computer.
 
 use crate::OffloadSettings;
-use crate::block::{ResultItem, OffloadBlock, OnHost};
-use crate::choose::{DomainChoice, Side, choose};
+use crate::block::{OffloadBlock, OnHost, ResultItem};
+use crate::choose::{Side, choose};
 use crate::device::{Accelerator, AcceleratorError};
 use crate::kernel::Kernel;
 use millstream_flow::registry::{BlockType, Parameters};
@@ -28,7 +28,12 @@ pub type Search = fn() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError>;
 
 static SEARCH: OnceLock<Search> = OnceLock::new();
 static FOUND: OnceLock<Result<Vec<Arc<dyn Accelerator>>, String>> = OnceLock::new();
-static CHOICES: Lock<Vec<DomainChoice>> = Lock::new(Vec::new());
+static CHOICES: Lock<Vec<String>> = Lock::new(Vec::new());
+/// What was measured, so that the same block built again is placed as before.
+static MEASURED: Lock<Vec<(Question, Side)>> = Lock::new(Vec::new());
+
+/// A choice: kernel in words, device, frames in a batch, sample rate.
+type Question = (String, String, usize, u64);
 
 /// Sets the search for devices. A program that has support for GPUs calls this once, before it
 /// makes blocks; later calls change nothing.
@@ -53,9 +58,9 @@ pub fn devices() -> Result<&'static [Arc<dyn Accelerator>], AcceleratorError> {
     }
 }
 
-/// Returns what blocks with `domain = "auto"` chose since the last call.
+/// Returns what blocks with `domain = "auto"` chose since the last call, in words.
 #[must_use]
-pub fn choices() -> Vec<DomainChoice> {
+pub fn choices() -> Vec<String> {
     std::mem::take(&mut CHOICES.lock())
 }
 
@@ -64,13 +69,14 @@ pub fn choices() -> Vec<DomainChoice> {
 pub fn declare(block_type: BlockType) -> BlockType {
     block_type
         .choice("domain", &["cpu", "gpu", "auto"], "where it runs; auto: by measurement")
-        .optional("batch", 65_536i64, "gpu: samples in a batch")
+        .optional("stream_hz", 0.0, "auto: samples a second of the stream; 0: as fast as possible")
+        .optional("batch", 65_536i64, "gpu: samples in a batch, 1 to 16777216")
         .optional("stall_ms", 20.0, "gpu: milliseconds without an answer until the CPU takes over")
         .optional("check_every", 0i64, "gpu: one batch in so many is checked by the CPU; 0: none")
 }
 
 /// Makes a block of a kernel, by the parameters that [`declare`] declares. `on_cpu` makes the CPU's
-/// form.
+/// form for `domain = "cpu"`, and where there is no device to choose.
 ///
 /// # Errors
 /// A parameter is wrong, or `domain = "gpu"` and no device can do this.
@@ -80,6 +86,9 @@ pub fn make<O: ResultItem>(
     on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
 ) -> Result<Box<dyn Block>, BlockError> {
     let batch = parameters.count::<usize>("batch", 1)?;
+    if batch > SAMPLES_MAX {
+        return Err(parameters.wrong("batch", "1 to 16777216 samples"));
+    }
     let mut settings = OffloadSettings::for_batches(batch, &kernel);
     settings.check_every = parameters.count("check_every", 0)?;
     let stall = parameters.number("stall_ms");
@@ -92,11 +101,31 @@ pub fn make<O: ResultItem>(
         "auto" => Domain::Auto,
         _ => Domain::Cpu,
     };
-    place::<O>(domain, kernel, settings, on_cpu)
+    let stream_hz = parameters.number("stream_hz");
+    if stream_hz < 0.0 {
+        return Err(parameters.wrong("stream_hz", "0 or more"));
+    }
+    let shape = kernel.shape();
+    let largest = shape.window(settings.frames).max(shape.words.saturating_mul(settings.frames));
+    if domain != Domain::Cpu && largest > 4 * SAMPLES_MAX {
+        let text = format!(
+            "{kernel}: a batch of {} frames has {largest} samples or results; at most {} are \
+             allowed. Use a smaller batch, or domain = \"cpu\"",
+            settings.frames,
+            4 * SAMPLES_MAX
+        );
+        return Err(text.into());
+    }
+    let rate = (stream_hz > 0.0).then_some(stream_hz);
+    place::<O>(domain, rate, kernel, settings, on_cpu)
 }
+
+/// The most samples in a batch, unless a frame is longer.
+const SAMPLES_MAX: usize = 1 << 24;
 
 fn place<O: ResultItem>(
     domain: Domain,
+    rate: Option<f64>,
     kernel: Kernel,
     settings: OffloadSettings,
     on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
@@ -112,15 +141,27 @@ fn place<O: ResultItem>(
     if domain == Domain::Gpu {
         return Ok(Box::new(OffloadBlock::<O>::new(kernel, &**device, settings)?));
     }
-    // A device that cannot do this leaves it to the CPU.
-    let Ok((choice, opened)) = choose(&kernel, &**device, settings, None) else {
-        return Ok(on_cpu(kernel));
+    let rate_bits = rate.unwrap_or(0.0).to_bits();
+    let question = (kernel.to_string(), device.name(), settings.frames, rate_bits);
+    let known = MEASURED.lock().iter().find(|(known, _)| *known == question).map(|(_, side)| *side);
+    let side = match known {
+        Some(side) => side,
+        None => match choose(&kernel, &**device, settings, rate) {
+            Ok((choice, _)) => {
+                CHOICES.lock().push(choice.to_string());
+                choice.side
+            }
+            Err(error) => {
+                CHOICES.lock().push(format!("{kernel} runs on the CPU: {error}"));
+                Side::Host
+            }
+        },
     };
-    let side = choice.side;
-    CHOICES.lock().push(choice);
+    MEASURED.lock().push((question, side));
     Ok(match side {
-        Side::Host => on_cpu(kernel),
-        Side::Device => Box::new(OffloadBlock::<O>::with(kernel, opened, settings)),
+        // The form that was measured.
+        Side::Host => on_host::<O>(kernel),
+        Side::Device => Box::new(OffloadBlock::<O>::new(kernel, &**device, settings)?),
     })
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Cause {
 }
 
 /// Samples, bytes and times of one block's device. The samples balance: those taken are those of
-/// the device, those of the CPU by cause, and those under way.
+/// the device, those of the CPU by cause, and at the end the tail.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceLedger {
     pub(crate) device_items: Counter,
@@ -25,6 +25,8 @@ pub(crate) struct DeviceLedger {
     stall_items: Counter,
     lost_items: Counter,
     wrong_items: Counter,
+    /// Of a last frame that has no results.
+    pub(crate) tail_items: Counter,
     pub(crate) to_device_bytes: Counter,
     pub(crate) from_device_bytes: Counter,
     pub(crate) pinned_bytes: Gauge,
@@ -68,6 +70,7 @@ impl DeviceLedger {
             ("accelerator_stall_items", (&self.stall_items).into()),
             ("accelerator_lost_items", (&self.lost_items).into()),
             ("accelerator_wrong_items", (&self.wrong_items).into()),
+            ("tail_items", (&self.tail_items).into()),
             ("to_device_bytes", (&self.to_device_bytes).into()),
             ("from_device_bytes", (&self.from_device_bytes).into()),
             ("device_latency_us", (&self.latency_us).into()),

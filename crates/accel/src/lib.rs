@@ -19,7 +19,7 @@ mod ledger;
 mod pipeline;
 mod stand_in;
 
-pub use block::{ResultItem, OffloadBlock, OnHost};
+pub use block::{OffloadBlock, OnHost, ResultItem};
 pub use device::{
     Accelerator, AcceleratorError, Lost, Opened, SampleWindow, Session, WindowMemory,
 };

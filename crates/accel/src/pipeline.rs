@@ -1,13 +1,14 @@
 //! Batches on their way: [`Pipeline`] takes samples and gives results in the same order, and falls
 //! back to the CPU where the device does not answer. It reads no clock and owns no port.
 
+mod fallback;
 mod slots;
 
 use crate::device::{Lost, Session};
-use crate::host::HostKernel;
 use crate::kernel::{Kernel, KernelShape};
 use crate::ledger::{Cause, DeviceLedger};
 use crate::{OffloadSettings, Opened};
+use fallback::Fallback;
 use millstream_dsp::Sample;
 use slots::{Slot, State};
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ enum Health {
 pub(crate) struct Pipeline {
     shape: KernelShape,
     settings: OffloadSettings,
-    host: HostKernel,
+    host: Fallback,
     session: Option<Box<dyn Session>>,
     health: Health,
     /// The device's slots, and one more for the CPU alone.
@@ -58,6 +59,9 @@ pub(crate) struct Pipeline {
     checking: bool,
     /// When the device last finished a batch.
     last_ready: Option<Instant>,
+    /// The last look at the device, and the next one.
+    looked: Option<Instant>,
+    look_at: Instant,
     /// The usual time of a batch alone in the device.
     usual: Duration,
     pub(crate) ledger: DeviceLedger,
@@ -75,7 +79,7 @@ impl Pipeline {
         carried.resize(shape.history, Sample::default());
         Self {
             shape,
-            host: HostKernel::new(kernel, frames),
+            host: Fallback::new(kernel),
             session: Some(opened.session),
             health: Health::Well,
             order: VecDeque::with_capacity(slots.len()),
@@ -88,6 +92,8 @@ impl Pipeline {
             returned: 0,
             checking: false,
             last_ready: None,
+            looked: None,
+            look_at: Instant::now(),
             usual: LOOK_MAX,
             settings,
             ledger,
@@ -139,11 +145,13 @@ impl Pipeline {
         if frames == 0 {
             return;
         }
-        (self.filling, self.ends_soon) = (None, false);
+        self.filling = None;
         let own = frames * samples;
         self.carried.clear();
         self.carried.extend_from_slice(&self.slots[slot].filled()[own..]);
-        self.filling_since = (self.carried.len() > history).then_some(now);
+        let is_begun = self.carried.len() > history;
+        self.filling_since = is_begun.then_some(now);
+        self.ends_soon &= is_begun;
         let state = match self.submit(slot, frames) {
             Ok(true) => State::Submitted(now),
             Ok(false) => State::Host(self.cause()),
@@ -178,12 +186,25 @@ impl Pipeline {
     /// Fills up the frame that was begun, for a kernel whose results need no more of it. At the end
     /// of the stream only.
     pub(crate) fn pad(&mut self, now: Instant) {
-        let begun = self.pending_samples() % self.shape.samples;
-        if begun > 0 {
-            for _ in begun..self.shape.samples {
-                self.take(&[Sample::default()], now);
-            }
+        let samples = self.shape.samples;
+        if self.is_frame_begun() && self.begin() {
+            let slot = self.filling.expect("begun above");
+            let length = self.shape.end_of_frame(self.slots[slot].samples());
+            self.slots[slot].pad(length);
+            debug_assert!(self.pending_samples().is_multiple_of(samples));
+            self.complete(now);
         }
+    }
+
+    /// Whether a frame waits for its last samples.
+    pub(crate) fn is_frame_begun(&self) -> bool {
+        !self.pending_samples().is_multiple_of(self.shape.samples)
+    }
+
+    /// Counts what has no results because the stream ended.
+    pub(crate) fn end(&mut self) {
+        self.ledger.tail_items.add(self.pending_samples() as u64);
+        self.ledger.publish();
     }
 
     /// Ends the batch at the end of the frame that is begun: the next sample is behind a gap.
@@ -211,35 +232,38 @@ impl Pipeline {
         if self.filling_since.is_some_and(|since| now >= since + self.settings.wait_max) {
             self.complete(now);
         }
-        let Some(session) = &mut self.session else { return };
+        if now < self.look_at || self.session.is_none() {
+            return;
+        }
+        let since_look = self.looked.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.looked = Some(now);
         for slot in 0..self.slots.len() - 1 {
-            let since = match (&self.slots[slot].state, self.slots[slot].owed) {
-                (State::Submitted(at), _) => Some(*at),
-                (_, true) => None,
+            let (at, is_owed) = match (self.slots[slot].state, self.slots[slot].owed) {
+                (_, Some(at)) => (at, true),
+                (State::Submitted(at), None) => (at, false),
                 _ => continue,
             };
+            let Some(session) = &mut self.session else { return };
             match session.poll(slot) {
-                Ok(false) => {}
-                Ok(true) => match since {
-                    Some(at) => {
-                        self.slots[slot].state = State::Ready;
-                        let begun = self.last_ready.map_or(at, |last| last.max(at));
-                        self.usual = (3 * self.usual + now.saturating_duration_since(begun)) / 4;
-                        self.last_ready = Some(now);
-                        self.ledger.record_latency(now.saturating_duration_since(at));
-                    }
-                    None => {
-                        session.release(slot);
-                        self.slots[slot].owed = false;
-                        if self.health == Health::Stalled {
-                            self.last_ready = Some(now);
-                        }
-                    }
-                },
+                Ok(false) => continue,
+                Ok(true) if is_owed => {
+                    session.release(slot);
+                    self.slots[slot].owed = None;
+                }
+                Ok(true) => {
+                    self.slots[slot].state = State::Ready;
+                    self.ledger.record_latency(now.saturating_duration_since(at));
+                }
                 Err(_) => return self.lose(Cause::Lost),
             }
+            // A batch that came long before this look says nothing about the device.
+            if since_look < 4 * LOOK_MAX {
+                let begun = self.last_ready.map_or(at, |last| last.max(at));
+                self.usual = (3 * self.usual + now.saturating_duration_since(begun)) / 4;
+            }
+            self.last_ready = Some(now);
         }
-        if self.health == Health::Stalled && !self.slots.iter().any(|slot| slot.owed) {
+        if self.health == Health::Stalled && self.slots.iter().all(|slot| slot.owed.is_none()) {
             self.health = Health::Well;
         }
         self.give_up(now);
@@ -250,11 +274,13 @@ impl Pipeline {
         let Some(&slot) = self.order.front() else { return };
         let State::Submitted(at) = self.slots[slot].state else { return };
         let begun = self.last_ready.map_or(at, |last| last.max(at));
-        let overdue = now.saturating_duration_since(begun) > self.settings.stall_after;
+        // A device that needs long for every batch does not stall.
+        let limit = self.settings.stall_after.max(4 * self.usual);
+        let overdue = now.saturating_duration_since(begun) > limit;
         if overdue || self.health == Health::Stalled {
             self.health = Health::Stalled;
             self.slots[slot].state = State::Host(Cause::Stall);
-            self.slots[slot].owed = true;
+            self.slots[slot].owed = Some(at);
         }
     }
 
@@ -264,7 +290,7 @@ impl Pipeline {
         self.health = Health::Gone(cause);
         self.ledger.is_gone.set(1.0);
         for slot in &mut self.slots {
-            slot.owed = false;
+            slot.owed = None;
             if matches!(slot.state, State::Submitted(_) | State::Ready) {
                 slot.state = State::Host(cause);
             }
@@ -303,27 +329,28 @@ impl Pipeline {
             self.checking = every > 0 && self.returned.is_multiple_of(every);
         }
         let words = self.shape.words;
-        let results = &session.results(slot)[*given * words..*given * words + to.len()];
-        let items = (to.len() / words * self.shape.samples) as u64;
-        if !self.checking {
-            to.copy_from_slice(results);
-        } else {
-            compute(&mut self.host, self.shape, &self.slots[slot], *given, to);
-            if !agree(results, to) {
+        let place = *given * words..*given * words + to.len();
+        let items = self.slots[slot].items(*given, to.len() / words, self.shape);
+        if self.checking {
+            self.host.give(&self.slots[slot], *given, to);
+            if !self.host.agree(&self.slots[slot], &session.results(slot)[place], to) {
                 self.lose(Cause::Wrong);
                 self.ledger.of(Cause::Wrong).add(items);
                 return;
             }
             self.ledger.checked_items.add(items);
+        } else {
+            to.copy_from_slice(&session.results(slot)[place]);
         }
         self.ledger.device_items.add(items);
         self.ledger.from_device_bytes.add(size_of_val(to) as u64);
     }
 
     fn give_host(&mut self, slot: usize, to: &mut [f32], cause: Cause) {
-        compute(&mut self.host, self.shape, &self.slots[slot], self.given, to);
-        let items = to.len() / self.shape.words * self.shape.samples;
-        self.ledger.of(cause).add(items as u64);
+        self.host.give(&self.slots[slot], self.given, to);
+        let frames = to.len() / self.shape.words;
+        let items = self.slots[slot].items(self.given, frames, self.shape);
+        self.ledger.of(cause).add(items);
     }
 
     fn end_batch(&mut self, slot: usize) {
@@ -333,6 +360,7 @@ impl Pipeline {
             session.release(slot);
         }
         self.slots[slot].state = State::Free;
+        self.host.forget();
         self.given = 0;
         self.order.pop_front();
     }
@@ -343,7 +371,7 @@ impl Pipeline {
     }
 
     /// Returns the time after which a look is worth while; `None` if only samples or room help.
-    pub(crate) fn next_look(&self, now: Instant) -> Option<Duration> {
+    pub(crate) fn next_look(&mut self, now: Instant) -> Option<Duration> {
         let whole = self.pending_samples() >= self.shape.samples;
         let wait = self.filling_since.filter(|_| whole).map(|since| {
             (since + self.settings.wait_max).saturating_duration_since(now).max(LOOK_MIN)
@@ -359,19 +387,9 @@ impl Pipeline {
             }
             _ => None,
         });
-        let owed = self.slots.iter().any(|slot| slot.owed).then_some(LOOK_MAX);
-        [wait, device, owed].into_iter().flatten().min()
+        let owed = self.slots.iter().any(|slot| slot.owed.is_some()).then_some(LOOK_MAX);
+        let device = [device, owed].into_iter().flatten().min();
+        self.look_at = device.map_or(now, |device| now + device);
+        [wait, device].into_iter().flatten().min()
     }
-}
-
-fn compute(host: &mut HostKernel, shape: KernelShape, slot: &Slot, first: usize, to: &mut [f32]) {
-    host.compute(&slot.window()[first * shape.samples..], to);
-}
-
-/// Whether results of a device are those of the CPU, to rounding.
-fn agree(device: &[f32], host: &[f32]) -> bool {
-    let square = |x: &f32| f64::from(*x) * f64::from(*x);
-    let scale = (host.iter().map(square).sum::<f64>() / host.len().max(1) as f64).sqrt();
-    let bound = (1e-4 * scale).max(1e-30);
-    device.iter().zip(host).all(|(a, b)| f64::from((a - b).abs()) <= bound)
 }

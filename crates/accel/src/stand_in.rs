@@ -6,7 +6,6 @@ use crate::kernel::{Kernel, KernelShape};
 use millstream_dsp::Sample;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What a stand-in does wrong.
@@ -70,13 +69,12 @@ impl Accelerator for StandIn {
         };
         let thread = std::thread::Builder::new().name("ms-stand-in".into());
         let thread = thread.spawn(move || worker.run(&to_do, &finished));
-        let thread = thread.map_err(|error| Lost(format!("its thread does not start: {error}")))?;
+        thread.map_err(|error| Lost(format!("its thread does not start: {error}")))?;
         let results = (0..slots).map(|_| Some(vec![0.0; frames * shape.words])).collect();
         let session = StandInSession {
             jobs: Some(jobs),
             done,
             stop: Some(stop),
-            thread: Some(thread),
             results,
             frames: vec![0; slots],
             words: shape.words,
@@ -96,7 +94,6 @@ struct StandInSession {
     jobs: Option<SyncSender<Job>>,
     done: Receiver<(usize, Vec<f32>)>,
     stop: Option<SyncSender<()>>,
-    thread: Option<JoinHandle<()>>,
     /// Absent while a batch is under way.
     results: Vec<Option<Vec<f32>>>,
     frames: Vec<usize>,
@@ -141,11 +138,8 @@ impl Session for StandInSession {
 
 impl Drop for StandInSession {
     fn drop(&mut self) {
-        // The thread sees the end of either channel, also during a stall.
+        // The thread sees the end of either channel, also during a stall, and ends by itself.
         (self.jobs, self.stop) = (None, None);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -10,6 +10,9 @@ use millstream_flow::{BlockError, ParameterKind, Registry};
 /// The most channels.
 const CHANNELS_MAX: usize = 4096;
 
+/// The most results of a frame.
+const RESULTS_MAX: usize = 1 << 16;
+
 /// Designs the filter of channel 0: half its gain at the border between two channels, and a
 /// transition band of `transition` of their spacing.
 ///
@@ -35,7 +38,11 @@ fn make(parameters: &Parameters) -> Made {
     }
     let oversampling = parameters.count::<usize>("oversampling", 1)?;
     if !channels.is_multiple_of(oversampling) {
-        return Err(parameters.wrong("oversampling", "a divisor of `channels`"));
+        return Err(parameters.wrong("oversampling", "a divisor of `channels`, such as 1 or 2"));
+    }
+    if channels * oversampling > RESULTS_MAX {
+        let expected = format!("at most {}, for {channels} channels", RESULTS_MAX / channels);
+        return Err(parameters.wrong("oversampling", &expected));
     }
     let transition = parameters.number("transition");
     if !(0.01..=1.0).contains(&transition) {

@@ -18,7 +18,11 @@ fn make(parameters: &Parameters) -> Made {
     }
     if !im.is_empty() && im.len() != re.len() {
         let (is, expected) = (im.len(), re.len());
-        return Err(format!("reference_im: {is} numbers; expected {expected} or none").into());
+        let text = format!(
+            "reference_im: {is} numbers; expected {expected}, as in reference, or none for a real \
+             reference"
+        );
+        return Err(text.into());
     }
     let im = im.iter().copied().chain(std::iter::repeat(0.0));
     let reference: Vec<_> =

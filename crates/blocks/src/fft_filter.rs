@@ -6,13 +6,20 @@ use millstream_accel::{Kernel, on_host};
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{BlockError, Registry};
 
+/// The most samples for one result: a frame must fit into memory.
+const DECIMATION_MAX: usize = 1 << 20;
+
 /// Returns the kernel of a filter's parameters.
 pub(crate) fn filter_kernel(parameters: &Parameters) -> Result<Kernel, BlockError> {
     let re = real_taps(parameters)?;
     let im = imaginary_taps(parameters, re.len())?;
     let im = im.unwrap_or_else(|| vec![0.0; re.len()]);
     let taps = re.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
-    Ok(Kernel::Fir { taps, decimation: parameters.count("decimation", 1)? })
+    let decimation = parameters.count::<usize>("decimation", 1)?;
+    if decimation > DECIMATION_MAX {
+        return Err(parameters.wrong("decimation", "1 to 1048576"));
+    }
+    Ok(Kernel::Fir { taps, decimation })
 }
 
 fn make(parameters: &Parameters) -> Made {
@@ -77,5 +84,9 @@ mod tests {
             panic!("a device needs time")
         };
         assert!(error.to_string().contains("0.1 to 60000 milliseconds"), "{error}");
+        let Err(error) = registry.make("fft_filter", "taps = [1]\ndecimation = 5000000000") else {
+            panic!("a frame must fit into memory")
+        };
+        assert!(error.to_string().contains("1 to 1048576"), "{error}");
     }
 }

@@ -17,8 +17,8 @@ use millstream_flow::{BlockMemory, MemorySpan, Process, Through};
 /// of a symmetric filter is (taps - 1) / 2 items of the input.
 ///
 /// # Messages
-/// `taps`: real taps, valid from the next item on; the change clears the history. A filter that
-/// runs on a device does not take it.
+/// `taps`: real taps, valid from the next item on; the change clears the history. A filter
+/// with another domain than `cpu` does not take it where there is a device.
 #[derive(Debug)]
 pub struct Fir<T> {
     kernel: Kernel<T>,
@@ -113,15 +113,12 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
 }
 
 fn make(parameters: &Parameters) -> Made {
-    let on_device = parameters.text("domain") != "cpu";
-    if on_device && parameters.text("item") == "f32" {
-        return Err(parameters.wrong("domain", "\"cpu\" for real items"));
+    let plain = make_on_cpu(parameters)?;
+    match (parameters.text("domain"), parameters.text("item")) {
+        ("cpu", _) | ("auto", "f32") => Ok(plain),
+        (_, "f32") => Err(parameters.wrong("domain", "\"cpu\" or \"auto\" for real items")),
+        _ => millstream_accel::make::<Sample>(parameters, filter_kernel(parameters)?, |_| plain),
     }
-    if on_device {
-        let on_cpu = |_| make_on_cpu(parameters).expect("the kernel was made of the same taps");
-        return millstream_accel::make::<Sample>(parameters, filter_kernel(parameters)?, on_cpu);
-    }
-    make_on_cpu(parameters)
 }
 
 fn make_on_cpu(parameters: &Parameters) -> Made {

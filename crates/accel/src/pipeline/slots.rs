@@ -1,6 +1,7 @@
 //! The memory of one batch.
 
 use crate::device::SampleWindow;
+use crate::kernel::KernelShape;
 use crate::ledger::Cause;
 use millstream_dsp::Sample;
 use std::sync::Arc;
@@ -27,13 +28,15 @@ pub(super) struct Slot {
     filled: usize,
     frames: usize,
     pub(super) state: State,
-    /// The device has not answered for a batch that was taken back.
-    pub(super) owed: bool,
+    /// When a batch was submitted that was taken back, and for which the device has not answered.
+    pub(super) owed: Option<Instant>,
+    /// Samples at the end that no stream had.
+    padding: usize,
 }
 
 impl Slot {
     pub(super) fn of(window: Arc<SampleWindow>) -> Self {
-        Self { window, filled: 0, frames: 0, state: State::Free, owed: false }
+        Self { window, filled: 0, frames: 0, state: State::Free, owed: None, padding: 0 }
     }
 
     pub(super) fn ordinary(samples: usize) -> Self {
@@ -42,7 +45,7 @@ impl Slot {
 
     /// Whether a new batch may be written here: nobody else reads the window.
     pub(super) fn is_free(&mut self) -> bool {
-        self.state == State::Free && !self.owed && Arc::get_mut(&mut self.window).is_some()
+        self.state == State::Free && self.owed.is_none() && Arc::get_mut(&mut self.window).is_some()
     }
 
     /// Begins a batch with what the last one carried over.
@@ -51,7 +54,7 @@ impl Slot {
     /// If the slot is not free.
     pub(super) fn begin(&mut self, carried: &[Sample]) {
         self.state = State::Filling;
-        self.filled = 0;
+        (self.filled, self.padding) = (0, 0);
         self.fill(carried, carried.len());
     }
 
@@ -62,6 +65,20 @@ impl Slot {
         window[self.filled..self.filled + count].copy_from_slice(&samples[..count]);
         self.filled += count;
         count
+    }
+
+    /// Fills up the batch with zeros to a length.
+    pub(super) fn pad(&mut self, length: usize) {
+        self.padding = length - self.filled;
+        for _ in 0..self.padding {
+            self.fill(&[Sample::default()], length);
+        }
+    }
+
+    /// Returns the samples of the stream in `count` frames from `first` on.
+    pub(super) fn items(&self, first: usize, count: usize, shape: KernelShape) -> u64 {
+        let is_last = first + count == self.frames;
+        (count * shape.samples - if is_last { self.padding } else { 0 }) as u64
     }
 
     pub(super) fn complete(&mut self, frames: usize, state: State) {

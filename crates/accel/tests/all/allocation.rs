@@ -3,7 +3,7 @@
 use super::{filter, noise};
 use millstream_accel::{OffloadBlock, OffloadSettings, StandIn, StandInFault};
 use millstream_dsp::Sample;
-use millstream_flow::Mock;
+use millstream_flow::{Block, Metric, Mock};
 use millstream_testkit::allocations;
 use std::time::Duration;
 
@@ -28,10 +28,18 @@ fn a_running_block_allocates_nothing_also_while_the_cpu_takes_over() {
     std::thread::sleep(Duration::from_millis(1));
     mock.call().unwrap();
     let before = allocations();
-    for _ in 0..400 {
+    for _ in 0..1500 {
         mock.call().unwrap();
         std::thread::sleep(Duration::from_micros(200));
     }
     assert_eq!(allocations(), before);
     assert!(mock.take::<Sample>("out").len() > 60_000);
+    let count = |wanted| {
+        let mut metrics = mock.block.metrics().into_iter();
+        match metrics.find(|(name, _)| *name == wanted) {
+            Some((_, Metric::Counter(counter))) => counter.get(),
+            other => panic!("{wanted}: {other:?}"),
+        }
+    };
+    assert!(count("accelerator_stall_items") > 0 && count("device_checked_items") > 0);
 }

@@ -5,7 +5,7 @@ mod faults;
 mod stream;
 mod waiting;
 
-use millstream_accel::{Kernel, ResultItem, OnHost};
+use millstream_accel::{Kernel, OnHost, ResultItem};
 use millstream_dsp::Sample;
 use millstream_dsp::noise::Noise;
 use millstream_flow::Mock;

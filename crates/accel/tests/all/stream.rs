@@ -1,11 +1,11 @@
 //! The stream of a device is the CPU's, with its tags.
 
 use super::{assert_near, filter, noise};
-use millstream_accel::{Kernel, ResultItem, OffloadBlock, OffloadSettings, OnHost, StandIn};
+use millstream_accel::{Kernel, OffloadBlock, OffloadSettings, OnHost, ResultItem, StandIn};
 use millstream_dsp::Sample;
 use millstream_flow::{Block, Key, Mock, Tag, keys};
 use proptest::prelude::*;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn kernels() -> impl Strategy<Value = Kernel> {
     prop_oneof![
@@ -89,9 +89,13 @@ fn what_is_in_front_of_a_gap_does_not_wait_for_what_is_behind() {
     let device = StandIn { latency: Duration::ZERO, ..StandIn::default() };
     let mut mock = Mock::new(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap());
     mock.tag("in", 10, keys::LOSS_ITEMS, 5u64);
-    mock.feed("in", &noise(1, 12));
-    let mut made = 0;
+    // What is in front of the gap is taken before the gap is seen.
+    mock.feed("in", &noise(1, 10));
+    mock.run().unwrap();
+    mock.feed("in", &noise(1, 2));
+    let (mut made, begun) = (0, Instant::now());
     while made < 10 {
+        assert!(begun.elapsed() < Duration::from_secs(100), "{made} results");
         mock.run().unwrap();
         made += mock.take::<Sample>("out").len();
         std::thread::sleep(Duration::from_micros(100));
@@ -108,8 +112,9 @@ fn a_batch_that_is_not_full_goes_after_a_while() {
     let settings = OffloadSettings::for_batches(1000, &kernel);
     let mut mock = Mock::new(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap());
     mock.feed("in", &noise(1, 101));
-    let mut made = 0;
+    let (mut made, begun) = (0, Instant::now());
     while made < 50 {
+        assert!(begun.elapsed() < Duration::from_secs(100), "{made} results");
         mock.run().unwrap();
         made += mock.take::<Sample>("out").len();
         std::thread::sleep(Duration::from_micros(500));

@@ -42,7 +42,7 @@ pub struct Args {
           value_parser = rate)]
     rate: Vec<f64>,
 
-    /// Accelerator: gpu, or stand-in (a thread of this program that calculates like the CPU).
+    /// Device: gpu, or stand-in (a thread of this program that calculates like the CPU).
     #[arg(long, value_name = "NAME", default_value = "gpu", value_parser = ["gpu", "stand-in"])]
     device: String,
 
@@ -64,7 +64,7 @@ struct Row {
     device_ns: f64,
     host_cpu_ns: f64,
     device_cpu_ns: f64,
-    /// The copies alone, each batch there and as much back.
+    /// The copies alone: a batch there and, at the same time, results back.
     copies_ns: Option<f64>,
     choices: Vec<Pick>,
 }
@@ -138,20 +138,26 @@ impl Args {
     fn row(&self, kernel: &Kernel, batch: usize, device: &dyn Accelerator) -> anyhow::Result<Row> {
         let settings = OffloadSettings::for_batches(batch, kernel);
         let span = Duration::from_secs_f64(self.measure);
-        let (choice, mut opened) = choose::choose(kernel, device, settings, None)?;
+        let rates: Vec<_> =
+            std::iter::once(None).chain(self.rate.iter().copied().map(Some)).collect();
+        // Each with a measurement of its own, as in a graph.
+        let sides: Vec<_> = rates
+            .iter()
+            .map(|rate| Ok(choose::choose(kernel, device, settings, *rate)?.0.side))
+            .collect::<anyhow::Result<_>>()?;
+        let mut opened = device.open(kernel, settings.slots, settings.frames)?;
         let (mut host, mut on_device) = (Vec::new(), Vec::new());
         for _ in 0..self.repeat {
             host.push(choose::on_host(kernel, span));
             on_device.push(choose::on_device(&mut opened, kernel, settings.frames, span)?);
         }
-        let (host, on_device) = (median(&host), median(&on_device));
-        let rates = std::iter::once(None).chain(self.rate.iter().copied().map(Some));
-        let choices = rates.map(|rate_hz| {
-            let side = choose::better(choice.host, choice.on_device, rate_hz);
-            pick(side, (host, on_device), rate_hz)
-        });
+        let (host, on_device) = (choose::median(&host), choose::median(&on_device));
+        let choices =
+            sides.iter().zip(rates).map(|(side, rate)| pick(*side, (host, on_device), rate));
         let shape = kernel.shape();
-        let bytes = shape.window(settings.frames) * size_of::<Sample>();
+        let there = shape.window(settings.frames) * size_of::<Sample>();
+        let back = shape.words * settings.frames * size_of::<f32>();
+        let bytes = there.max(back);
         let copies_ns = device
             .copy_rate(bytes)
             .map(|rate| bytes as f64 / rate / (settings.frames * shape.samples) as f64 * 1e9);
@@ -166,15 +172,6 @@ impl Args {
             choices: choices.collect(),
         })
     }
-}
-
-fn median(costs: &[SampleCost]) -> SampleCost {
-    let of = |value: fn(&SampleCost) -> f64| {
-        let mut values: Vec<_> = costs.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    SampleCost { ns: of(|cost| cost.ns), cpu_ns: of(|cost| cost.cpu_ns) }
 }
 
 /// Compares a choice with the better side.
@@ -223,7 +220,7 @@ fn text(device: &str, rows: &[Row], refused: &[String]) -> String {
     let (right, all) = right(rows);
     text += &format!(
         "\nauto: {right} of {all} choices cost at most {} more than the better side. copies: a \
-         batch there and as\nmuch back, without a kernel. auto: as fast as possible, then at each \
+         batch there and\nresults back, without a kernel. auto: as fast as possible, then at each \
          rate.\n",
         percent(REGRET_MAX)
     );
