@@ -25,3 +25,27 @@ fi
 if grep "SKIPPED" "$log" >/dev/null; then
   echo "test-gpu: there is no device that Vulkan finds: no kernel was tested (see above)"
 fi
+
+# The same transport streams from the CPU and from the device, and the choice between them.
+cargo build -p millstream-cli --features gpu
+command=$PWD/target/debug/millstream
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$command" run graphs/atsc-wide-signal.toml --set out="$work/wide.cf32" --set samples=3600000 >/dev/null
+"$command" run graphs/atsc-wide.toml --set in="$work/wide.cf32" --set out="$work/cpu" --set domain=cpu >/dev/null
+if "$command" run graphs/atsc-wide.toml --set in="$work/wide.cf32" --set out="$work/gpu" --set domain=gpu \
+  --set check_every=10 --set stall_ms=60000 >"$work/log" 2>"$work/errors"; then
+  grep -E "^bank > device" "$work/log"
+  if grep -q "on the CPU because" "$work/log"; then
+    echo "test-gpu: FAILED: the CPU calculated in place of the device" >&2
+    exit 1
+  fi
+  for station in 0 1 2 3; do cmp "$work/cpu$station.ts" "$work/gpu$station.ts"; done
+  echo "test-gpu: the transport streams of four stations are those of the CPU"
+  "$command" bench offload --taps 16,715 --batch 16384 --repeat 1 --measure 50ms
+elif grep -q "cannot use a GPU" "$work/errors"; then
+  grep "cannot use a GPU" "$work/errors"
+else
+  cat "$work/errors" >&2
+  exit 1
+fi
