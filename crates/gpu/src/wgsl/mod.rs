@@ -119,8 +119,8 @@ pub fn ways(kernel: &Kernel, frames: usize, limits: Limits) -> Result<Vec<Way>, 
         Kernel::Fir { taps, decimation } => {
             let direct = || fir::program(taps, *decimation);
             let transformed = || overlap::program(taps, *decimation, frames, limits);
-            // Within these bounds the device's own times decide; outside, one way is far ahead by its
-            // number of multiplications.
+            // Within these bounds the device's own times decide; outside, one way is far ahead by
+            // its number of multiplications.
             Ok(match taps.len() / decimation {
                 0..16 => vec![direct()],
                 16..=256 => vec![direct(), transformed()],
