@@ -10,7 +10,7 @@ use millstream_client::{
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The longest time of a call that has to return at once, on a busy machine.
-pub const PROMPT: Duration = Duration::from_secs(1);
+pub const PROMPT: Duration = Duration::from_secs(5);
 
 /// The samples of a full packet.
 pub const PACKET: u64 = 500;

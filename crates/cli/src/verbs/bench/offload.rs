@@ -25,7 +25,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   millstream bench offload
   millstream bench offload --taps 16,715 --batch 65536 --repeat 5
-  millstream bench offload --device stand-in")]
+  millstream bench offload --accelerator stand-in")]
 pub struct Args {
     /// Numbers of taps of the filters.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,64,256,715,2048",
@@ -44,7 +44,7 @@ pub struct Args {
 
     /// Device: gpu, or stand-in (a thread of this program that calculates like the CPU).
     #[arg(long, value_name = "NAME", default_value = "gpu", value_parser = ["gpu", "stand-in"])]
-    device: String,
+    accelerator: String,
 
     /// Length of each measurement.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = seconds)]
@@ -85,7 +85,7 @@ const REGRET_MAX: f64 = 0.05;
 /// Succeeds when every row was measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--measure", (args.measure, " s"), 0.01..=60.0, "10ms to 60s")?;
-    let device: Arc<dyn Accelerator> = match &*args.device {
+    let device: Arc<dyn Accelerator> = match &*args.accelerator {
         "stand-in" => Arc::new(StandIn::default()),
         _ => {
             crate::graph_run::register_devices();

@@ -2,6 +2,7 @@
 
 mod inputs;
 
+use crate::crossings;
 use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
@@ -85,8 +86,11 @@ impl PlaceArgs {
         let file = GraphFile::read(&self.graph)?;
         let machine = TargetMachine::read(self.machine.as_deref())?;
         let hints = self.hints(&file, &machine)?;
-        let (shape, profile) = match &self.profile {
-            Some(path) => inputs::profile(path, &file)?,
+        let (shape, profile, copies) = match &self.profile {
+            Some(path) => {
+                let (shape, profile) = inputs::profile(path, &file)?;
+                (shape, profile, Vec::new())
+            }
             None => measured(&file, &self.set, Duration::from_secs_f64(self.duration))?,
         };
         let mut placed = place::plan(&shape, &profile, &machine.topology, &hints)?;
@@ -103,7 +107,7 @@ impl PlaceArgs {
             machine: machine.name,
             profile,
             placed,
-            remarks: own.into_iter().chain(note).collect(),
+            remarks: own.into_iter().chain(note).chain(copies).collect(),
         })
     }
 
@@ -132,7 +136,7 @@ impl PlaceArgs {
 /// partitions.
 pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
     let machine = TargetMachine::read(None)?;
-    let (shape, profile) = measured(file, set, SURVEY)?;
+    let (shape, profile, _) = measured(file, set, SURVEY)?;
     let hints = Hints {
         plan: Plan { partitions: Vec::new(), ..file.plan().clone() },
         allowed: machine.allowed.clone(),
@@ -152,12 +156,12 @@ pub fn costs_to_keep(file: &GraphFile, profile: &Profile) -> BTreeMap<String, f6
     profile.ns_per_item_of_each(&without)
 }
 
-/// Runs the graph on one thread for a while.
+/// Runs the graph on one thread for a while. Also returns the copies to other devices, in words.
 fn measured(
     file: &GraphFile,
     set: &[String],
     duration: Duration,
-) -> anyhow::Result<(Shape, Profile)> {
+) -> anyhow::Result<(Shape, Profile, Vec<String>)> {
     let (registry, monitors) = graph_run::registry();
     let graph = file.build_rehearsal(&registry, set)?;
     let shape = Shape::of(&graph);
@@ -170,7 +174,10 @@ fn measured(
         "millstream: running the graph for {} s to measure it{without}",
         duration.as_secs_f64()
     ));
-    let profile = measure(graph, duration)?;
+    for choice in millstream_accel::choices() {
+        output::note(format_args!("millstream: {choice}"));
+    }
+    let (profile, copies) = measure(graph, duration)?;
     let moved = profile.blocks.iter().any(|block| block.items() > 0);
     ensure!(
         moved,
@@ -182,10 +189,10 @@ fn measured(
              is only right for that"
         ));
     }
-    Ok((shape, profile))
+    Ok((shape, profile, copies))
 }
 
-fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
+fn measure(graph: Graph, duration: Duration) -> anyhow::Result<(Profile, Vec<String>)> {
     interrupt::install();
     let plan = Plan::single(&graph, WaitMode::Park);
     let running = graph.start(&plan).context("cannot start the graph")?;
@@ -208,11 +215,14 @@ fn measure(graph: Graph, duration: Duration) -> anyhow::Result<Profile> {
     }
     live.end();
     let all = running.profile();
+    let seconds = begun.elapsed().as_secs_f64();
+    let copies = crossings::lines(None, &running.snapshot(), seconds);
+    let copies = copies.into_iter().map(|line| format!("copies   {line}")).collect();
     running.stopper().stop();
     running.wait()?;
     let later = early.map(|early| all.since(&early));
     let enough = |later: &Profile| later.blocks.iter().all(|block| block.calls >= 16);
-    Ok(later.filter(enough).unwrap_or(all))
+    Ok((later.filter(enough).unwrap_or(all), copies))
 }
 
 /// The comparison with the plan in the graph file, if that specifies a partition.
