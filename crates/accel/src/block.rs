@@ -164,10 +164,11 @@ impl<O: ResultItem> OffloadBlock<O> {
             let items = frames * self.kernel.shape().words / O::WORDS;
             O::finish(&mut out[..items]);
             let position = self.output.position();
-            while let Some(tag) = self.tags.pop_front_if(|tag| tag.offset < position + items as u64)
-            {
+            let end = position + items as u64;
+            while let Some(tag) = self.tags.front().filter(|tag| tag.offset < end) {
                 let index = tag.offset.saturating_sub(position) as usize;
                 self.output.tag(index, tag.key, tag.value);
+                self.tags.pop_front();
             }
             self.output.produce(items);
         }

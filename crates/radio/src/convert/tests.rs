@@ -153,7 +153,7 @@ proptest! {
 /// Runs conversions of 1000 samples for scripts/arm64_cost.py.
 fn cost<U: Made>(wire: Wire, to_user: bool) {
     let mut bytes = vec![0x15; wire.bytes_of(1000)];
-    let mut samples = vec![U::made(0.25, -0.5); 1000];
+    let mut samples = [U::made(0.25, -0.5); 1000];
     let [plain, fast] = [ConvertForm::Scalar, ConvertForm::best()]
         .map(|form| Converter::with_form(wire, form).unwrap());
     let (from, to) = (U::real(U::FULL_SCALE / 3e4), U::real(3e4 / U::FULL_SCALE));
