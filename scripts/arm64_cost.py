@@ -103,7 +103,7 @@ def main():
     machines = MACHINES[:1] if given.no_x86 else MACHINES
     heads = ["kernel"]
     for fast in ("NEON", "AVX2")[:len(machines)]:
-        heads += ["scalar", "compiler", fast, f"{fast} / scalar"]
+        heads += ("scalar", "compiler", fast, f"{fast} / scalar")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         built = {machine: [programs(machine, crates, flags, folder / f"{machine}{len(flags)}") for flags in (SCALAR, "")]
