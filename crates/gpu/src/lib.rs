@@ -1,9 +1,9 @@
 //! GPUs as [devices](millstream_accel::Accelerator) for blocks that calculate elsewhere.
 //!
-//! With the feature `wgpu`, [`gpus`] finds what a driver of Vulkan offers: GPUs, and llvmpipe,
-//! which calculates on the processor and serves tests. A [`Gpu`] tells its
-//! [rate of copies](Gpu::copy_rate), too, beside which a kernel's figures belong. With the feature
-//! `cuda`, [`cuda_devices`] finds GPUs of NVIDIA by their own driver. [`devices`] has both.
+//! With the feature `wgpu`, `gpus` finds what a driver of Vulkan offers: GPUs, and llvmpipe,
+//! which calculates on the processor and serves tests. A `Gpu` tells its
+//! rate of copies, too, beside which a kernel's figures belong. With the feature
+//! `cuda`, `cuda_devices` finds GPUs of NVIDIA by their own driver. `devices` has both.
 //!
 //! The kernels are texts in WGSL, made for the lengths at hand (`wgsl`), and translated for CUDA.
 //!
