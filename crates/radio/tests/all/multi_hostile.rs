@@ -112,8 +112,9 @@ fn a_wrong_time_in_one_packet_takes_its_channel_nowhere() {
         assert!(receive_group(&mut group, u64::MAX).ended);
         for ledger in group.finish() {
             assert_eq!(ledger.balance(), Ok(()));
-            // That packet, and what the other channel gives up for it.
-            assert!(ledger.lost_total() <= 2 * SPP, "{ledger}");
+            // That packet, and what the other channel gives up for it: on a busy machine as much as
+            // packets wait for others (10 ms), otherwise a packet.
+            assert!(ledger.lost_total() <= 2 * SPP + 20_000, "{ledger}");
         }
     }
 }
