@@ -175,7 +175,7 @@ fn without_a_driver_the_error_names_what_is_missing() {
     let Err(error) = cuda_devices() else { panic!("there is a device without a driver") };
     assert_eq!(
         error.to_string(),
-        "this program cannot use a GPU with a driver of CUDA: libcuda.so, which comes with NVIDIA's \
-         driver, is not there"
+        "this program cannot use a GPU with a driver of CUDA: libcuda.so, which comes with \
+         NVIDIA's driver, is not there"
     );
 }
