@@ -260,9 +260,8 @@ impl<O: ResultItem> OnHost<O> {
     pub fn new(kernel: Kernel) -> Self {
         assert_eq!(kernel.words_of_item(), O::WORDS, "the block's items are the kernel's results");
         let shape = kernel.shape();
-        let piece = HostKernel::new(&kernel, 1).piece();
-        let host = HostKernel::new(&kernel, piece);
-        let least = if host.is_exact() { 1 } else { piece };
+        let host = HostKernel::in_pieces(&kernel);
+        let (piece, least) = (host.piece(), host.least());
         let mut window = Vec::with_capacity(shape.window(piece));
         window.resize(shape.history, Sample::default());
         Self {
@@ -281,7 +280,7 @@ impl<O: ResultItem> OnHost<O> {
     /// results need no more of it. Returns the number of frames to calculate.
     fn fill(&mut self, room: usize) -> usize {
         let Self { input, window, shape, .. } = self;
-        let least = if self.host.is_exact() { 1 } else { self.piece };
+        let least = self.host.least();
         if room < least {
             return 0;
         }
@@ -324,8 +323,7 @@ impl<O: ResultItem> Block for OnHost<O> {
     }
 
     fn holds(&self) -> u64 {
-        let whole = if self.host.is_exact() { 1 } else { self.piece };
-        (self.shape.history / 2 + whole * self.shape.samples - 1) as u64
+        (self.shape.history / 2 + self.host.least() * self.shape.samples - 1) as u64
     }
 
     fn memory(&self) -> Option<BlockMemory> {

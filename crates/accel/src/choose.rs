@@ -112,8 +112,8 @@ fn samples(count: usize) -> Vec<Sample> {
 pub fn on_host(kernel: &Kernel, measured: Duration) -> SampleCost {
     let KernelShape { words, samples: frame, .. } = kernel.shape();
     // As the block `OnHost` does.
-    let frames = HostKernel::new(kernel, 1).piece();
-    let mut host = HostKernel::new(kernel, frames);
+    let mut host = HostKernel::in_pieces(kernel);
+    let frames = host.piece();
     let fresh = samples(kernel.shape().window(frames));
     let (mut window, mut out) = (fresh.clone(), vec![0.0; frames * words]);
     meter(measured, || {

@@ -149,6 +149,7 @@ fn place<O: ResultItem>(
         None => match choose(&kernel, &**device, settings, rate) {
             Ok((choice, _)) => {
                 CHOICES.lock().push(choice.to_string());
+                MEASURED.lock().push((question, choice.side));
                 choice.side
             }
             Err(error) => {
@@ -157,7 +158,6 @@ fn place<O: ResultItem>(
             }
         },
     };
-    MEASURED.lock().push((question, side));
     Ok(match side {
         // The form that was measured.
         Side::Host => on_host::<O>(kernel),

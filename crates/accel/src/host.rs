@@ -51,6 +51,17 @@ impl HostKernel {
         Self { shape, form }
     }
 
+    /// Prepares a kernel for [pieces](Self::piece).
+    #[must_use]
+    pub fn in_pieces(kernel: &Kernel) -> Self {
+        Self::new(kernel, Self::new(kernel, 1).piece())
+    }
+
+    /// Returns the least number of frames that give the same bits wherever a call begins.
+    pub(crate) fn least(&self) -> usize {
+        if self.is_exact() { 1 } else { self.piece() }
+    }
+
     /// Returns the number of frames that are best calculated together. A filter by transforms gives
     /// the same bits only for batches of as many frames that begin at the same place.
     #[must_use]

@@ -258,8 +258,7 @@ impl Pipeline {
             }
             // A batch that came long before this look says nothing about the device.
             if since_look < 4 * LOOK_MAX {
-                let begun = self.last_ready.map_or(at, |last| last.max(at));
-                self.usual = (3 * self.usual + now.saturating_duration_since(begun)) / 4;
+                self.usual = (3 * self.usual + self.age(at, now)) / 4;
             }
             self.last_ready = Some(now);
         }
@@ -269,14 +268,20 @@ impl Pipeline {
         self.give_up(now);
     }
 
+    /// Returns the time that the device had for a batch: since it was submitted, or since the batch
+    /// before was finished.
+    fn age(&self, submitted: Instant, now: Instant) -> Duration {
+        let begun = self.last_ready.map_or(submitted, |last| last.max(submitted));
+        now.saturating_duration_since(begun)
+    }
+
     /// Takes the oldest batch back from a device that should have finished it.
     fn give_up(&mut self, now: Instant) {
         let Some(&slot) = self.order.front() else { return };
         let State::Submitted(at) = self.slots[slot].state else { return };
-        let begun = self.last_ready.map_or(at, |last| last.max(at));
         // A device that needs long for every batch does not stall.
         let limit = self.settings.stall_after.max(4 * self.usual);
-        let overdue = now.saturating_duration_since(begun) > limit;
+        let overdue = self.age(at, now) > limit;
         if overdue || self.health == Health::Stalled {
             self.health = Health::Stalled;
             self.slots[slot].state = State::Host(Cause::Stall);
@@ -378,8 +383,7 @@ impl Pipeline {
         });
         let device = self.order.front().and_then(|slot| match self.slots[*slot].state {
             State::Submitted(at) => {
-                let begun = self.last_ready.map_or(at, |last| last.max(at));
-                let age = now.saturating_duration_since(begun);
+                let age = self.age(at, now);
                 let left = self.usual.saturating_sub(age);
                 // Late: the later, the rarer are the looks.
                 let late = age.saturating_sub(self.usual) / 4;

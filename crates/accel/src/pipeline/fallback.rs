@@ -24,7 +24,6 @@ pub(super) struct Fallback {
 impl Fallback {
     pub(super) fn new(kernel: &Kernel) -> Self {
         let shape = kernel.shape();
-        let frames = HostKernel::new(kernel, 1).piece();
         let norm = |squares: f64| squares.sqrt();
         let gain = match kernel {
             Kernel::Fir { taps, .. } => norm(taps.iter().map(|x| f64::from(x.norm_sqr())).sum()),
@@ -33,8 +32,8 @@ impl Fallback {
             }
             Kernel::PowerSpectrum { .. } => 0.0,
         };
-        let host = HostKernel::new(kernel, frames);
-        let piece = if host.is_exact() { 0 } else { frames * shape.words };
+        let host = HostKernel::in_pieces(kernel);
+        let piece = if host.is_exact() { 0 } else { host.piece() * shape.words };
         Self { kernel: host, shape, gain, piece: vec![0.0; piece], cached: None }
     }
 

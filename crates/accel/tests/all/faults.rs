@@ -19,6 +19,15 @@ fn numbers(block: &impl Block) -> BTreeMap<&'static str, u64> {
     block.metrics().into_iter().map(|(name, metric)| (name, value(metric))).collect()
 }
 
+fn run_to_end(mock: &mut Mock<impl Block>) {
+    let begun = Instant::now();
+    while !mock.is_finished() {
+        assert!(begun.elapsed() < Duration::from_secs(100));
+        mock.run().unwrap();
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
 /// Runs a stream over a device with faults; returns the block's numbers and the time.
 fn run(
     faults: &[(u64, StandInFault)],
@@ -206,12 +215,7 @@ fn the_ledger_counts_samples_of_the_stream_only() {
         let mut mock = Mock::new(block);
         mock.feed("in", &noise(1, 1003));
         mock.end("in");
-        let begun = Instant::now();
-        while !mock.is_finished() {
-            assert!(begun.elapsed() < Duration::from_secs(100));
-            mock.run().unwrap();
-            std::thread::sleep(Duration::from_micros(50));
-        }
+        run_to_end(&mut mock);
         let numbers = numbers(&mock.block);
         assert_eq!((numbers["device_items"], numbers["tail_items"]), (1003 - tail, tail));
     }
@@ -236,12 +240,7 @@ fn a_check_accepts_what_rounding_and_odd_samples_make() {
     samples.extend(noise(1, 3999));
     mock.feed("in", &samples);
     mock.end("in");
-    let begun = Instant::now();
-    while !mock.is_finished() {
-        assert!(begun.elapsed() < Duration::from_secs(100));
-        mock.run().unwrap();
-        std::thread::sleep(Duration::from_micros(50));
-    }
+    run_to_end(&mut mock);
     let numbers = numbers(&mock.block);
     assert_eq!((numbers["device_items"], numbers["device_gone"]), (11_000, 0), "{numbers:?}");
 }
