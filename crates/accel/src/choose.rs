@@ -1,6 +1,6 @@
 //! Measures a kernel on the CPU and on a device, and chooses.
 
-use crate::device::{AcceleratorError, Lost, Opened};
+use crate::device::{AcceleratorError, Lost, Opened, Session};
 use crate::host::HostKernel;
 use crate::kernel::{Kernel, KernelShape};
 use crate::{Accelerator, OffloadSettings};
@@ -157,6 +157,50 @@ pub fn on_device(
     lost.map_or(Ok(cost), Err)
 }
 
+/// Returns the time of a batch among those that follow each other without a pause through all
+/// slots, for a while. Samples are not filled in and results are not read, so this is what the
+/// device can do, and not what a block gets.
+///
+/// # Errors
+/// The device is lost, or a batch takes more than a minute.
+pub fn batch_time(opened: &mut Opened, frames: usize, span: Duration) -> Result<Duration, Lost> {
+    let Opened { session, windows, .. } = opened;
+    let slots = windows.len();
+    let (begun, mut submitted, mut landed) = (Instant::now(), 0, 0);
+    loop {
+        let is_over = landed >= 2 * slots && begun.elapsed() >= span;
+        if !is_over && submitted - landed < slots {
+            let slot = submitted % slots;
+            session.submit(slot, &windows[slot], frames)?;
+            submitted += 1;
+        } else if landed < submitted {
+            let slot = landed % slots;
+            wait(&mut **session, slot, Duration::from_secs(60), std::thread::yield_now)?;
+            session.release(slot);
+            landed += 1;
+        } else {
+            return Ok(begun.elapsed() / landed.max(1) as u32);
+        }
+    }
+}
+
+/// Waits until a batch is ready.
+fn wait(
+    session: &mut dyn Session,
+    slot: usize,
+    patience: Duration,
+    pause: impl Fn(),
+) -> Result<(), Lost> {
+    let begun = Instant::now();
+    while !session.poll(slot)? {
+        if begun.elapsed() > patience {
+            return Err(Lost(format!("a batch took more than {} s", patience.as_secs())));
+        }
+        pause();
+    }
+    Ok(())
+}
+
 struct Flight<'a> {
     opened: &'a mut Opened,
     busy: VecDeque<usize>,
@@ -167,7 +211,7 @@ struct Flight<'a> {
 impl Flight<'_> {
     /// Starts a batch in a free slot; returns whether there was one.
     fn launch(&mut self) -> Result<bool, Lost> {
-        let Opened { session, windows } = &mut *self.opened;
+        let Opened { session, windows, .. } = &mut *self.opened;
         let free = (0..windows.len()).find(|slot| !self.busy.contains(slot));
         let Some(slot) = free else { return Ok(false) };
         if let Some(window) = Arc::get_mut(&mut windows[slot]) {
@@ -182,13 +226,8 @@ impl Flight<'_> {
     fn land(&mut self, out: &mut [f32]) -> Result<(), Lost> {
         let Some(slot) = self.busy.pop_front() else { return Ok(()) };
         let session = &mut self.opened.session;
-        let begun = Instant::now();
-        while !session.poll(slot)? {
-            if begun.elapsed() > Duration::from_secs(10) {
-                return Err(Lost("a batch took more than 10 s".into()));
-            }
-            std::thread::sleep(Duration::from_micros(20));
-        }
+        let pause = || std::thread::sleep(Duration::from_micros(20));
+        wait(&mut **session, slot, Duration::from_secs(10), pause)?;
         out.copy_from_slice(session.results(slot));
         std::hint::black_box(out);
         session.release(slot);

@@ -38,6 +38,8 @@ pub struct Opened {
     /// Memory for the samples of each slot: [`KernelShape::window`](crate::KernelShape::window)
     /// samples.
     pub windows: Vec<Arc<SampleWindow>>,
+    /// How the device calculates, in words.
+    pub way: String,
 }
 
 /// Batches of one kernel on their way through a device.

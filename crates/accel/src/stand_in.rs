@@ -79,7 +79,11 @@ impl Accelerator for StandIn {
             frames: vec![0; slots],
             words: shape.words,
         };
-        Ok(Opened { session: Box::new(session), windows: windows.collect() })
+        Ok(Opened {
+            session: Box::new(session),
+            windows: windows.collect(),
+            way: "as the CPU does".into(),
+        })
     }
 }
 

@@ -1,20 +1,21 @@
 //! Measures kernels on each device, beside the rate of copies:
 //!
-//!     cargo run --release -p millstream-gpu --features wgpu --example gpu_rates
+//!     cargo run --release -p millstream-gpu --features wgpu,cuda --example gpu_rates
+//!
+//! The only argument, if there is one, is the number of the device.
 
-use millstream_accel::{Accelerator, Kernel, Opened};
+use millstream_accel::choose::batch_time;
+use millstream_accel::{Accelerator, Kernel};
 use millstream_dsp::Sample;
-use millstream_gpu::{Gpu, gpus};
-use std::collections::VecDeque;
+use millstream_gpu::devices;
 use std::error::Error;
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Batches at the same time.
-const SLOTS: usize = 3;
-/// How long a kernel is measured.
-const TIME: Duration = Duration::from_secs(1);
+/// Batches at the same time, as in blocks.
+const SLOTS: usize = 4;
+/// How long a kernel is measured, and how often; the median counts.
+const TIME: Duration = Duration::from_millis(30);
+const TIMES: usize = 5;
 
 fn kernels() -> Vec<Kernel> {
     let taps = |count: usize| (0..count).map(|k| ((k % 7) as f32 - 3.0) / 8.0).collect::<Vec<_>>();
@@ -42,65 +43,59 @@ fn kernels() -> Vec<Kernel> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for gpu in gpus()? {
-        println!("{}{}", gpu.name(), if gpu.is_software() { " (a program)" } else { "" });
+    let number = std::env::args().nth(1).map(|number| number.parse::<usize>()).transpose()?;
+    for (place, device) in devices()?.iter().enumerate() {
+        if number.is_some_and(|number| number != place) {
+            continue;
+        }
+        println!("{place}: {}", device.name());
         println!(
             "| kernel | way | samples in a batch | ns for a sample | 10⁶ samples/s | of copies |"
         );
         println!("| --- | --- | --- | --- | --- | --- |");
         for bits in [12, 16, 20] {
-            let bytes = 8usize << bits;
-            let copies = gpu.copy_rate(bytes)?.bytes_per_second() / 8.0;
-            let (ns, rate) = (1e9 / copies, copies / 1e6);
-            println!("| copies | | {} | {ns:.2} | {rate:.1} | 100 % |", 1 << bits);
+            let copies = copies(&**device, 1 << bits)?;
+            println!("| copies | | {} | {copies:.3} | {:.0} | 100 % |", 1 << bits, 1e3 / copies);
             for kernel in kernels() {
-                measure(&gpu, &kernel, 1 << bits, copies)?;
+                measure(&**device, &kernel, 1 << bits)?;
             }
         }
     }
     Ok(())
 }
 
-/// Prints the row of a kernel by the best of many rounds of batches.
-fn measure(gpu: &Gpu, kernel: &Kernel, wanted: usize, copies: f64) -> Result<(), Box<dyn Error>> {
+/// Returns the nanoseconds for a sample that is only copied there and back.
+fn copies(device: &dyn Accelerator, samples: usize) -> Result<f64, Box<dyn Error>> {
+    let rates = (0..TIMES).map(|_| device.copy_rate(8 * samples)).collect::<Option<Vec<_>>>();
+    Ok(8e9 / median(rates.ok_or("the device has no rate of copies")?))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Prints the row of a kernel.
+fn measure(device: &dyn Accelerator, kernel: &Kernel, wanted: usize) -> Result<(), Box<dyn Error>> {
     let shape = kernel.shape();
     let frames = wanted / shape.samples;
     if frames == 0 {
         return Ok(());
     }
-    let mut opened = gpu.open(kernel, SLOTS, frames)?;
-    let way = gpu.way(kernel, SLOTS, frames)?;
-    let begin = Instant::now();
-    let mut best = f64::INFINITY;
-    while begin.elapsed() < TIME {
-        best = best.min(round(&mut opened, frames)?);
+    let samples = frames * shape.samples;
+    let mut opened = device.open(kernel, SLOTS, frames)?;
+    let mut times = vec![];
+    // In turns with the copies, whose rate changes with the machine's.
+    let mut shares = vec![];
+    for _ in 0..TIMES {
+        let ns = batch_time(&mut opened, frames, TIME)?.as_secs_f64() * 1e9 / samples as f64;
+        let bytes = 8 * samples;
+        let copies = device.copy_rate(bytes).ok_or("the device has no rate of copies")?;
+        times.push(ns);
+        shares.push(8e9 / copies / ns);
     }
-    let ns = best * 1e9 / (frames * shape.samples) as f64;
-    let (rate, share) = (1e3 / ns, 100.0 * 1e9 / ns / copies);
-    println!("| {kernel} | {way} | {wanted} | {ns:.2} | {rate:.1} | {share:.0} % |");
+    let (ns, share) = (median(times), 100.0 * median(shares));
+    let way = &opened.way;
+    println!("| {kernel} | {way} | {wanted} | {ns:.3} | {:.0} | {share:.0} % |", 1e3 / ns);
     Ok(())
-}
-
-/// Returns the seconds for a batch, of some that follow each other without a pause.
-fn round(opened: &mut Opened, frames: usize) -> Result<f64, Box<dyn Error>> {
-    const BATCHES: usize = 12;
-    let begin = Instant::now();
-    let mut flying = VecDeque::with_capacity(SLOTS);
-    for batch in 0..BATCHES + SLOTS {
-        if batch >= SLOTS {
-            let slot = flying.pop_front().expect("some are on their way");
-            while !opened.session.poll(slot)? {
-                thread::yield_now();
-            }
-            std::hint::black_box(opened.session.results(slot));
-            opened.session.release(slot);
-        }
-        if batch < BATCHES {
-            let slot = batch % SLOTS;
-            let window = Arc::clone(&opened.windows[slot]);
-            opened.session.submit(slot, &window, frames)?;
-            flying.push_back(slot);
-        }
-    }
-    Ok(begin.elapsed().as_secs_f64() / BATCHES as f64)
 }

@@ -1,9 +1,8 @@
 //! GPUs as [devices](millstream_accel::Accelerator) for blocks that calculate elsewhere.
 //!
-//! With the feature `wgpu`, `gpus` finds what a driver of Vulkan offers: GPUs, and llvmpipe,
-//! which calculates on the processor and serves tests. A `Gpu` tells its
-//! rate of copies, too, beside which a kernel's figures belong. With the feature
-//! `cuda`, `cuda_devices` finds GPUs of NVIDIA by their own driver. `devices` has both.
+//! `devices` finds them. With the feature `wgpu` it finds what a driver of Vulkan offers: GPUs, and
+//! llvmpipe, which calculates on the processor and serves tests. With the feature `cuda` it finds
+//! GPUs of NVIDIA by their own driver.
 //!
 //! The kernels are texts in WGSL, made for the lengths at hand (`wgsl`), and translated for CUDA.
 //!
@@ -11,15 +10,12 @@
 
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod session;
 #[cfg(feature = "wgpu")]
 mod vulkan;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod wgsl;
-
-#[cfg(feature = "cuda")]
-pub use cuda::cuda_devices;
-#[cfg(feature = "wgpu")]
-pub use vulkan::{CopyRate, Gpu, gpus};
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use millstream_accel::{Accelerator, AcceleratorError};

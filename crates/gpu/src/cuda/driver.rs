@@ -235,6 +235,8 @@ pub struct CompiledStep {
 
 // SAFETY: modules and functions may be used from any thread.
 unsafe impl Send for CompiledStep {}
+// SAFETY: likewise.
+unsafe impl Sync for CompiledStep {}
 
 impl CompiledStep {
     /// Compiles a text for the device.
@@ -296,20 +298,17 @@ pub fn compile(text: &CudaText, architecture: &str) -> Result<Vec<u8>, String> {
     Ok(image)
 }
 
-/// Adds the copy of samples to a stream, with zeros behind them.
-pub fn copy_there(
-    lane: &Timeline,
-    to: &Far,
-    samples: &[Sample],
-    zeros: usize,
-) -> Result<(), CudaError> {
-    let end = to.begin + size_of_val(samples) as u64;
-    // SAFETY: the memory at `to` has room for both, and the caller keeps the samples until the
-    // copy is done.
-    unsafe {
-        result::memcpy_htod_async(to.begin, samples, lane.stream)?;
-        result::memset_d8_async(end, 0, zeros * size_of::<Sample>(), lane.stream)
-    }
+/// Adds the copy of samples to a stream.
+pub fn copy_there(lane: &Timeline, to: &Far, samples: &[Sample]) -> Result<(), CudaError> {
+    // SAFETY: the memory at `to` has room, and the caller keeps the samples until the copy is done.
+    unsafe { result::memcpy_htod_async(to.begin, samples, lane.stream) }
+}
+
+/// Adds zeros to a stream, behind so many samples.
+pub fn zero(lane: &Timeline, to: &Far, samples: usize, zeros: usize) -> Result<(), CudaError> {
+    let begin = to.begin + (samples * size_of::<Sample>()) as u64;
+    // SAFETY: the memory at `to` has room for both.
+    unsafe { result::memset_d8_async(begin, 0, zeros * size_of::<Sample>(), lane.stream) }
 }
 
 /// Adds the copy of results to a stream.

@@ -8,6 +8,7 @@ mod session;
 mod tests;
 mod text;
 
+use crate::session::{COPY, COPY_SLOTS, ClosingSession, copy_frames, copy_rate, copy_way, fastest};
 use crate::wgsl::{self, Limits, SLACK, Way};
 use cudarc::driver::{result, sys};
 use driver::{CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
@@ -15,10 +16,10 @@ use millstream_accel::{
     Accelerator, AcceleratorError, Kernel, KernelShape, Lost, Opened, SampleWindow,
 };
 use millstream_dsp::Sample;
-use session::{CudaInner, CudaSession, CudaSlot};
+use session::{CudaInner, CudaSlot};
+use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What was looked for, in messages.
 const KIND: &str = "GPU with a driver of CUDA";
@@ -44,7 +45,8 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
     for number in 0..result::device::get_count().map_err(said)? {
         let context = PrimaryContext::new(number).map_err(said)?;
         let name = context.name().map_err(said)?;
-        devices.push(Arc::new(CudaDevice { context, name }));
+        let steps = Mutex::default();
+        devices.push(Arc::new(CudaDevice { context, name, steps }));
     }
     if devices.is_empty() { Err(missing("its driver finds none".into())) } else { Ok(devices) }
 }
@@ -53,6 +55,8 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
 struct CudaDevice {
     context: Arc<PrimaryContext>,
     name: String,
+    /// What was compiled, by its text: compiling takes longer than all else.
+    steps: Mutex<HashMap<String, Arc<CompiledStep>>>,
 }
 
 impl CudaDevice {
@@ -78,19 +82,52 @@ impl CudaDevice {
         Ok(Limits { workgroup_bytes, invocations })
     }
 
-    /// Compiles a way, and allocates for its slots.
+    /// Compiles a text, unless that was done before.
+    fn compiled(&self, source: &str) -> Result<Arc<CompiledStep>, String> {
+        let known = || self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(step) = known().get(source) {
+            return Ok(Arc::clone(step));
+        }
+        let step = Arc::new(CompiledStep::new(&self.context, &text::translate(source))?);
+        known().insert(source.to_owned(), Arc::clone(&step));
+        Ok(step)
+    }
+
+    /// Prepares a way for a kernel in words.
     fn prepare(
         &self,
-        way: &Way,
+        what: &impl Display,
         shape: KernelShape,
+        way: Way,
         slots: usize,
         frames: usize,
-    ) -> Result<CudaInner, Fail> {
+    ) -> Result<Opened, AcceleratorError> {
+        let (samples, limit) = (shape.window(frames) + SLACK, i32::MAX);
+        if samples > limit as usize {
+            let reason = format!(
+                "{frames} frames in a batch need {samples} samples, and the limit is {limit}. Take \
+                 fewer frames in a batch"
+            );
+            return Err(self.unfit(what, reason));
+        }
+        self.allocate(shape, way, slots, frames).map_err(|fail| match fail {
+            Fail::Text(reason) => self.unfit(what, reason),
+            Fail::Call(error) => self.failed(what, error),
+        })
+    }
+
+    /// Compiles a way, and allocates for its slots.
+    fn allocate(
+        &self,
+        shape: KernelShape,
+        way: Way,
+        slots: usize,
+        frames: usize,
+    ) -> Result<Opened, Fail> {
         let context = &self.context;
         let steps = way.steps.iter().map(|step| {
-            let module = CompiledStep::new(context, &text::translate(&step.source));
             let said = |reason| Fail::Text(format!("{}: {reason}", way.name));
-            Ok((module.map_err(said)?, step.groups))
+            Ok((self.compiled(&step.source).map_err(said)?, step.groups))
         });
         let steps = steps.collect::<Result<Vec<_>, Fail>>()?;
         let constants = Far::new(context, size_of_val(&*way.constants))?;
@@ -107,13 +144,21 @@ impl CudaDevice {
                 window: None,
                 words: 0,
                 is_ready: false,
+                zeros_at: usize::MAX,
             })
         };
         let slots = (0..slots).map(slot).collect::<Result<Vec<_>, Fail>>()?;
         let window_bytes = shape.window(frames) * size_of::<Sample>();
         let pinned_bytes = (slots.len() * (window_bytes + words * size_of::<f32>())) as u64;
+        let windows = slots.iter().map(|_| {
+            let window = Pinned::new(context, shape.window(frames))?;
+            Ok(Arc::new(SampleWindow::new(window)))
+        });
+        let windows = windows.collect::<Result<Vec<_>, Fail>>()?;
         let context = Arc::clone(context);
-        Ok(CudaInner { context, slots, steps, constants, shape, pinned_bytes })
+        let inner = CudaInner { context, slots, steps, constants, shape, pinned_bytes };
+        let session = Box::new(ClosingSession::new(inner));
+        Ok(Opened { session, windows, way: way.name })
     }
 }
 
@@ -134,61 +179,22 @@ impl Accelerator for CudaDevice {
         self.name.clone()
     }
 
+    fn copy_rate(&self, bytes: usize) -> Option<f64> {
+        let frames = copy_frames(bytes);
+        let opened = self.prepare(&"a copy", COPY, copy_way(), COPY_SLOTS, frames);
+        copy_rate(&mut opened.ok()?, frames).ok()
+    }
+
     fn open(
         &self,
         kernel: &Kernel,
         slots: usize,
         frames: usize,
     ) -> Result<Opened, AcceleratorError> {
-        let shape = kernel.shape();
-        if shape.window(frames) + SLACK > u32::MAX as usize / 2 {
-            let reason = "more than 2 147 483 647 samples in a batch. Take fewer frames";
-            return Err(self.unfit(kernel, reason.into()));
-        }
         let limits = self.limits().map_err(|error| self.failed(kernel, error))?;
         let ways = wgsl::ways(kernel, frames, limits);
-        let mut best: Option<(Duration, Opened)> = None;
-        for way in ways.map_err(|reason| self.unfit(kernel, reason))? {
-            let inner = self.prepare(&way, shape, slots, frames).map_err(|fail| match fail {
-                Fail::Text(reason) => self.unfit(kernel, reason),
-                Fail::Call(error) => self.failed(kernel, error),
-            })?;
-            let window =
-                |_| Pinned::new(&self.context, shape.window(frames)).map(SampleWindow::new);
-            let windows = (0..slots).map(window).map(|one| one.map(Arc::new));
-            let windows: Vec<_> = windows
-                .collect::<Result<_, CudaError>>()
-                .map_err(|error| self.failed(kernel, error))?;
-            let mut opened = Opened { session: Box::new(CudaSession(Some(inner))), windows };
-            let time = measure(&mut opened, frames)?;
-            if best.as_ref().is_none_or(|(least, _)| time < *least) {
-                best = Some((time, opened));
-            }
-        }
-        let none = || self.unfit(kernel, "it has no text for this kernel".into());
-        best.map(|(_, opened)| opened).ok_or_else(none)
+        let ways = ways.map_err(|reason| self.unfit(kernel, reason))?;
+        let shape = kernel.shape();
+        fastest(ways, frames, |way| self.prepare(kernel, shape, way, slots, frames))
     }
-}
-
-/// Returns the best time of some rounds with a batch in each slot.
-fn measure(opened: &mut Opened, frames: usize) -> Result<Duration, Lost> {
-    let Opened { session, windows } = opened;
-    let mut best = Duration::MAX;
-    for _ in 0..4 {
-        let begin = Instant::now();
-        for (slot, window) in windows.iter().enumerate() {
-            session.submit(slot, window, frames)?;
-        }
-        for slot in 0..windows.len() {
-            while !session.poll(slot)? {
-                if begin.elapsed() > Duration::from_secs(60) {
-                    return Err(Lost("no answer for 60 seconds".into()));
-                }
-                std::thread::yield_now();
-            }
-            session.release(slot);
-        }
-        best = best.min(begin.elapsed());
-    }
-    Ok(best)
 }

@@ -1,11 +1,11 @@
 //! Batches on their way through a GPU of NVIDIA.
 
 use super::driver::{Arguments, CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
-use super::driver::{copy_back, copy_there};
+use super::driver::{copy_back, copy_there, zero};
+use crate::session::Batches;
 use crate::wgsl::{Groups, SLACK};
-use millstream_accel::{KernelShape, Lost, SampleWindow, Session};
+use millstream_accel::{KernelShape, Lost, SampleWindow};
 use std::sync::Arc;
-use std::thread;
 
 /// The memory of one batch on its way.
 pub struct CudaSlot {
@@ -22,13 +22,16 @@ pub struct CudaSlot {
     /// Numbers in the results of the batch; 0: there is none.
     pub words: usize,
     pub is_ready: bool,
+    /// Where the zeros behind the samples begin.
+    pub zeros_at: usize,
 }
 
 /// Everything of a session.
 pub struct CudaInner {
     pub context: Arc<PrimaryContext>,
     pub slots: Vec<CudaSlot>,
-    pub steps: Vec<(CompiledStep, Groups)>,
+    /// The kernel's steps; none: samples are the results.
+    pub steps: Vec<(Arc<CompiledStep>, Groups)>,
     pub constants: Far,
     pub shape: KernelShape,
     pub pinned_bytes: u64,
@@ -39,7 +42,7 @@ fn lost(error: CudaError) -> Lost {
 }
 
 impl CudaInner {
-    fn submit(
+    fn start(
         &mut self,
         slot: usize,
         window: &Arc<SampleWindow>,
@@ -52,7 +55,11 @@ impl CudaInner {
         slot.window = Some(Arc::clone(window));
         slot.words = self.shape.words * frames;
         slot.is_ready = false;
-        copy_there(&slot.lane, &slot.samples, samples, SLACK)?;
+        copy_there(&slot.lane, &slot.samples, samples)?;
+        if slot.zeros_at != samples.len() {
+            zero(&slot.lane, &slot.samples, samples.len(), SLACK)?;
+            slot.zeros_at = samples.len();
+        }
         let memory =
             [&slot.samples, &self.constants, &self.constants, &slot.scratch, &slot.results];
         let arguments = Arguments {
@@ -63,11 +70,12 @@ impl CudaInner {
         for (module, groups) in &self.steps {
             module.start(&slot.lane, groups.grid(frames), &arguments)?;
         }
-        copy_back(&slot.lane, &slot.results, &slot.near, slot.words)?;
+        let results = if self.steps.is_empty() { &slot.samples } else { &slot.results };
+        copy_back(&slot.lane, results, &slot.near, slot.words)?;
         slot.lane.mark()
     }
 
-    fn poll(&mut self, slot: usize) -> Result<bool, CudaError> {
+    fn look(&mut self, slot: usize) -> Result<bool, CudaError> {
         let slot = &mut self.slots[slot];
         if slot.is_ready || slot.words == 0 {
             return Ok(slot.is_ready);
@@ -81,63 +89,48 @@ impl CudaInner {
     }
 }
 
-impl Drop for CudaInner {
-    fn drop(&mut self) {
-        for slot in &self.slots {
-            // A device that is lost does nothing any more.
-            let _ = slot.lane.wait();
-        }
-    }
-}
-
-/// The way to a GPU of NVIDIA.
-pub struct CudaSession(pub Option<CudaInner>);
-
-impl CudaSession {
-    /// Returns the device. Only `drop` takes it away.
-    fn inner(&mut self) -> &mut CudaInner {
-        self.0.as_mut().expect("a session has its device until it is dropped")
-    }
-}
-
-impl Session for CudaSession {
+impl Batches for CudaInner {
     fn submit(
         &mut self,
         slot: usize,
         window: &Arc<SampleWindow>,
         frames: usize,
     ) -> Result<(), Lost> {
-        self.inner().submit(slot, window, frames).map_err(lost)
+        if self.slots[slot].words > 0 {
+            return Err(Lost("a slot was used that is not free".into()));
+        }
+        self.start(slot, window, frames).map_err(lost)
     }
 
     fn poll(&mut self, slot: usize) -> Result<bool, Lost> {
-        self.inner().poll(slot).map_err(lost)
+        self.look(slot).map_err(lost)
     }
 
     fn results(&self, slot: usize) -> &[f32] {
-        let Some(inner) = &self.0 else { return &[] };
-        let slot = &inner.slots[slot];
+        let slot = &self.slots[slot];
         if slot.is_ready { &slot.near[..slot.words] } else { &[] }
     }
 
     fn release(&mut self, slot: usize) {
-        let slot = &mut self.inner().slots[slot];
+        let slot = &mut self.slots[slot];
         slot.is_ready = false;
         slot.words = 0;
     }
 
     fn pinned_bytes(&self) -> u64 {
-        self.0.as_ref().map_or(0, |inner| inner.pinned_bytes)
+        self.pinned_bytes
+    }
+
+    fn is_busy(&self) -> bool {
+        self.slots.iter().any(|slot| slot.words > 0 && !slot.is_ready)
     }
 }
 
-impl Drop for CudaSession {
-    /// Closing waits for the device, so a thread of its own does it while a batch is on its way.
+impl Drop for CudaInner {
     fn drop(&mut self) {
-        let Some(inner) = self.0.take() else { return };
-        if inner.slots.iter().any(|slot| slot.words > 0 && !slot.is_ready) {
-            // Without a thread the closure is dropped here, and this thread waits.
-            drop(thread::Builder::new().name("ms-gpu-close".into()).spawn(move || drop(inner)));
+        for slot in &self.slots {
+            // A device that is lost does nothing any more.
+            let _ = slot.lane.wait();
         }
     }
 }

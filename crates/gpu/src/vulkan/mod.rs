@@ -1,17 +1,15 @@
 //! GPUs that Vulkan finds, through the crate `wgpu`.
 
-mod copy;
 mod prepare;
 mod session;
 mod slot;
 #[cfg(test)]
 mod tests;
 
-pub use copy::CopyRate;
-
+use crate::session::{COPY, COPY_SLOTS, copy_frames, copy_rate, copy_way, fastest};
 use crate::wgsl::{self, Limits, Way};
 use millstream_accel::{Accelerator, AcceleratorError, Kernel, Opened};
-use prepare::Prepared;
+use prepare::prepare;
 use std::fmt;
 use std::pin::pin;
 use std::sync::OnceLock;
@@ -75,12 +73,6 @@ impl Gpu {
         }
     }
 
-    /// Returns whether it is a program that calculates on the processor, such as llvmpipe.
-    #[must_use]
-    pub fn is_software(&self) -> bool {
-        self.adapter.get_info().device_type == DeviceType::Cpu
-    }
-
     /// Returns whether its memory is this computer's, so that nothing needs to cross.
     fn shares_memory(&self) -> bool {
         let kind = self.adapter.get_info().device_type;
@@ -106,50 +98,6 @@ impl Gpu {
     fn ways(&self, kernel: &Kernel, frames: usize) -> Result<Vec<Way>, AcceleratorError> {
         wgsl::ways(kernel, frames, self.limits()).map_err(|reason| self.unfit(kernel, reason))
     }
-
-    /// Prepares the device for each way to calculate a kernel, and returns the fastest.
-    fn fastest(
-        &self,
-        kernel: &Kernel,
-        slots: usize,
-        frames: usize,
-    ) -> Result<Prepared, AcceleratorError> {
-        let mut prepared = vec![];
-        let mut unfit = None;
-        for way in self.ways(kernel, frames)? {
-            match Prepared::new(self, kernel, kernel.shape(), way, slots, frames) {
-                Ok(one) => prepared.push(one),
-                Err(error @ AcceleratorError::Unfit { .. }) => unfit = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        if prepared.len() > 1 {
-            let mut times = vec![];
-            for one in &mut prepared {
-                times.push(one.measure()?);
-            }
-            let fastest = (0..times.len()).min_by_key(|&i| times[i]).unwrap_or(0);
-            return Ok(prepared.swap_remove(fastest));
-        }
-        match (prepared.pop(), unfit) {
-            (Some(one), _) => Ok(one),
-            (None, Some(error)) => Err(error),
-            (None, None) => Err(self.unfit(kernel, "it has no text for this kernel".into())),
-        }
-    }
-
-    /// Returns by which way the device would calculate a kernel, in words.
-    ///
-    /// # Errors
-    /// As [`open`](Accelerator::open).
-    pub fn way(
-        &self,
-        kernel: &Kernel,
-        slots: usize,
-        frames: usize,
-    ) -> Result<String, AcceleratorError> {
-        self.fastest(kernel, slots, frames).map(|one| one.name)
-    }
 }
 
 impl Accelerator for Gpu {
@@ -158,7 +106,9 @@ impl Accelerator for Gpu {
     }
 
     fn copy_rate(&self, bytes: usize) -> Option<f64> {
-        Some(Self::copy_rate(self, bytes).ok()?.bytes_per_second())
+        let frames = copy_frames(bytes);
+        let opened = prepare(self, &"a copy", COPY, copy_way(), COPY_SLOTS, frames);
+        copy_rate(&mut opened.ok()?, frames).ok()
     }
 
     fn open(
@@ -167,8 +117,10 @@ impl Accelerator for Gpu {
         slots: usize,
         frames: usize,
     ) -> Result<Opened, AcceleratorError> {
-        let prepared = self.fastest(kernel, slots, frames)?;
-        Ok(prepared.opened())
+        let shape = kernel.shape();
+        fastest(self.ways(kernel, frames)?, frames, |way| {
+            prepare(self, kernel, shape, way, slots, frames)
+        })
     }
 }
 

@@ -1,15 +1,15 @@
 //! Everything that a session needs, made before its first batch.
 
-use super::session::{Fault, GpuSession, Inner};
+use super::session::{Fault, Inner};
 use super::slot::{Pair, Slot};
 use super::{Gpu, finish};
+use crate::session::ClosingSession;
 use crate::wgsl::{KernelStep, SLACK, Way};
 use bytemuck::cast_slice;
 use millstream_accel::{AcceleratorError, KernelShape, Lost, Opened, SampleWindow};
 use millstream_dsp::Sample;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use wgpu::{
     BindGroupDescriptor, BindGroupEntry, BindGroupLayout, BindGroupLayoutDescriptor,
     BindGroupLayoutEntry, BindingResource, BindingType, Buffer, BufferBinding, BufferBindingType,
@@ -47,101 +47,87 @@ impl Layout {
     }
 }
 
-/// A session whose slots are free.
-pub struct Prepared {
-    /// How it calculates.
-    pub name: String,
-    /// The device.
-    pub inner: Inner,
-    windows: Vec<Arc<SampleWindow>>,
+/// Prepares a device: all slots are free.
+pub fn prepare(
+    gpu: &Gpu,
+    what: &impl fmt::Display,
+    shape: KernelShape,
+    way: Way,
+    slots: usize,
+    frames: usize,
+) -> Result<Opened, AcceleratorError> {
+    let (inner, windows) = prepared(gpu, what, shape, &way, slots, frames)?;
+    Ok(Opened { session: Box::new(ClosingSession::new(inner)), windows, way: way.name })
 }
 
-impl Prepared {
-    /// Prepares a device.
-    pub fn new(
-        gpu: &Gpu,
-        what: &impl fmt::Display,
-        shape: KernelShape,
-        way: Way,
-        slots: usize,
-        frames: usize,
-    ) -> Result<Self, AcceleratorError> {
-        let layout = Layout { shape, frames };
-        check_sizes(gpu, what, &way, &layout)?;
-        let shared = gpu.shares_memory();
-        let features = if shared { Features::MAPPABLE_PRIMARY_BUFFERS } else { Features::empty() };
-        let (device, queue) = finish(gpu.adapter.request_device(&DeviceDescriptor {
-            required_features: features,
-            required_limits: gpu.adapter.limits(),
-            ..DeviceDescriptor::default()
-        }))
-        .map_err(|error| Lost(error.to_string()))?;
-        let fault = watch(&device);
-        let bindings = bindings(&device);
-        let steps = way.steps.iter().map(|step| pipeline(&device, &bindings, step)).collect();
+/// Prepares a device, and returns its part and its windows.
+pub fn prepared(
+    gpu: &Gpu,
+    what: &impl fmt::Display,
+    shape: KernelShape,
+    way: &Way,
+    slots: usize,
+    frames: usize,
+) -> Result<(Inner, Vec<Arc<SampleWindow>>), AcceleratorError> {
+    let layout = Layout { shape, frames };
+    check_sizes(gpu, what, way, &layout)?;
+    let shared = gpu.shares_memory();
+    let features = if shared { Features::MAPPABLE_PRIMARY_BUFFERS } else { Features::empty() };
+    let (device, queue) = finish(gpu.adapter.request_device(&DeviceDescriptor {
+        required_features: features,
+        required_limits: gpu.adapter.limits(),
+        ..DeviceDescriptor::default()
+    }))
+    .map_err(|error| Lost(error.to_string()))?;
+    let fault = watch(&device);
+    let bindings = bindings(&device);
+    let steps = way.steps.iter().map(|step| pipeline(&device, &bindings, step)).collect();
 
-        let constants = buffer(
-            &device,
-            size_of_val(&*way.constants) as u64,
-            BufferUsages::STORAGE | BufferUsages::COPY_DST,
-        );
-        queue.write_buffer(&constants, 0, cast_slice(&way.constants));
-        let scratch = buffer(&device, scratch_bytes(&way), BufferUsages::STORAGE);
-        let slot = |_| {
-            let samples = samples(&device, layout.sample_bytes(), shared);
-            let results = results(&device, layout.result_bytes(frames), shared);
-            let whole = |binding: u32, buffer| entry(binding, buffer, 0, None);
-            let group = device.create_bind_group(&BindGroupDescriptor {
-                label: None,
-                layout: &bindings,
-                entries: &[
-                    entry(0, samples.device(), 0, Some(16)),
-                    entry(1, samples.device(), HEAD, None),
-                    whole(2, &constants),
-                    whole(3, &constants),
-                    whole(4, &scratch),
-                    whole(5, results.device()),
-                ],
-            });
-            Slot::new(samples, results, group)
-        };
-        let slots: Vec<Slot> = (0..slots).map(slot).collect();
-        let windows: Vec<_> =
-            slots.iter().map(|_| Arc::new(SampleWindow::ordinary(shape.window(frames)))).collect();
-        let mut inner = Inner { device, queue, fault, steps, slots, layout };
-        let begun = begin(&mut inner, &windows);
-        if let Some((memory, reason)) = inner.fault.first() {
-            return Err(if memory {
-                gpu.unfit(what, format!("{reason}. Take fewer frames in a batch"))
-            } else {
-                Lost(reason).into()
-            });
-        }
-        begun?;
-        Ok(Self { name: way.name, inner, windows })
+    let constants = buffer(
+        &device,
+        size_of_val(&*way.constants) as u64,
+        BufferUsages::STORAGE | BufferUsages::COPY_DST,
+    );
+    queue.write_buffer(&constants, 0, cast_slice(&way.constants));
+    let scratch = buffer(&device, scratch_bytes(way), BufferUsages::STORAGE);
+    let slot = |_| {
+        let samples = samples(&device, layout.sample_bytes(), shared);
+        let results = results(&device, layout.result_bytes(frames), shared);
+        let whole = |binding: u32, buffer| entry(binding, buffer, 0, None);
+        let group = device.create_bind_group(&BindGroupDescriptor {
+            label: None,
+            layout: &bindings,
+            entries: &[
+                entry(0, samples.device(), 0, Some(16)),
+                entry(1, samples.device(), HEAD, None),
+                whole(2, &constants),
+                whole(3, &constants),
+                whole(4, &scratch),
+                whole(5, results.device()),
+            ],
+        });
+        Slot::new(samples, results, group)
+    };
+    let slots: Vec<Slot> = (0..slots).map(slot).collect();
+    let windows: Vec<_> =
+        slots.iter().map(|_| Arc::new(SampleWindow::ordinary(shape.window(frames)))).collect();
+    let mut inner = Inner { device, queue, fault, steps, slots, layout };
+    let begun = begin(&mut inner, &windows);
+    if let Some((memory, reason)) = inner.fault.first() {
+        return Err(if memory {
+            gpu.unfit(what, format!("{reason}. Take fewer frames in a batch"))
+        } else {
+            Lost(reason).into()
+        });
     }
-
-    /// Returns the time of a batch in each slot, all at the same time.
-    pub fn measure(&mut self) -> Result<Duration, Lost> {
-        let mut best = Duration::MAX;
-        for _ in 0..3 {
-            best = best.min(self.inner.round(&self.windows[0], self.inner.layout.frames)?);
-        }
-        Ok(best)
-    }
-
-    /// Returns the session and its windows.
-    pub fn opened(self) -> Opened {
-        let Self { inner, windows, .. } = self;
-        Opened { session: Box::new(GpuSession(Some(inner))), windows }
-    }
+    begun?;
+    Ok((inner, windows))
 }
 
-/// Makes the slots free, and calculates once: a driver compiles and allocates with its first batch.
+/// Makes the slots free, and calculates once.
 fn begin(inner: &mut Inner, windows: &[Arc<SampleWindow>]) -> Result<(), Lost> {
     inner.begin()?;
-    let frames = inner.layout.frames;
-    windows.first().map_or(Ok(()), |window| inner.round(window, frames).map(drop))
+    windows.first().map_or(Ok(()), |window| inner.first_batch(window))
 }
 
 /// Says which buffer is too large for the device.

@@ -2,8 +2,9 @@
 
 use super::prepare::Layout;
 use super::slot::Slot;
+use crate::session::Batches;
 use crate::wgsl::Groups;
-use millstream_accel::{Lost, SampleWindow, Session};
+use millstream_accel::{Lost, SampleWindow};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -68,7 +69,47 @@ impl Inner {
         polled.map(drop).map_err(|error| self.fault.lost(error.to_string()))
     }
 
-    fn submit(&mut self, slot: usize, window: &SampleWindow, frames: usize) -> Result<(), Lost> {
+    /// Waits, while a device is prepared, until what was begun is done.
+    fn wait(
+        &mut self,
+        mut done: impl FnMut(&mut Slot) -> Result<bool, String>,
+    ) -> Result<(), Lost> {
+        let end = Instant::now() + PATIENCE;
+        for slot in 0..self.slots.len() {
+            while !done(&mut self.slots[slot]).map_err(|reason| self.fault.lost(reason))? {
+                self.look()?;
+                if Instant::now() > end {
+                    let seconds = PATIENCE.as_secs();
+                    return Err(self.fault.lost(format!("no answer for {seconds} seconds")));
+                }
+                thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all slots free.
+    pub fn begin(&mut self) -> Result<(), Lost> {
+        self.slots.iter().for_each(Slot::make_room);
+        self.wait(Slot::take_room)
+    }
+
+    /// Calculates a first batch: a driver compiles and allocates with it.
+    pub fn first_batch(&mut self, window: &Arc<SampleWindow>) -> Result<(), Lost> {
+        self.submit(0, window, self.layout.frames)?;
+        self.wait(|slot| Ok(!slot.is_busy() || slot.take_results()? && slot.take_room()?))?;
+        self.release(0);
+        Ok(())
+    }
+}
+
+impl Batches for Inner {
+    fn submit(
+        &mut self,
+        slot: usize,
+        window: &Arc<SampleWindow>,
+        frames: usize,
+    ) -> Result<(), Lost> {
         self.fault.check()?;
         let Self { device, queue, fault, steps, slots, layout } = self;
         let slot = &mut slots[slot];
@@ -109,87 +150,19 @@ impl Inner {
         ready(&mut self.slots[slot]).map_err(|reason| self.fault.lost(reason))
     }
 
-    /// Waits, while a device is prepared, until what was begun is done.
-    fn wait(
-        &mut self,
-        mut done: impl FnMut(&mut Slot) -> Result<bool, String>,
-    ) -> Result<(), Lost> {
-        let end = Instant::now() + PATIENCE;
-        for slot in 0..self.slots.len() {
-            while !done(&mut self.slots[slot]).map_err(|reason| self.fault.lost(reason))? {
-                self.look()?;
-                if Instant::now() > end {
-                    let seconds = PATIENCE.as_secs();
-                    return Err(self.fault.lost(format!("no answer for {seconds} seconds")));
-                }
-                thread::yield_now();
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes all slots free.
-    pub fn begin(&mut self) -> Result<(), Lost> {
-        self.slots.iter().for_each(Slot::make_room);
-        self.wait(Slot::take_room)
-    }
-
-    /// Calculates a batch in each slot, and returns the time.
-    pub fn round(&mut self, window: &SampleWindow, frames: usize) -> Result<Duration, Lost> {
-        let begin = Instant::now();
-        for slot in 0..self.slots.len() {
-            self.submit(slot, window, frames)?;
-        }
-        self.wait(|slot| Ok(slot.take_results()? && slot.take_room()?))?;
-        self.slots.iter_mut().for_each(Slot::release);
-        Ok(begin.elapsed())
-    }
-}
-
-/// The way to a GPU.
-pub struct GpuSession(pub Option<Inner>);
-
-impl GpuSession {
-    /// Returns the device. Only `drop` takes it away.
-    fn inner(&mut self) -> &mut Inner {
-        self.0.as_mut().expect("a session has its device until it is dropped")
-    }
-}
-
-impl Session for GpuSession {
-    fn submit(
-        &mut self,
-        slot: usize,
-        window: &Arc<SampleWindow>,
-        frames: usize,
-    ) -> Result<(), Lost> {
-        self.inner().submit(slot, window, frames)
-    }
-
-    fn poll(&mut self, slot: usize) -> Result<bool, Lost> {
-        self.inner().poll(slot)
-    }
-
     fn results(&self, slot: usize) -> &[f32] {
-        self.0.as_ref().map_or(&[], |inner| inner.slots[slot].results())
+        self.slots[slot].results()
     }
 
     fn release(&mut self, slot: usize) {
-        self.inner().slots[slot].release();
+        self.slots[slot].release();
     }
 
     fn pinned_bytes(&self) -> u64 {
-        self.0.as_ref().map_or(0, |inner| inner.layout.pinned_bytes(inner.slots.len()))
+        self.layout.pinned_bytes(self.slots.len())
     }
-}
 
-impl Drop for GpuSession {
-    /// Closing waits for the device, so a thread of its own does it while a batch is on its way.
-    fn drop(&mut self) {
-        let Some(inner) = self.0.take() else { return };
-        if inner.slots.iter().any(Slot::is_busy) {
-            // Without a thread the closure is dropped here, and this thread waits.
-            drop(thread::Builder::new().name("ms-gpu-close".into()).spawn(move || drop(inner)));
-        }
+    fn is_busy(&self) -> bool {
+        self.slots.iter().any(Slot::is_busy)
     }
 }

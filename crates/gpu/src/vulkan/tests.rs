@@ -1,26 +1,27 @@
 //! What breaks a device from within.
 
-use super::prepare::Prepared;
-use super::session::GpuSession;
+use super::prepare::prepared;
+use super::session::Inner;
 use super::{Gpu, gpus};
+use crate::session::ClosingSession;
 use millstream_accel::{Kernel, SampleWindow, Session};
 use millstream_dsp::Sample;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Prepares the first device for a kernel of ten taps, if there is a device.
-fn session(frames: usize) -> Option<(Gpu, GpuSession, Arc<SampleWindow>)> {
+fn session(frames: usize) -> Option<(Gpu, ClosingSession<Inner>, Arc<SampleWindow>)> {
     let gpu = gpus().ok()?.remove(0);
     let kernel = Kernel::Fir { taps: vec![Sample::new(1.0, 0.0); 10], decimation: 1 };
     let shape = kernel.shape();
     let way = gpu.ways(&kernel, frames).unwrap().remove(0);
-    let prepared = Prepared::new(&gpu, &kernel, shape, way, 3, frames).unwrap();
-    let window = Arc::new(SampleWindow::ordinary(shape.window(frames)));
-    Some((gpu, GpuSession(Some(prepared.inner)), window))
+    let (inner, windows) = prepared(&gpu, &kernel, shape, &way, 3, frames).unwrap();
+    let window = Arc::clone(&windows[0]);
+    Some((gpu, ClosingSession::new(inner), window))
 }
 
 /// Polls until the device is lost, and returns the error.
-fn lost(session: &mut GpuSession, slot: usize) -> String {
+fn lost(session: &mut ClosingSession<Inner>, slot: usize) -> String {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         match session.poll(slot) {
@@ -35,7 +36,7 @@ fn a_lost_device_is_an_error_of_each_function_and_of_no_other_session() {
     let Some((_, mut session, window)) = session(1_000_000) else { return };
     let (_, mut other, _) = self::session(10).unwrap();
     session.submit(0, &window, 1_000_000).unwrap();
-    session.0.as_ref().unwrap().device.destroy();
+    session.batches().device.destroy();
     let text = lost(&mut session, 0);
     assert!(text.starts_with("the device is lost: "), "{text}");
     assert_eq!(session.submit(1, &window, 10).unwrap_err().to_string(), text);
@@ -65,7 +66,7 @@ fn a_slot_that_is_not_free_is_an_error_and_no_panic() {
 fn a_mapping_that_fails_is_an_error_and_no_panic() {
     let Some((_, mut session, window)) = session(1_000_000) else { return };
     session.submit(0, &window, 1_000_000).unwrap();
-    session.0.as_ref().unwrap().slots[0].destroy();
+    session.batches().slots[0].destroy();
     let text = lost(&mut session, 0);
     assert!(text.contains("could not be mapped") || text.contains("destroyed"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! Batches on their way: order, slots, lengths, release, drop.
 
-use crate::{Draw, error, fill, gpu, once, open, reference, wait};
+use crate::{Draw, all_devices, error, fill, once, open, reference, wait};
 use millstream_accel::{Accelerator, Kernel};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +22,14 @@ fn kernels(draw: &mut Draw) -> Vec<(Kernel, usize)> {
 
 #[test]
 fn batches_come_in_any_order_and_do_not_depend_on_their_slot() {
-    let Some(gpu) = gpu() else { return };
+    all_devices().iter().for_each(|gpu| check_order(&**gpu));
+}
+
+fn check_order(gpu: &dyn Accelerator) {
     let mut draw = Draw(4);
     for (kernel, frames) in kernels(&mut draw) {
         const SLOTS: usize = 4;
-        let mut opened = open(&gpu, &kernel, SLOTS, frames);
+        let mut opened = open(gpu, &kernel, SLOTS, frames);
         let inputs: Vec<_> =
             (0..SLOTS).map(|_| draw.samples(kernel.shape().window(frames))).collect();
         let alone: Vec<_> =
@@ -52,10 +55,13 @@ fn batches_come_in_any_order_and_do_not_depend_on_their_slot() {
 
 #[test]
 fn a_short_batch_sees_nothing_of_a_long_one_before_it() {
-    let Some(gpu) = gpu() else { return };
+    all_devices().iter().for_each(|gpu| check_short(&**gpu));
+}
+
+fn check_short(gpu: &dyn Accelerator) {
     let mut draw = Draw(5);
     for (kernel, frames) in kernels(&mut draw) {
-        let mut opened = open(&gpu, &kernel, 3, frames);
+        let mut opened = open(gpu, &kernel, 3, frames);
         let mut poison = draw.samples(kernel.shape().window(frames));
         let short = draw.samples(kernel.shape().window(1));
         poison[short.len()..].fill(millstream_dsp::Sample::new(f32::NAN, f32::INFINITY));
@@ -69,14 +75,17 @@ fn a_short_batch_sees_nothing_of_a_long_one_before_it() {
 
 #[test]
 fn a_session_with_batches_on_their_way_is_dropped_at_once() {
-    let Some(gpu) = gpu() else { return };
+    all_devices().iter().for_each(|gpu| check_drop(&**gpu));
+}
+
+fn check_drop(gpu: &dyn Accelerator) {
     let mut draw = Draw(6);
     let kernel = Kernel::Fir { taps: draw.taps(200, false), decimation: 1 };
     let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
     let mut before = 0;
     for round in 0..8 {
         let frames = 100_000;
-        let mut opened = open(&gpu, &kernel, 3, frames);
+        let mut opened = open(gpu, &kernel, 3, frames);
         for slot in 0..3 {
             let window = Arc::clone(&opened.windows[slot]);
             opened.session.submit(slot, &window, frames).unwrap();
@@ -99,7 +108,10 @@ fn a_session_with_batches_on_their_way_is_dropped_at_once() {
 
 #[test]
 fn pinned_memory_is_counted() {
-    let Some(gpu) = gpu() else { return };
+    all_devices().iter().for_each(|gpu| check_pinned(&**gpu));
+}
+
+fn check_pinned(gpu: &dyn Accelerator) {
     let kernel =
         Kernel::Fir { taps: vec![millstream_dsp::Sample::new(1.0, 0.0); 8], decimation: 4 };
     let opened = gpu.open(&kernel, 3, 1000).unwrap();

@@ -1,14 +1,13 @@
 //! Every kernel, with drawn lengths, against the reference.
 
-use crate::{Draw, error, gpu, once, open, reference};
-use millstream_accel::Kernel;
-use millstream_gpu::Gpu;
+use crate::{Draw, all_devices, error, once, open, reference};
+use millstream_accel::{Accelerator, Kernel};
 
 /// The largest difference that is allowed, in units of the results' RMS.
 const ALLOWED: f64 = 1e-5;
 
 /// Calculates batches of several lengths with a kernel, and compares.
-fn check(gpu: &Gpu, draw: &mut Draw, kernel: &Kernel, frames: usize) -> f64 {
+fn check(gpu: &dyn Accelerator, draw: &mut Draw, kernel: &Kernel, frames: usize) -> f64 {
     let mut opened = open(gpu, kernel, 3, frames);
     let mut worst: f64 = 0.0;
     for frames in [frames, 1 + draw.below(frames)] {
@@ -25,16 +24,16 @@ fn check(gpu: &Gpu, draw: &mut Draw, kernel: &Kernel, frames: usize) -> f64 {
 }
 
 /// Checks many kernels, and prints the largest error.
-fn check_all(name: &str, kernels: impl IntoIterator<Item = (Kernel, usize)>, draw: &mut Draw) {
-    let Some(gpu) = gpu() else { return };
-    let mut worst: f64 = 0.0;
-    let mut count = 0;
-    for (kernel, frames) in kernels {
-        worst = worst.max(check(&gpu, draw, &kernel, frames));
-        count += 1;
+fn check_all(name: &str, kernels: &[(Kernel, usize)], draw: &mut Draw) {
+    for gpu in all_devices() {
+        let mut worst: f64 = 0.0;
+        for (kernel, frames) in kernels {
+            worst = worst.max(check(&**gpu, draw, kernel, *frames));
+        }
+        let (count, device) = (kernels.len(), gpu.name());
+        assert!(count > 0);
+        println!("{device}: {name}: {count} kernels, largest error {worst:.1e} of the RMS");
     }
-    assert!(count > 0);
-    println!("{name}: {count} kernels, largest error {worst:.1e} of the RMS");
 }
 
 #[test]
@@ -55,7 +54,7 @@ fn filters_of_drawn_taps_and_decimations() {
         let frames = 1 + draw.below(4_000_000 / taps).min(9_000);
         kernels.push((Kernel::Fir { taps: draw.taps(taps, i % 2 == 0), decimation }, frames));
     }
-    check_all("filters", kernels, &mut draw);
+    check_all("filters", &kernels, &mut draw);
 }
 
 #[test]
@@ -76,7 +75,7 @@ fn channels_of_drawn_numbers_hops_and_taps() {
         let taps = draw.taps(taps, true).iter().map(|tap| tap.re).collect();
         kernels.push((Kernel::Channelizer { channels, hop, taps }, frames));
     }
-    check_all("channels", kernels, &mut draw);
+    check_all("channels", &kernels, &mut draw);
 }
 
 #[test]
@@ -94,17 +93,16 @@ fn spectra_of_drawn_lengths_and_averages() {
         let window = (0..n).map(|_| 1.0 + 0.9 * draw.float()).collect();
         kernels.push((Kernel::PowerSpectrum { window, average }, frames));
     }
-    check_all("spectra", kernels, &mut draw);
+    check_all("spectra", &kernels, &mut draw);
 }
 
 /// Long spectra, whose reference would take minutes: tones come out where they are.
 #[test]
 fn long_spectra_have_their_tones_at_the_right_place() {
-    let Some(gpu) = gpu() else { return };
-    for bits in [14, 17, 20] {
+    for (gpu, bits) in all_devices().iter().flat_map(|gpu| [14, 17, 20].map(|bits| (gpu, bits))) {
         let n = 1usize << bits;
         let kernel = Kernel::PowerSpectrum { window: vec![1.0; n], average: 2 };
-        let mut opened = open(&gpu, &kernel, 2, 1);
+        let mut opened = open(&**gpu, &kernel, 2, 1);
         let tones = [(1usize, 1.0), (n / 3, 0.01), (n - 5, 3.0)];
         let samples: Vec<_> = (0..2 * n)
             .map(|t| {

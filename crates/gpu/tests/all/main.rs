@@ -1,5 +1,5 @@
-//! Kernels on the device at hand, against sums of 64-bit numbers.
-#![cfg(feature = "wgpu")]
+//! Kernels on the devices at hand, against sums of 64-bit numbers.
+#![cfg(any(feature = "cuda", feature = "wgpu"))]
 
 mod draw;
 mod flight;
@@ -10,22 +10,25 @@ mod sizes;
 use draw::{Draw, error};
 use millstream_accel::{Accelerator, Kernel, Opened};
 use millstream_dsp::Sample;
-use millstream_gpu::{Gpu, gpus};
+use millstream_gpu::devices;
 use std::io::{Write, stderr};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, OnceLock};
 
-/// Returns the first device, or says that there is none, and why.
-fn gpu() -> Option<Gpu> {
-    static SAID: Once = Once::new();
-    let found = gpus();
-    // Past the test harness, which keeps what a test prints to itself.
-    SAID.call_once(|| {
+/// Returns the devices, or says that there are none, and why.
+fn all_devices() -> &'static [Arc<dyn Accelerator>] {
+    static FOUND: OnceLock<Vec<Arc<dyn Accelerator>>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let found = devices();
+        // Past the test harness, which keeps what a test prints to itself.
         let _ = match &found {
-            Ok(gpus) => writeln!(stderr(), "\ngpu: the tests run on {}", gpus[0].name()),
+            Ok(all) => {
+                let names: Vec<_> = all.iter().map(|device| device.name()).collect();
+                writeln!(stderr(), "\ngpu: the tests run on {}", names.join(", "))
+            }
             Err(error) => writeln!(stderr(), "\ngpu: SKIPPED, nothing was tested: {error}"),
         };
-    });
-    found.ok().map(|mut gpus| gpus.remove(0))
+        found.unwrap_or_default()
+    })
 }
 
 /// Writes samples to a window that nobody else has.
@@ -56,6 +59,6 @@ fn once(opened: &mut Opened, slot: usize, samples: &[Sample], frames: usize) -> 
 }
 
 /// Opens a device for a kernel.
-fn open(gpu: &Gpu, kernel: &Kernel, slots: usize, frames: usize) -> Opened {
+fn open(gpu: &dyn Accelerator, kernel: &Kernel, slots: usize, frames: usize) -> Opened {
     gpu.open(kernel, slots, frames).unwrap_or_else(|error| panic!("{kernel}: {error}"))
 }
