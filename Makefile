@@ -23,7 +23,7 @@ help:
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
 	@echo "make test-zenoh  the block zenoh_sink, which no other target builds: lints, tests, and Zenoh's Python package"
-	@echo "make test-gpu    the crate gpu, which no other target builds: lints, and kernels on what Vulkan finds"
+	@echo "make test-gpu    the crate gpu, which no other target builds: lints, and kernels on what Vulkan and CUDA find"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
 	@echo "make soapy       the SoapySDR module; make install-soapy PREFIX=/usr/local installs it"
 	@echo "make sanitize    rings and runtime under the address and the thread sanitizer"

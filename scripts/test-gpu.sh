@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Lints and tests the crate gpu with its features: kernels on the devices that Vulkan finds, and texts for CUDA on this
-# processor, and through NVRTC where the loader finds it (LD_LIBRARY_PATH). Messages of Vulkan's validation layer,
+# Lints and tests the crate gpu with its features: kernels on the devices that Vulkan and CUDA find, and texts for CUDA on
+# this processor, and through NVRTC where the loader finds it (LD_LIBRARY_PATH). Messages of Vulkan's validation layer,
 # where it is installed, are failures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 log=target/test-gpu.log
 
-cargo clippy -p millstream-gpu --features wgpu,cuda --all-targets -- -D warnings
+cargo clippy -p millstream-gpu -p millstream-cli --features wgpu,cuda,millstream-cli/gpu,millstream-cli/cuda \
+  --all-targets -- -D warnings
 
 # A layer of Mesa that chooses among GPUs of a desktop, and complains where there is none.
 export NODEVICE_SELECT=1
@@ -23,11 +24,11 @@ if grep -E "VUID-|Validation Error" "$log" >/dev/null; then
   exit 1
 fi
 if grep "SKIPPED" "$log" >/dev/null; then
-  echo "test-gpu: there is no device that Vulkan finds: no kernel was tested (see above)"
+  echo "test-gpu: there is no device that Vulkan or CUDA finds: no kernel was tested (see above)"
 fi
 
 # The same transport streams from the CPU and from the device, and the choice between them.
-cargo build -p millstream-cli --features gpu
+cargo build -p millstream-cli --features gpu,cuda
 command=$PWD/target/debug/millstream
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

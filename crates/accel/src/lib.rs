@@ -57,4 +57,12 @@ impl OffloadSettings {
             check_every: 0,
         }
     }
+
+    /// Returns the frames of a batch at a sample rate: at a low one a batch goes before it is full.
+    #[must_use]
+    pub fn frames_at(&self, kernel: &Kernel, rate: Option<f64>) -> usize {
+        let waited = rate.map(|rate| rate * self.wait_max.as_secs_f64());
+        let waited = waited.map_or(usize::MAX, |samples| samples as usize);
+        (waited / kernel.shape().samples).clamp(1, self.frames)
+    }
 }

@@ -2,7 +2,10 @@
 //! back to the CPU where the device does not answer. It reads no clock and owns no port.
 
 mod fallback;
+mod pace;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use crate::device::{Lost, Session};
 use crate::kernel::{Kernel, KernelShape};
@@ -10,14 +13,10 @@ use crate::ledger::{Cause, DeviceLedger};
 use crate::{OffloadSettings, Opened};
 use fallback::Fallback;
 use millstream_dsp::Sample;
+use pace::{LOOK_MAX, LOOK_MIN, Pace};
 use slots::{Slot, State};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// The shortest time to the next look at a device.
-const LOOK_MIN: Duration = Duration::from_micros(50);
-/// The longest.
-const LOOK_MAX: Duration = Duration::from_millis(1);
 
 /// The state of the device, as its answers show it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,13 +56,7 @@ pub(crate) struct Pipeline {
     returned: u64,
     /// The oldest batch is calculated twice.
     checking: bool,
-    /// When the device last finished a batch.
-    last_ready: Option<Instant>,
-    /// The last look at the device, and the next one.
-    looked: Option<Instant>,
-    look_at: Instant,
-    /// The usual time of a batch alone in the device.
-    usual: Duration,
+    pace: Pace,
     pub(crate) ledger: DeviceLedger,
 }
 
@@ -91,10 +84,7 @@ impl Pipeline {
             given: 0,
             returned: 0,
             checking: false,
-            last_ready: None,
-            looked: None,
-            look_at: Instant::now(),
-            usual: LOOK_MAX,
+            pace: Pace::default(),
             settings,
             ledger,
         }
@@ -232,11 +222,9 @@ impl Pipeline {
         if self.filling_since.is_some_and(|since| now >= since + self.settings.wait_max) {
             self.complete(now);
         }
-        if now < self.look_at || self.session.is_none() {
+        if self.session.is_none() || !self.pace.begin(now) {
             return;
         }
-        let since_look = self.looked.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
-        self.looked = Some(now);
         for slot in 0..self.slots.len() - 1 {
             let (at, is_owed) = match (self.slots[slot].state, self.slots[slot].owed) {
                 (_, Some(at)) => (at, true),
@@ -245,7 +233,10 @@ impl Pipeline {
             };
             let Some(session) = &mut self.session else { return };
             match session.poll(slot) {
-                Ok(false) => continue,
+                Ok(false) => {
+                    self.slots[slot].unfinished = Some(now);
+                    continue;
+                }
                 Ok(true) if is_owed => {
                     session.release(slot);
                     self.slots[slot].owed = None;
@@ -256,11 +247,7 @@ impl Pipeline {
                 }
                 Err(_) => return self.lose(Cause::Lost),
             }
-            // A batch that came long before this look says nothing about the device.
-            if since_look < 4 * LOOK_MAX {
-                self.usual = (3 * self.usual + self.age(at, now)) / 4;
-            }
-            self.last_ready = Some(now);
+            self.pace.finished(at, self.slots[slot].unfinished, now);
         }
         if self.health == Health::Stalled && self.slots.iter().all(|slot| slot.owed.is_none()) {
             self.health = Health::Well;
@@ -268,20 +255,11 @@ impl Pipeline {
         self.give_up(now);
     }
 
-    /// Returns the time that the device had for a batch: since it was submitted, or since the batch
-    /// before was finished.
-    fn age(&self, submitted: Instant, now: Instant) -> Duration {
-        let begun = self.last_ready.map_or(submitted, |last| last.max(submitted));
-        now.saturating_duration_since(begun)
-    }
-
     /// Takes the oldest batch back from a device that should have finished it.
     fn give_up(&mut self, now: Instant) {
         let Some(&slot) = self.order.front() else { return };
         let State::Submitted(at) = self.slots[slot].state else { return };
-        // A device that needs long for every batch does not stall.
-        let limit = self.settings.stall_after.max(4 * self.usual);
-        let overdue = self.age(at, now) > limit;
+        let overdue = self.pace.is_overdue(at, now, self.settings.stall_after);
         if overdue || self.health == Health::Stalled {
             self.health = Health::Stalled;
             self.slots[slot].state = State::Host(Cause::Stall);
@@ -382,18 +360,12 @@ impl Pipeline {
             (since + self.settings.wait_max).saturating_duration_since(now).max(LOOK_MIN)
         });
         let device = self.order.front().and_then(|slot| match self.slots[*slot].state {
-            State::Submitted(at) => {
-                let age = self.age(at, now);
-                let left = self.usual.saturating_sub(age);
-                // Late: the later, the rarer are the looks.
-                let late = age.saturating_sub(self.usual) / 4;
-                Some(left.max(late).clamp(LOOK_MIN, LOOK_MAX))
-            }
+            State::Submitted(at) => Some(self.pace.next(at, now)),
             _ => None,
         });
         let owed = self.slots.iter().any(|slot| slot.owed.is_some()).then_some(LOOK_MAX);
         let device = [device, owed].into_iter().flatten().min();
-        self.look_at = device.map_or(now, |device| now + device);
+        self.pace.look_at(device.map_or(now, |device| now + device));
         [wait, device].into_iter().flatten().min()
     }
 }

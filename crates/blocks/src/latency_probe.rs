@@ -49,10 +49,12 @@ impl<T: Item> Block for LatencyMark<T> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
         output[..items].copy_from_slice(&input[..items]);
-        let now_ns = context.now.saturating_duration_since(self.epoch).as_nanos() as u64;
         let first = self.output.position().next_multiple_of(self.every) - self.output.position();
-        for index in (first..items as u64).step_by(usize::try_from(self.every).unwrap_or(1)) {
-            self.output.tag(index as usize, keys::PROBE_NS, now_ns);
+        if first < items as u64 {
+            let now_ns = fresh_ns(context, self.epoch);
+            for index in (first..items as u64).step_by(usize::try_from(self.every).unwrap_or(1)) {
+                self.output.tag(index as usize, keys::PROBE_NS, now_ns);
+            }
         }
         self.input.consume(items);
         self.output.produce(items);
@@ -62,6 +64,12 @@ impl<T: Item> Block for LatencyMark<T> {
     fn ns_per_item(&self) -> f64 {
         copied_ns::<T>()
     }
+}
+
+/// Returns the nanoseconds from the epoch to now. The time of the context is that of the sweep's
+/// begin, so it lacks what the blocks in front have worked since.
+fn fresh_ns(context: &Context, epoch: Instant) -> u64 {
+    Instant::now().max(context.now).saturating_duration_since(epoch).as_nanos() as u64
 }
 
 /// Passes a stream on and measures the age of its marks. The output may stay unconnected.
@@ -123,9 +131,10 @@ impl<T: Item> Block for LatencyProbe<T> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
         output[..items].copy_from_slice(&input[..items]);
-        let now_ns = context.now.saturating_duration_since(self.epoch).as_nanos() as u64;
+        let mut now_ns = None;
         for (_, tag) in self.input.tags().take_while(|(index, _)| *index < items) {
             if let (keys::PROBE_NS, Some(then_ns)) = (tag.key, tag.value.as_count()) {
+                let now_ns = *now_ns.get_or_insert_with(|| fresh_ns(context, self.epoch));
                 self.marks.add(1);
                 self.ages_ns.record(now_ns.saturating_sub(then_ns));
             }
@@ -210,5 +219,14 @@ mod tests {
         assert_eq!(marks.get(), 1);
         assert!(max_ms.get() >= age_ms, "{}", max_ms.get());
         assert_eq!(mock.take::<u8>("out").len(), 10);
+    }
+
+    #[test]
+    fn the_work_of_the_same_sweep_counts() {
+        let context = Context::at(Instant::now());
+        let begun = fresh_ns(&context, epoch());
+        std::thread::sleep(Duration::from_millis(3));
+        let passed = fresh_ns(&context, epoch()) - begun;
+        assert!(passed >= 3_000_000, "{passed} ns");
     }
 }

@@ -83,16 +83,17 @@ fn measure(device: &dyn Accelerator, kernel: &Kernel, wanted: usize) -> Result<(
         return Ok(());
     }
     let samples = frames * shape.samples;
+    // The copies of as many bytes as the larger direction has.
+    let bytes = (8 * samples).max(4 * shape.words * frames);
     let mut opened = device.open(kernel, SLOTS, frames)?;
     let mut times = vec![];
     // In turns with the copies, whose rate changes with the machine's.
     let mut shares = vec![];
     for _ in 0..TIMES {
         let ns = batch_time(&mut opened, frames, TIME)?.as_secs_f64() * 1e9 / samples as f64;
-        let bytes = 8 * samples;
         let copies = device.copy_rate(bytes).ok_or("the device has no rate of copies")?;
         times.push(ns);
-        shares.push(8e9 / copies / ns);
+        shares.push(bytes as f64 / copies * 1e9 / samples as f64 / ns);
     }
     let (ns, share) = (median(times), 100.0 * median(shares));
     let way = &opened.way;

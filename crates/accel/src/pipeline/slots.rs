@@ -32,11 +32,14 @@ pub(super) struct Slot {
     pub(super) owed: Option<Instant>,
     /// Samples at the end that no stream had.
     padding: usize,
+    /// The last look that found the batch unfinished.
+    pub(super) unfinished: Option<Instant>,
 }
 
 impl Slot {
     pub(super) fn of(window: Arc<SampleWindow>) -> Self {
-        Self { window, filled: 0, frames: 0, state: State::Free, owed: None, padding: 0 }
+        let (state, owed) = (State::Free, None);
+        Self { window, filled: 0, frames: 0, state, owed, padding: 0, unfinished: None }
     }
 
     pub(super) fn ordinary(samples: usize) -> Self {
@@ -82,7 +85,7 @@ impl Slot {
     }
 
     pub(super) fn complete(&mut self, frames: usize, state: State) {
-        (self.frames, self.state) = (frames, state);
+        (self.frames, self.state, self.unfinished) = (frames, state, None);
     }
 
     pub(super) fn samples(&self) -> usize {

@@ -29,3 +29,19 @@ fn four_stations_of_one_recording_are_received() {
         assert!(streams[..n].iter().all(|other| other != stream), "station {n}");
     }
 }
+
+#[test]
+fn rate_and_latency_of_a_bank_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = ["--set", "rate_hz=1e6", "--set", "samples=200000", "--set", "domain=auto"];
+    let run = [&["run", &graph("offload-latency.toml"), "--json"], &set[..]].concat();
+    let report = millstream(folder.path(), &run).succeeds().json();
+    let blocks = report["results"]["run"]["blocks"].as_array().unwrap();
+    let block = |name: &str| blocks.iter().find(|block| block["name"] == name).unwrap();
+    assert_eq!(block("bank")["items_in"], 200_000);
+    let metrics = &block("probe")["metrics"];
+    assert!(metrics["marks"].as_f64().unwrap() >= 200_000.0 / 4096.0 - 2.0, "{metrics}");
+    // From a mark to the probe a bank has worked.
+    let (p50, max) = (metrics["p50_ms"].as_f64().unwrap(), metrics["max_ms"].as_f64().unwrap());
+    assert!(p50 > 0.0 && max >= p50, "{metrics}");
+}

@@ -7,13 +7,14 @@ use crate::{
 };
 use std::time::{Duration, Instant};
 
-/// The time step in which items are let through.
+/// The time step in which items are let through, unless another is set.
 const STEP: Duration = Duration::from_millis(1);
 
 /// A pause that is not caught up.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Lets items pass at `rate_hz` items per second on average, in steps of a millisecond. What came
+/// Lets items pass at `rate_hz` items per second on average, in steps of a millisecond, or of
+/// another [time](Self::with_step). What came
 /// too late is caught up, but not a pause of more than a second without enough items. When the
 /// graph is asked to stop it lets the rest pass at once.
 ///
@@ -25,6 +26,7 @@ pub struct Throttle<T: Item> {
     /// The same items, in time.
     pub output: Out<T>,
     rate_hz: f64,
+    step: Duration,
     start: Option<Instant>,
     passed: u64,
     /// When all that were due passed last.
@@ -40,7 +42,16 @@ impl<T: Item> Throttle<T> {
     pub fn new(rate_hz: f64) -> Result<Self, BlockError> {
         let rate_hz = check(rate_hz)?;
         let (input, output) = (In::new(), Out::new());
-        Ok(Self { input, output, rate_hz, start: None, passed: 0, last: None, stopped: false })
+        let (start, last) = (None, None);
+        Ok(Self { input, output, rate_hz, step: STEP, start, passed: 0, last, stopped: false })
+    }
+
+    /// Lets items pass in steps of this time: a shorter one costs more calls, and a longer one lets
+    /// more items pass at once.
+    #[must_use]
+    pub const fn with_step(mut self, step: Duration) -> Self {
+        self.step = step;
+        self
     }
 
     /// Goes on at another rate, counted from the next call.
@@ -87,7 +98,7 @@ fn check(rate_hz: f64) -> Result<f64, BlockError> {
 impl<T: Item> Block for Throttle<T> {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         // Each call would let an item or two pass, wake the reader with them, and be woken by it.
-        let next = self.last.map_or(context.now, |last| last + STEP);
+        let next = self.last.map_or(context.now, |last| last + self.step);
         let early = next.saturating_duration_since(context.now);
         let due = if early.is_zero() || context.stopping { self.due(context) } else { 0 };
         let (input, output) = (self.input.slice(), self.output.slice_mut());
@@ -133,9 +144,9 @@ impl<T: Item> Block for Throttle<T> {
 }
 
 impl<T: Item> Throttle<T> {
-    /// Returns a millisecond, or the time of one item at a slow rate.
+    /// Returns the step, or the time of one item at a slow rate.
     fn step(&self) -> Duration {
-        STEP.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
+        self.step.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
     }
 }
 
@@ -175,6 +186,19 @@ mod tests {
         let rest = Duration::from_micros(400);
         assert_eq!(call(&mut mock, after(1600), false), (Work::Again(rest), 0));
         assert_eq!(call(&mut mock, after(2000), false), (Work::Again(STEP), 1000));
+    }
+
+    #[test]
+    fn a_short_step_lets_fewer_items_pass_at_once() {
+        let step = Duration::from_micros(100);
+        let mut mock = Mock::new(Throttle::new(1e6).unwrap().with_step(step));
+        mock.feed("in", &[7u8; 3000]);
+        let start = Instant::now();
+        let after = |us| start + Duration::from_micros(us);
+        assert_eq!(call(&mut mock, start, false), (Work::Again(step), 0));
+        assert_eq!(call(&mut mock, after(100), false), (Work::Again(step), 100));
+        assert_eq!(call(&mut mock, after(160), false), (Work::Again(Duration::from_micros(40)), 0));
+        assert_eq!(call(&mut mock, after(200), false), (Work::Again(step), 100));
     }
 
     #[test]

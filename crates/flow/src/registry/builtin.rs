@@ -70,6 +70,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::new("throttle", "Limits the rate at which items pass.")
             .required("rate_hz", ParameterKind::Number, "items per second")
+            .optional("step_ms", 1.0, "milliseconds from one group of items to the next")
             .choice("item", ITEMS, ITEM)
             .example("rate_hz = 1e6")
             .paced()
@@ -115,5 +116,10 @@ fn throttle(parameters: &Parameters) -> Made {
     if rate_hz <= 0.0 {
         return Err(parameters.wrong("rate_hz", "more than zero"));
     }
-    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Throttle::<T>::new(rate_hz)?)
+    let step_ms = parameters.number("step_ms");
+    if !(0.01..=10_000.0).contains(&step_ms) {
+        return Err(parameters.wrong("step_ms", "0.01 to 10000 milliseconds"));
+    }
+    let step = std::time::Duration::from_secs_f64(step_ms / 1e3);
+    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Throttle::<T>::new(rate_hz)?.with_step(step))
 }

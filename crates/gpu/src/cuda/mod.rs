@@ -44,7 +44,7 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
     let mut devices: Vec<Arc<dyn Accelerator>> = vec![];
     for number in 0..result::device::get_count().map_err(said)? {
         let context = PrimaryContext::new(number).map_err(said)?;
-        let name = context.name().map_err(said)?;
+        let name = format!("{}, CUDA", context.name().map_err(said)?);
         let steps = Mutex::default();
         devices.push(Arc::new(CudaDevice { context, name, steps }));
     }

@@ -102,7 +102,7 @@ impl Gpu {
 
 impl Accelerator for Gpu {
     fn name(&self) -> String {
-        self.adapter.get_info().name
+        format!("{}, Vulkan", self.adapter.get_info().name)
     }
 
     fn copy_rate(&self, bytes: usize) -> Option<f64> {

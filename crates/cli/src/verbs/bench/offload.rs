@@ -20,7 +20,8 @@ use std::time::Duration;
 /// both sides in turns, for each size of batches. A device's figures contain the copies there and
 /// back; the copies alone stand beside them. The choice of `auto` is made anew, from its own short
 /// measurement, for each sample rate; it is right if its side costs at most 5 % more than the
-/// better one. At a rate that both sides hold, the cost is CPU time; otherwise it is time.
+/// better one. At a rate that both sides hold, the cost is CPU time; otherwise it is time. At a low
+/// rate a batch goes before it is full, after 5 ms, and is measured so.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   millstream bench offload
@@ -146,14 +147,29 @@ impl Args {
             .map(|rate| Ok(choose::choose(kernel, device, settings, *rate)?.0.side))
             .collect::<anyhow::Result<_>>()?;
         let mut opened = device.open(kernel, settings.slots, settings.frames)?;
-        let (mut host, mut on_device) = (Vec::new(), Vec::new());
+        let frames: Vec<_> = rates.iter().map(|rate| settings.frames_at(kernel, *rate)).collect();
+        let mut lengths = frames.clone();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let (mut host, mut on_device) = (Vec::new(), vec![Vec::new(); lengths.len()]);
         for _ in 0..self.repeat {
             host.push(choose::on_host(kernel, span));
-            on_device.push(choose::on_device(&mut opened, kernel, settings.frames, span)?);
+            for (costs, frames) in on_device.iter_mut().zip(&lengths) {
+                costs.push(choose::on_device(&mut opened, kernel, *frames, span)?);
+            }
         }
-        let (host, on_device) = (choose::median(&host), choose::median(&on_device));
-        let choices =
-            sides.iter().zip(rates).map(|(side, rate)| pick(*side, (host, on_device), rate));
+        let host = choose::median(&host);
+        let device_at = |frames: usize| {
+            let place = lengths.iter().position(|one| *one == frames).unwrap_or_default();
+            choose::median(&on_device[place])
+        };
+        let choices: Vec<_> = sides
+            .iter()
+            .zip(rates)
+            .zip(&frames)
+            .map(|((side, rate), frames)| pick(*side, (host, device_at(*frames)), rate))
+            .collect();
+        let on_device = device_at(settings.frames);
         let shape = kernel.shape();
         let there = shape.window(settings.frames) * size_of::<Sample>();
         let back = shape.words * settings.frames * size_of::<f32>();
@@ -169,7 +185,7 @@ impl Args {
             host_cpu_ns: host.cpu_ns,
             device_cpu_ns: on_device.cpu_ns,
             copies_ns,
-            choices: choices.collect(),
+            choices,
         })
     }
 }
