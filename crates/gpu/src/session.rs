@@ -99,8 +99,10 @@ impl Closing {
         *closing() += 1;
         // Here drivers are loaded, so their own functions for the end run after this one.
         static ONCE: Once = Once::new();
-        // SAFETY: the function does not panic.
-        ONCE.call_once(|| drop(unsafe { libc::atexit(wait_for_closing) }));
+        ONCE.call_once(|| {
+            // SAFETY: the function does not panic. Where there is no memory for it nothing waits.
+            let _refused = unsafe { libc::atexit(wait_for_closing) };
+        });
         Self
     }
 }
