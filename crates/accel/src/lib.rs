@@ -63,6 +63,6 @@ impl OffloadSettings {
     pub fn frames_at(&self, kernel: &Kernel, rate: Option<f64>) -> usize {
         let waited = rate.map(|rate| rate * self.wait_max.as_secs_f64());
         let waited = waited.map_or(usize::MAX, |samples| samples as usize);
-        (waited / kernel.shape().samples).clamp(1, self.frames)
+        (waited / kernel.shape().samples).min(self.frames).max(1)
     }
 }

@@ -364,8 +364,13 @@ impl Pipeline {
             _ => None,
         });
         let owed = self.slots.iter().any(|slot| slot.owed.is_some()).then_some(LOOK_MAX);
-        let device = [device, owed].into_iter().flatten().min();
-        self.pace.look_at(device.map_or(now, |device| now + device));
+        let device = match [device, owed].into_iter().flatten().min() {
+            Some(after) => Some(self.pace.plan(after, now)),
+            None => {
+                self.pace.rest();
+                None
+            }
+        };
         [wait, device].into_iter().flatten().min()
     }
 }

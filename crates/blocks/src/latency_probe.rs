@@ -23,7 +23,7 @@ fn epoch() -> Instant {
 /// Passes a stream on and marks items at regular intervals with the time (the tag `probe_ns`), for
 /// a [`LatencyProbe`] downstream.
 ///
-/// The time is that of the call; the runtime may read it once for a sweep over its blocks.
+/// The time is read in each call that marks an item.
 ///
 /// Ports: `in`, `out`.
 #[derive(Debug, Ports)]

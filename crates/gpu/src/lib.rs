@@ -44,7 +44,9 @@ pub fn devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
             found.extend::<Vec<_>>(others);
             Ok(found)
         }
-        (Ok(found), Err(_)) => Ok(found),
-        (Err(_), others) => others,
+        (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
+        (Err(cuda), Err(vulkan)) => {
+            Err(AcceleratorError::Missing { kind: "GPU", reason: format!("{cuda}; {vulkan}") })
+        }
     }
 }

@@ -39,9 +39,18 @@ impl Pace {
         is_due
     }
 
-    /// Sets the time of the next look.
-    pub(super) fn look_at(&mut self, at: Instant) {
+    /// Plans the next look so much later, or as it was planned before if that is sooner: a block is
+    /// called for many reasons, and none of them may put a look off. Returns the time until then.
+    pub(super) fn plan(&mut self, after: Duration, now: Instant) -> Duration {
+        let planned = self.look_at.filter(|at| *at > now);
+        let at = planned.map_or(now + after, |planned| planned.min(now + after));
         self.look_at = Some(at);
+        at.saturating_duration_since(now)
+    }
+
+    /// Forgets the next look: the device has nothing.
+    pub(super) fn rest(&mut self) {
+        self.look_at = None;
     }
 
     /// Returns the time that the device had for a batch: since it was submitted, or since the batch
@@ -58,8 +67,9 @@ impl Pace {
         unfinished: Option<Instant>,
         now: Instant,
     ) {
-        // A batch that came long before this look says nothing about the device.
-        if self.since < 4 * LOOK_MAX {
+        // A batch that came long before this look says nothing about the device, and one that came
+        // together with another says nothing, either.
+        if self.since < 4 * LOOK_MAX && self.last_ready != Some(now) {
             // It was finished between two looks: the middle is the better guess, and where the
             // first look is too late, the next batch is looked at sooner.
             let unfinished = self.age(submitted, unfinished.unwrap_or(submitted));

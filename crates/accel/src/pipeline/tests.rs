@@ -40,8 +40,9 @@ impl Session for Clockwork {
 
 const BATCH: usize = 64;
 
-/// Returns the times until the results of batches were there, one after the other, and the looks.
-fn latencies(needs: Duration, batches: usize) -> (Vec<Duration>, usize) {
+/// Returns the times until the results of batches were there, one after the other, and the calls. A
+/// call comes when the pipeline asked for it, and as often as samples come.
+fn latencies(needs: Duration, batches: usize, samples: Duration) -> (Vec<Duration>, usize) {
     let now = Arc::new(Mutex::new(Instant::now()));
     let kernel = Kernel::Fir { taps: vec![Sample::new(1.0, 0.0)], decimation: 1 };
     let settings = OffloadSettings::for_batches(BATCH, &kernel);
@@ -55,7 +56,7 @@ fn latencies(needs: Duration, batches: usize) -> (Vec<Duration>, usize) {
     let opened = Opened { session: Box::new(session), windows, way: String::new() };
     let mut pipeline = Pipeline::new(&kernel, opened, settings);
     let mut out = vec![0.0; 2 * BATCH];
-    let (mut times, mut looks) = (vec![], 0);
+    let (mut times, mut calls) = (vec![], 0);
     for _ in 0..batches {
         let submitted = *now.lock().unwrap();
         assert_eq!(pipeline.take(&[Sample::new(1.0, 0.0); BATCH], submitted), BATCH);
@@ -66,22 +67,30 @@ fn latencies(needs: Duration, batches: usize) -> (Vec<Duration>, usize) {
                 times.push(at - submitted);
                 break;
             }
-            looks += 1;
+            calls += 1;
             let after = pipeline.next_look(at).expect("a batch is on its way");
-            *now.lock().unwrap() = at + after;
+            *now.lock().unwrap() = at + after.min(samples);
         }
     }
-    (times, looks)
+    (times, calls)
 }
 
 #[test]
 fn results_are_taken_soon_after_they_are_there() {
     for micros in [20, 74, 300, 900, 3000] {
         let needs = Duration::from_micros(micros);
-        let (times, looks) = latencies(needs, 400);
+        let (times, calls) = latencies(needs, 400, Duration::MAX);
         // The time that a device needs is learnt from the first batches.
         let late = times[100..].iter().map(|time| *time - needs).max().unwrap();
         assert!(late <= needs / 4 + Duration::from_micros(60), "{needs:?}: {late:?} late");
-        assert!(looks <= 6 * 400, "{needs:?}: {looks} looks for 400 batches");
+        assert!(calls <= 6 * 400, "{needs:?}: {calls} calls for 400 batches");
     }
+}
+
+#[test]
+fn samples_that_come_often_put_no_look_off() {
+    let needs = Duration::from_micros(300);
+    let (times, _) = latencies(needs, 400, Duration::from_micros(20));
+    let late = times[100..].iter().map(|time| *time - needs).max().unwrap();
+    assert!(late <= Duration::from_micros(160), "{late:?} late");
 }

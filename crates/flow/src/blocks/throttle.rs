@@ -14,9 +14,8 @@ const STEP: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Lets items pass at `rate_hz` items per second on average, in steps of a millisecond, or of
-/// another [time](Self::with_step). What came
-/// too late is caught up, but not a pause of more than a second without enough items. When the
-/// graph is asked to stop it lets the rest pass at once.
+/// another [time](Self::with_step). What came too late is caught up, but not a pause of more than a
+/// second without enough items. When the graph is asked to stop it lets the rest pass at once.
 ///
 /// Ports: `in`, `out`. Messages: `rate_hz`; `stop` holds all items back, until `start`.
 #[derive(Debug, Ports)]

@@ -44,6 +44,12 @@ impl PrimaryContext {
         unsafe { result::ctx::set_current(self.context) }
     }
 
+    /// Waits for everything that the context has begun.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.enter()?;
+        result::ctx::synchronize()
+    }
+
     /// Returns the device's name.
     pub fn name(&self) -> Result<String, CudaError> {
         result::device::get_name(self.device)

@@ -42,13 +42,18 @@ pub fn cuda_devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
     let said = |error: CudaError| missing(error.to_string());
     result::init().map_err(said)?;
     let mut devices: Vec<Arc<dyn Accelerator>> = vec![];
+    let mut failed = None;
     for number in 0..result::device::get_count().map_err(said)? {
-        let context = PrimaryContext::new(number).map_err(said)?;
-        let name = format!("{}, CUDA", context.name().map_err(said)?);
-        let steps = Mutex::default();
-        devices.push(Arc::new(CudaDevice { context, name, steps }));
+        // One that does not answer, or that another program has for itself, hides no other.
+        match CudaDevice::new(number) {
+            Ok(device) => devices.push(Arc::new(device)),
+            Err(error) => failed = Some(said(error)),
+        }
     }
-    if devices.is_empty() { Err(missing("its driver finds none".into())) } else { Ok(devices) }
+    if devices.is_empty() {
+        return Err(failed.unwrap_or_else(|| missing("its driver finds none".into())));
+    }
+    Ok(devices)
 }
 
 /// A GPU of NVIDIA.
@@ -60,6 +65,12 @@ struct CudaDevice {
 }
 
 impl CudaDevice {
+    fn new(number: i32) -> Result<Self, CudaError> {
+        let context = PrimaryContext::new(number)?;
+        let name = format!("{}, CUDA", context.name()?);
+        Ok(Self { context, name, steps: Mutex::default() })
+    }
+
     fn unfit(&self, what: &impl Display, reason: String) -> AcceleratorError {
         AcceleratorError::Unfit { device: self.name.clone(), what: what.to_string(), reason }
     }
@@ -102,13 +113,21 @@ impl CudaDevice {
         slots: usize,
         frames: usize,
     ) -> Result<Opened, AcceleratorError> {
-        let (samples, limit) = (shape.window(frames) + SLACK, i32::MAX);
-        if samples > limit as usize {
-            let reason = format!(
-                "{frames} frames in a batch need {samples} samples, and the limit is {limit}. Take \
-                 fewer frames in a batch"
-            );
-            return Err(self.unfit(what, reason));
+        // Texts count by 32 bits.
+        let parts = [
+            ("samples", shape.window(frames).saturating_add(SLACK)),
+            ("numbers in results", shape.words.saturating_mul(frames)),
+            ("samples between steps", way.scratch),
+        ];
+        for (part, count) in parts {
+            let limit = i32::MAX;
+            if count > limit as usize {
+                let reason = format!(
+                    "{frames} frames in a batch need {count} {part}, and the limit is {limit}. \
+                     Take fewer frames in a batch"
+                );
+                return Err(self.unfit(what, reason));
+            }
         }
         self.allocate(shape, way, slots, frames).map_err(|fail| match fail {
             Fail::Text(reason) => self.unfit(what, reason),
@@ -132,6 +151,8 @@ impl CudaDevice {
         let steps = steps.collect::<Result<Vec<_>, Fail>>()?;
         let constants = Far::new(context, size_of_val(&*way.constants))?;
         constants.write(&way.constants)?;
+        // The streams of slots do not wait for this copy by themselves.
+        context.synchronize()?;
         let samples = (shape.window(frames) + SLACK) * size_of::<Sample>();
         let words = shape.words * frames;
         let slot = |_| {
@@ -143,7 +164,6 @@ impl CudaDevice {
                 near: Pinned::new(context, words)?,
                 window: None,
                 words: 0,
-                is_ready: false,
                 zeros_at: usize::MAX,
             })
         };
@@ -157,7 +177,7 @@ impl CudaDevice {
         let windows = windows.collect::<Result<Vec<_>, Fail>>()?;
         let context = Arc::clone(context);
         let inner = CudaInner { context, slots, steps, constants, shape, pinned_bytes };
-        let session = Box::new(ClosingSession::new(inner));
+        let session = Box::new(ClosingSession::new(inner, shape, windows.len(), frames));
         Ok(Opened { session, windows, way: way.name })
     }
 }

@@ -19,9 +19,8 @@ pub struct CudaSlot {
     pub near: Pinned<f32>,
     /// The samples that the device may read.
     pub window: Option<Arc<SampleWindow>>,
-    /// Numbers in the results of the batch; 0: there is none.
+    /// Numbers in the results of the batch.
     pub words: usize,
-    pub is_ready: bool,
     /// Where the zeros behind the samples begin.
     pub zeros_at: usize,
 }
@@ -54,7 +53,6 @@ impl CudaInner {
         // From here on the device may read, whatever fails.
         slot.window = Some(Arc::clone(window));
         slot.words = self.shape.words * frames;
-        slot.is_ready = false;
         copy_there(&slot.lane, &slot.samples, samples)?;
         if slot.zeros_at != samples.len() {
             zero(&slot.lane, &slot.samples, samples.len(), SLACK)?;
@@ -77,15 +75,12 @@ impl CudaInner {
 
     fn look(&mut self, slot: usize) -> Result<bool, CudaError> {
         let slot = &mut self.slots[slot];
-        if slot.is_ready || slot.words == 0 {
-            return Ok(slot.is_ready);
-        }
         self.context.enter()?;
-        slot.is_ready = slot.lane.is_done()?;
-        if slot.is_ready {
+        let is_done = slot.lane.is_done()?;
+        if is_done {
             slot.window = None;
         }
-        Ok(slot.is_ready)
+        Ok(is_done)
     }
 }
 
@@ -96,9 +91,6 @@ impl Batches for CudaInner {
         window: &Arc<SampleWindow>,
         frames: usize,
     ) -> Result<(), Lost> {
-        if self.slots[slot].words > 0 {
-            return Err(Lost("a slot was used that is not free".into()));
-        }
         self.start(slot, window, frames).map_err(lost)
     }
 
@@ -108,21 +100,13 @@ impl Batches for CudaInner {
 
     fn results(&self, slot: usize) -> &[f32] {
         let slot = &self.slots[slot];
-        if slot.is_ready { &slot.near[..slot.words] } else { &[] }
+        &slot.near[..slot.words]
     }
 
-    fn release(&mut self, slot: usize) {
-        let slot = &mut self.slots[slot];
-        slot.is_ready = false;
-        slot.words = 0;
-    }
+    fn release(&mut self, _: usize) {}
 
     fn pinned_bytes(&self) -> u64 {
         self.pinned_bytes
-    }
-
-    fn is_busy(&self) -> bool {
-        self.slots.iter().any(|slot| slot.words > 0 && !slot.is_ready)
     }
 }
 

@@ -57,7 +57,8 @@ pub fn prepare(
     frames: usize,
 ) -> Result<Opened, AcceleratorError> {
     let (inner, windows) = prepared(gpu, what, shape, &way, slots, frames)?;
-    Ok(Opened { session: Box::new(ClosingSession::new(inner)), windows, way: way.name })
+    let session = Box::new(ClosingSession::new(inner, shape, windows.len(), frames));
+    Ok(Opened { session, windows, way: way.name })
 }
 
 /// Prepares a device, and returns its part and its windows.

@@ -161,8 +161,4 @@ impl Batches for Inner {
     fn pinned_bytes(&self) -> u64 {
         self.layout.pinned_bytes(self.slots.len())
     }
-
-    fn is_busy(&self) -> bool {
-        self.slots.iter().any(Slot::is_busy)
-    }
 }

@@ -17,7 +17,7 @@ fn session(frames: usize) -> Option<(Gpu, ClosingSession<Inner>, Arc<SampleWindo
     let way = gpu.ways(&kernel, frames).unwrap().remove(0);
     let (inner, windows) = prepared(&gpu, &kernel, shape, &way, 3, frames).unwrap();
     let window = Arc::clone(&windows[0]);
-    Some((gpu, ClosingSession::new(inner), window))
+    Some((gpu, ClosingSession::new(inner, shape, 3, frames), window))
 }
 
 /// Polls until the device is lost, and returns the error.
