@@ -43,6 +43,9 @@ pub(crate) trait Opening {
     /// Takes a packet of the device to the stream's endpoint.
     fn take(&mut self, packet: &Packet<'_>);
 
+    /// Takes a datagram of the device that is no packet.
+    fn take_damaged(&mut self, _payload: &[u8]) {}
+
     /// Returns what is to be done at `now`.
     ///
     /// # Errors
@@ -55,11 +58,13 @@ pub(crate) trait Opening {
 
     /// Takes a datagram; those that are no packets of the device to `path` are passed over.
     fn take_datagram(&mut self, payload: &[u8], source: SocketAddrV4, path: &StreamPath) {
-        if source == path.device
-            && let Ok(packet) = Packet::parse(payload, path.width)
-            && packet.header().dst_epid == path.epid
-        {
-            self.take(&packet);
+        if source != path.device {
+            return;
+        }
+        match Packet::parse(payload, path.width) {
+            Ok(packet) if packet.header().dst_epid == path.epid => self.take(&packet),
+            Ok(_) => {}
+            Err(_) => self.take_damaged(payload),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::core::{Pending, RxCore};
 use super::fates::PacketFate;
+use super::losses::SetUpGap;
 use super::lost_end::sent_before;
 use super::meta::RxEvent;
 use super::silence::Recovery;
@@ -135,8 +136,14 @@ impl RxCore {
             None if stopped => Cause::DeviceOverrun,
             _ => Cause::ClockJump,
         };
-        self.losses.book(&gap, unsent, self.reports.queue_drops, &mut self.ledger);
+        let drops = self.reports.queue_drops;
+        let network = self.losses.book(&gap, unsent, drops, &mut self.ledger);
         self.ledger.lose(Cause::Unknown, unknown);
+        if before.restarted {
+            let (cause, overrun) = (unsent, restart.and_then(|run| run.overrun));
+            let unsent = gap.unsent;
+            self.losses.note_set_up(SetUpGap { network, unknown, unsent, cause, overrun });
+        }
         self.epoch += u64::from(jumped);
 
         let in_time = gap.unsent.saturating_mul(rate.ticks(1)) as i64;
@@ -375,24 +382,5 @@ impl RxCore {
         let unknown = (samples - in_packets).min(most);
         let packets = in_packets.div_ceil(self.samples_per_packet.into());
         (PacketGap { packets, in_packets, unsent: samples - in_packets - unknown, ..gap }, unknown)
-    }
-
-    /// Returns the most samples that the device can have sent since the newest packet that came: a
-    /// window of credit for each set-up of the stream, and for each of its totals that this host
-    /// took over.
-    pub(super) fn window_samples(&self) -> u64 {
-        self.windows_samples(1 + self.setups + self.reopened)
-    }
-
-    /// Returns the samples for which the device had credit behind the newest packet that came.
-    pub(super) fn surely_sent_samples(&self) -> u64 {
-        let packets = self.credit.unreported_packets();
-        let unreported = packets.saturating_mul(self.samples_per_packet.into());
-        self.windows_samples(1 + self.setups).saturating_sub(unreported)
-    }
-
-    fn windows_samples(&self, windows: u64) -> u64 {
-        let packets = self.credit.window_packets().saturating_mul(windows);
-        packets.saturating_mul(self.samples_per_packet.into())
     }
 }

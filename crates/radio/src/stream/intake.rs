@@ -216,7 +216,12 @@ impl RxCore {
         self.tracker.note_passed_over();
         if self.passed_over.note_data(arrival) {
             self.counters.late += 1;
-            self.losses.pass_over(arrival.samples);
+            if self.tracker.has_restarted() {
+                self.losses.pass_over(arrival.samples);
+            } else {
+                // The gap is in the ledger already.
+                self.losses.found_behind_set_up(arrival, &mut self.ledger);
+            }
         } else {
             self.counters.duplicates += 1;
         }
@@ -284,6 +289,10 @@ impl RxCore {
             PacketClass::Late { damaged } => {
                 self.counters.late += 1;
                 self.losses.found(arrival.samples, damaged, &mut self.ledger);
+            }
+            // It has a number from before the set-up.
+            _ if self.tracker.is_settling() && self.passed_over.takes_old(arrival) => {
+                return self.pass_over(arrival);
             }
             _ => return self.malformed(Some(arrival.seq)),
         }

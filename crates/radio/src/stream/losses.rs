@@ -1,7 +1,19 @@
 //! The cause of a gap.
 
-use super::tracker::PacketGap;
+use super::tracker::{Arrival, PacketGap};
 use crate::{Cause, Ledger};
+
+/// What counted in the gap at a new set-up of the stream, samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetUpGap {
+    pub network: u64,
+    pub unknown: u64,
+    /// What was not sent, and the cause of that.
+    pub unsent: u64,
+    pub cause: Cause,
+    /// The time at which the run before it overran, ticks, if the device reported it.
+    pub overrun: Option<u64>,
+}
 
 /// The events that may explain the next gap.
 #[derive(Debug, Clone)]
@@ -11,8 +23,12 @@ pub(super) struct Losses {
     packets_per_drop: u64,
     /// Packets of unknown number that could not be decoded since the last good one.
     malformed: u64,
-    /// Samples that came while the stream was set up again.
+    /// Samples that came while the stream was set up again, and those that came damaged.
     passed_over: u64,
+    damaged_over: u64,
+    /// The gap at the newest set-up, if it is in the ledger: packets may still come that were
+    /// delayed over the set-up.
+    set_up_gap: Option<SetUpGap>,
     /// Drops of the queue that are not yet assigned to a gap.
     drops: u64,
     drops_seen: u64,
@@ -25,6 +41,8 @@ impl Losses {
             packets_per_drop,
             malformed: 0,
             passed_over: 0,
+            damaged_over: 0,
+            set_up_gap: None,
             drops: 0,
             drops_seen: 0,
         }
@@ -46,17 +64,30 @@ impl Losses {
         self.passed_over += samples;
     }
 
-    /// Returns the samples that came while the stream was set up again, and are not in the ledger.
-    pub fn passed_over(&self) -> u64 {
-        self.passed_over
+    /// Counts samples of packets that came damaged while the stream was set up again.
+    pub fn pass_over_damaged(&mut self, samples: u64) {
+        self.damaged_over += samples;
     }
 
-    /// Enters `gap` into the ledger. `queue_drops` is the port's current counter.
+    /// Returns the samples that came while the stream was set up again, whole or damaged, and are
+    /// not in the ledger.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over + self.damaged_over
+    }
+
+    /// Enters `gap` into the ledger. `queue_drops` is the port's current counter. Returns the
+    /// samples that count as lost in the network.
     ///
     /// Damaged packets are known individually. The next ones are those that the queue dropped; the
     /// remaining missing packets were lost in the network. Samples that the device never sent have
     /// the cause `unsent`.
-    pub fn book(&mut self, gap: &PacketGap, unsent: Cause, queue_drops: u64, ledger: &mut Ledger) {
+    pub fn book(
+        &mut self,
+        gap: &PacketGap,
+        unsent: Cause,
+        queue_drops: u64,
+        ledger: &mut Ledger,
+    ) -> u64 {
         self.drops += queue_drops.saturating_sub(self.drops_seen);
         self.drops_seen = self.drops_seen.max(queue_drops);
 
@@ -72,13 +103,27 @@ impl Losses {
             let samples = samples.min(left);
             ledger.lose(cause, samples);
             left -= samples;
+            samples
         };
         book(Cause::Late, std::mem::take(&mut self.passed_over));
+        book(Cause::Malformed, std::mem::take(&mut self.damaged_over));
         book(Cause::Malformed, gap.damaged);
         book(Cause::Malformed, malformed.saturating_mul(self.samples_per_packet));
         book(Cause::HostQueueDrop, dropped.saturating_mul(self.samples_per_packet));
-        book(Cause::NetworkLoss, u64::MAX);
+        let network = book(Cause::NetworkLoss, u64::MAX);
         ledger.lose(unsent, gap.unsent);
+        network
+    }
+
+    /// Counts samples that came during a new set-up of the stream. The gap there is still open.
+    pub fn begin_set_up(&mut self, samples: u64) {
+        self.pass_over(samples);
+        self.set_up_gap = None;
+    }
+
+    /// Keeps what counts in the gap at a new set-up.
+    pub fn note_set_up(&mut self, gap: SetUpGap) {
+        self.set_up_gap = Some(gap);
     }
 
     /// Corrects the ledger for a packet that came after it was counted as missing; `damaged`: an
@@ -97,6 +142,27 @@ impl Losses {
         self.drops += u64::from(from == Cause::HostQueueDrop && self.packets_per_drop == 1);
     }
 
+    /// Corrects the ledger for a packet that was delayed over a new set-up, and came when the gap
+    /// there was in the ledger.
+    pub fn found_behind_set_up(&mut self, arrival: &Arrival, ledger: &mut Ledger) {
+        let Some(gap) = &mut self.set_up_gap else { return };
+        let is_behind = |(overrun, at): (u64, u64)| at.wrapping_sub(overrun) < 1 << 63;
+        // Behind the overrun it is of a run that was unknown.
+        let is_unknown = gap.overrun.zip(arrival.ticks).is_some_and(is_behind);
+        let mut order = [
+            (Cause::NetworkLoss, &mut gap.network),
+            (Cause::Unknown, &mut gap.unknown),
+            (gap.cause, &mut gap.unsent),
+        ];
+        order.rotate_left(is_unknown.into());
+        let mut samples = arrival.samples;
+        for (cause, left) in order {
+            let some = samples.min(*left).min(ledger.lost(cause));
+            ledger.relabel(cause, Cause::Late, some);
+            (*left, samples) = (*left - some, samples - some);
+        }
+    }
+
     /// Corrects the ledger for a damaged packet that was counted as lost in the network.
     pub fn found_damaged(&mut self, ledger: &mut Ledger) {
         let samples = self.samples_per_packet.min(ledger.lost(Cause::NetworkLoss));
@@ -109,7 +175,7 @@ mod tests {
     use super::*;
     use crate::stream::StreamRate;
     use crate::stream::expectation::Expectation;
-    use crate::stream::tracker::{Arrival, PacketClass, Tracker};
+    use crate::stream::tracker::{PacketClass, Tracker};
 
     fn book(losses: &mut Losses, gap: PacketGap, drops: u64) -> [u64; 4] {
         let mut ledger = Ledger::default();
@@ -215,8 +281,29 @@ mod tests {
     fn what_came_while_the_stream_was_set_up_was_not_lost_on_the_way() {
         let (mut losses, mut ledger) = (Losses::new(10, 1), Ledger::default());
         losses.pass_over(25);
+        losses.pass_over_damaged(7);
         losses.book(&gap(4, 40, 3), Cause::DeviceOverrun, 0, &mut ledger);
         losses.book(&gap(4, 40, 0), Cause::DeviceOverrun, 0, &mut ledger);
-        assert_eq!((ledger.lost(Cause::Late), ledger.lost(Cause::NetworkLoss)), (25, 55));
+        let causes = [Cause::Late, Cause::Malformed, Cause::NetworkLoss];
+        assert_eq!(causes.map(|cause| ledger.lost(cause)), [25, 7, 48]);
+    }
+
+    #[test]
+    fn what_comes_behind_the_gap_of_a_set_up_corrects_that_gap() {
+        let (mut losses, mut ledger) = (Losses::new(10, 1), Ledger::default());
+        let gap = gap(2, 20, 30);
+        let network = losses.book(&gap, Cause::DeviceOverrun, 0, &mut ledger);
+        let mut come = |ticks, losses: &mut Losses| {
+            let arrival = Arrival { seq: 0, ticks: Some(ticks), samples: 10 };
+            losses.found_behind_set_up(&arrival, &mut ledger);
+            [Cause::NetworkLoss, Cause::DeviceOverrun, Cause::Late].map(|cause| ledger.lost(cause))
+        };
+        assert_eq!(come(990, &mut losses), [20, 30, 0], "no set-up");
+        let (unsent, cause, overrun) = (gap.unsent, Cause::DeviceOverrun, Some(1000));
+        losses.note_set_up(SetUpGap { network, unknown: 0, unsent, cause, overrun });
+        assert_eq!(come(990, &mut losses), [10, 30, 10]);
+        assert_eq!(come(1000, &mut losses), [10, 20, 20]);
+        (0..9).for_each(|_| assert!(come(980, &mut losses)[2] <= 50));
+        assert_eq!(come(980, &mut losses), [0, 0, 50], "no more than counted there");
     }
 }

@@ -52,6 +52,25 @@ impl RxCore {
         };
         self.end_burst(event);
     }
+
+    /// Returns the most samples that the device can have sent since the newest packet that came: a
+    /// window of credit for each set-up of the stream, and for each of its totals that this host
+    /// took over.
+    pub(super) fn window_samples(&self) -> u64 {
+        self.windows_samples(1 + self.setups + self.reopened)
+    }
+
+    /// Returns the samples for which the device had credit behind the newest packet that came.
+    pub(super) fn surely_sent_samples(&self) -> u64 {
+        let packets = self.credit.unreported_packets();
+        let unreported = packets.saturating_mul(self.samples_per_packet.into());
+        self.windows_samples(1 + self.setups).saturating_sub(unreported)
+    }
+
+    fn windows_samples(&self, windows: u64) -> u64 {
+        let packets = self.credit.window_packets().saturating_mul(windows);
+        packets.saturating_mul(self.samples_per_packet.into())
+    }
 }
 
 /// Returns the samples before the device's overrun, of `missing` samples from `due` on, if the

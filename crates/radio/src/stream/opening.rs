@@ -199,6 +199,10 @@ impl Opening for RxOpening {
         self.command = command.or(self.command);
     }
 
+    fn take_damaged(&mut self, payload: &[u8]) {
+        self.passed_over.note_damaged(payload, self.path.epid, self.path.width);
+    }
+
     fn step(
         &mut self,
         now: Instant,

@@ -1,8 +1,10 @@
 //! The packets that come while a stream is set up, and are passed over.
 
-use millstream_wire::chdr;
+use millstream_wire::chdr::{self, SC16_LEN};
+use millstream_wire::{Epid, Width};
 
 use super::arrival::Arrival;
+use super::fates::HISTORY;
 
 /// The latest data packets that are searched for a second copy.
 const REMEMBERED: usize = 64;
@@ -10,6 +12,15 @@ const REMEMBERED: usize = 64;
 /// The most packets that are passed over behind a new set-up, because they are older. A wrong time
 /// in one packet of the set-up must not cost all that follow.
 const DELAYED_OVER_MAX: u16 = 64;
+
+/// A data packet that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recent {
+    /// Its number and time.
+    Good(u16, Option<u64>),
+    /// Number and samples of a damaged one.
+    Damaged(u16, u64),
+}
 
 /// Packets of a stream that came during another wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +31,35 @@ pub(crate) struct SkippedPackets {
     pub flow_bytes: u64,
     /// Samples in them, without second copies.
     pub samples: u64,
-    /// Number and time of the packets that came last, and their count.
-    recent: [Option<(u16, Option<u64>)>; REMEMBERED],
+    /// Data packets of which only the header could be decoded, without copies of others, and the
+    /// samples that they had by it.
+    pub damaged: u64,
+    pub damaged_samples: u64,
+    /// The packets that came last, and their count.
+    recent: [Option<Recent>; REMEMBERED],
     data: usize,
     /// Number and time of the packet with the latest time.
     newest: Option<(u16, u64)>,
+    /// The number and the time that were due before the set-up.
+    pub due: Option<(u16, u64)>,
     /// Packets that came behind the set-up.
     delayed: u16,
 }
 
 impl Default for SkippedPackets {
     fn default() -> Self {
-        let recent = [None; REMEMBERED];
-        Self { packets: 0, flow_bytes: 0, samples: 0, recent, data: 0, newest: None, delayed: 0 }
+        Self {
+            packets: 0,
+            flow_bytes: 0,
+            samples: 0,
+            damaged: 0,
+            damaged_samples: 0,
+            recent: [None; REMEMBERED],
+            data: 0,
+            newest: None,
+            due: None,
+            delayed: 0,
+        }
     }
 }
 
@@ -51,12 +78,21 @@ impl SkippedPackets {
 
     /// Counts the samples of a data packet. Returns false for a second copy.
     pub(super) fn note_data(&mut self, arrival: &Arrival) -> bool {
-        let identity = Some((arrival.seq, arrival.ticks));
-        if self.recent.contains(&identity) {
+        let good = Recent::Good(arrival.seq, arrival.ticks);
+        if self.recent.contains(&Some(good)) {
             return false;
         }
-        self.recent[self.data % REMEMBERED] = identity;
-        self.data += 1;
+        for recent in &mut self.recent {
+            if let Some(Recent::Damaged(seq, samples)) = *recent
+                && seq == arrival.seq
+            {
+                // This is a whole copy of it.
+                *recent = None;
+                self.damaged -= 1;
+                self.damaged_samples -= samples;
+            }
+        }
+        self.remember(good);
         self.samples += arrival.samples;
         let later = |newest: u64, ticks: u64| ticks.wrapping_sub(newest) < 1 << 63;
         if let Some(ticks) = arrival.ticks
@@ -67,6 +103,29 @@ impl SkippedPackets {
         true
     }
 
+    /// Counts a datagram of the device that cannot be decoded, if it was a data packet to `epid`.
+    pub fn note_damaged(&mut self, bytes: &[u8], epid: Epid, width: Width) {
+        let header = chdr::Header::peek(bytes).ok();
+        let header = header.filter(|header| header.kind.is_data() && header.dst_epid == epid);
+        let Some(header) = header else { return };
+        let is_copy = |recent: &Option<Recent>| match *recent {
+            Some(Recent::Good(seq, _) | Recent::Damaged(seq, _)) => seq == header.seq,
+            None => false,
+        };
+        if !self.recent.iter().any(is_copy) {
+            let payload_len = usize::from(header.length).saturating_sub(header.len(width));
+            let samples = (payload_len / SC16_LEN) as u64;
+            self.remember(Recent::Damaged(header.seq, samples));
+            self.damaged += 1;
+            self.damaged_samples += samples;
+        }
+    }
+
+    fn remember(&mut self, packet: Recent) {
+        self.recent[self.data % REMEMBERED] = Some(packet);
+        self.data += 1;
+    }
+
     /// Returns whether a packet behind the set-up is older than one of these: it was delayed, and
     /// is passed over like them.
     pub(super) fn takes(&mut self, arrival: &Arrival) -> bool {
@@ -75,6 +134,20 @@ impl SkippedPackets {
             before && newest.wrapping_sub(ticks) < 1 << 63
         });
         let takes = is_older && self.delayed < DELAYED_OVER_MAX;
+        self.delayed += u16::from(takes);
+        takes
+    }
+
+    /// Returns the same of a packet whose number and time do not fit the new numbers, but those
+    /// before them: it is of a run that was still to come when the stream was set up.
+    pub(super) fn takes_old(&mut self, arrival: &Arrival) -> bool {
+        let times = self.due.zip(self.newest).zip(arrival.ticks);
+        let is_old = times.is_some_and(|(((seq, due), (_, newest)), ticks)| {
+            let is_after = |time: u64, other: u64| time.wrapping_sub(other) < 1 << 63;
+            let is_ahead = arrival.seq.wrapping_sub(seq) < HISTORY;
+            is_ahead && is_after(ticks, due) && is_after(newest, ticks)
+        });
+        let takes = is_old && self.delayed < DELAYED_OVER_MAX;
         self.delayed += u16::from(takes);
         takes
     }
@@ -101,5 +174,41 @@ mod tests {
         assert!(skipped.note_data(&arrival(0x7fff, 1 << 62)));
         let taken = (0..1000).filter(|seq| skipped.takes(&arrival(*seq, 1000))).count();
         assert_eq!(taken, usize::from(DELAYED_OVER_MAX));
+    }
+
+    #[test]
+    fn a_damaged_packet_counts_once_and_not_if_a_copy_of_it_is_whole() {
+        let (epid, width) = (Epid(7), Width::W64);
+        let cut = |seq, dst_epid| {
+            let kind = chdr::PacketType::TimedData;
+            let header = chdr::Header { kind, seq, dst_epid, length: 416, ..Default::default() };
+            header.to_word().unwrap().to_le_bytes()
+        };
+        let good = |seq| Arrival { seq, ticks: Some(1000), samples: 100 };
+        let mut skipped = SkippedPackets::default();
+        skipped.note_damaged(&cut(1, Epid(8)), epid, width);
+        skipped.note_damaged(&cut(1, epid)[..7], epid, width);
+        assert_eq!(skipped.damaged, 0);
+        for seq in [1, 2, 2, 3] {
+            skipped.note_damaged(&cut(seq, epid), epid, width);
+        }
+        assert_eq!((skipped.damaged, skipped.damaged_samples), (3, 300));
+        assert!(skipped.note_data(&good(3)) && skipped.note_data(&good(4)));
+        skipped.note_damaged(&cut(4, epid), epid, width);
+        assert_eq!((skipped.damaged, skipped.damaged_samples, skipped.samples), (2, 200, 200));
+    }
+
+    #[test]
+    fn a_packet_with_an_old_number_is_between_what_was_due_and_what_came() {
+        let arrival = |seq, ticks| Arrival { seq, ticks: Some(ticks), samples: 100 };
+        let mut skipped = SkippedPackets::default();
+        assert!(skipped.note_data(&arrival(3, 5000)));
+        assert!(!skipped.takes_old(&arrival(101, 1500)), "nothing was due");
+        skipped.due = Some((100, 1000));
+        assert!(skipped.takes_old(&arrival(101, 1500)));
+        assert!(!skipped.takes_old(&arrival(99, 1500)) && !skipped.takes_old(&arrival(101, 999)));
+        assert!(!skipped.takes_old(&arrival(101, 5001)));
+        let taken = (0..1000).filter(|_| skipped.takes_old(&arrival(101, 1500))).count();
+        assert_eq!(taken, usize::from(DELAYED_OVER_MAX) - 1);
     }
 }

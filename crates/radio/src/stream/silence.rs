@@ -266,10 +266,17 @@ impl RxCore {
     /// Begins anew with the numbers, because the stream was set up again. The packets that came
     /// meanwhile are lost.
     pub(crate) fn set_up_again(&mut self, passed_over: SkippedPackets) {
-        self.losses.pass_over(passed_over.samples);
+        self.losses.begin_set_up(passed_over.samples);
+        let full = u64::from(self.samples_per_packet).saturating_mul(passed_over.damaged);
+        self.losses.pass_over_damaged(passed_over.damaged_samples.min(full));
+        let due = Some(self.tracker.next_seq()).zip(self.tracker.next_ticks());
+        // Without a packet since the set-up before, it is that one.
+        let due = if self.tracker.has_restarted() { self.passed_over.due } else { due };
         self.passed_over = passed_over;
+        self.passed_over.due = due;
         self.setups += 1;
         self.aside.clear();
+        self.counters.malformed += passed_over.damaged;
         self.tracker.restart_before(passed_over.next_seq());
     }
 
