@@ -120,13 +120,13 @@ impl RxCore {
         // Where another run was lost, nothing shows of which one the packet is.
         let since = recovered.zip(arrival.ticks).map(|(new, at)| at.wrapping_sub(new.start));
         let since = rate.samples(since.or(unanswered).filter(|_| !lost_run).unwrap_or(0));
+        let since = if since <= gap.samples() { since } else { 0 };
         let (gap, unknown) = match restart {
             Some(restart) => {
                 // A run that was stopped for the other members of a group has an unknown end.
                 let ended = before.restarted || before.run_ended || goes_on;
                 let open = self.in_group && !ended && gap.packets > 0 && gap.unsent > 0;
                 self.counters.unmeasured_gaps += u64::from(open);
-                let since = if since <= gap.samples() { since } else { 0 };
                 self.split(gap, before, restart, since, lost_run, goes_on)
             }
             None => (gap, 0),
@@ -140,9 +140,10 @@ impl RxCore {
         let network = self.losses.book(&gap, unsent, drops, &mut self.ledger);
         self.ledger.lose(Cause::Unknown, unknown);
         if before.restarted {
-            let (cause, overrun) = (unsent, restart.and_then(|run| run.overrun));
-            let unsent = gap.unsent;
-            self.losses.note_set_up(SetUpGap { network, unknown, unsent, cause, overrun });
+            let (cause, unsent) = (unsent, gap.unsent);
+            let begun = arrival.ticks.map(|at| at.wrapping_sub(rate.ticks(since)));
+            let hidden = restart.and_then(|run| run.overrun).zip(begun);
+            self.losses.note_set_up(SetUpGap { network, unknown, unsent, cause, hidden });
         }
         self.epoch += u64::from(jumped);
 

@@ -11,8 +11,9 @@ pub(super) struct SetUpGap {
     /// What was not sent, and the cause of that.
     pub unsent: u64,
     pub cause: Cause,
-    /// The time at which the run before it overran, ticks, if the device reported it.
-    pub overrun: Option<u64>,
+    /// The times at which the run before it overran, if the device reported that, and at which the
+    /// run behind it began, ticks: what was sent in between is not counted as sent.
+    pub hidden: Option<(u64, u64)>,
 }
 
 /// The events that may explain the next gap.
@@ -146,15 +147,16 @@ impl Losses {
     /// there was in the ledger.
     pub fn found_behind_set_up(&mut self, arrival: &Arrival, ledger: &mut Ledger) {
         let Some(gap) = &mut self.set_up_gap else { return };
-        let is_behind = |(overrun, at): (u64, u64)| at.wrapping_sub(overrun) < 1 << 63;
-        // Behind the overrun it is of a run that was unknown.
-        let is_unknown = gap.overrun.zip(arrival.ticks).is_some_and(is_behind);
+        // It is of a run that was unknown.
+        let is_hidden = gap.hidden.zip(arrival.ticks).is_some_and(|((overrun, begun), ticks)| {
+            ticks.wrapping_sub(overrun) < begun.wrapping_sub(overrun)
+        });
         let mut order = [
             (Cause::NetworkLoss, &mut gap.network),
             (Cause::Unknown, &mut gap.unknown),
             (gap.cause, &mut gap.unsent),
         ];
-        order.rotate_left(is_unknown.into());
+        order.rotate_left(is_hidden.into());
         let mut samples = arrival.samples;
         for (cause, left) in order {
             let some = samples.min(*left).min(ledger.lost(cause));
@@ -299,10 +301,10 @@ mod tests {
             [Cause::NetworkLoss, Cause::DeviceOverrun, Cause::Late].map(|cause| ledger.lost(cause))
         };
         assert_eq!(come(990, &mut losses), [20, 30, 0], "no set-up");
-        let (unsent, cause, overrun) = (gap.unsent, Cause::DeviceOverrun, Some(1000));
-        losses.note_set_up(SetUpGap { network, unknown: 0, unsent, cause, overrun });
-        assert_eq!(come(990, &mut losses), [10, 30, 10]);
-        assert_eq!(come(1000, &mut losses), [10, 20, 20]);
+        let (unsent, cause, hidden) = (gap.unsent, Cause::DeviceOverrun, Some((1000, 1030)));
+        losses.note_set_up(SetUpGap { network, unknown: 0, unsent, cause, hidden });
+        assert_eq!(come(1000, &mut losses), [20, 20, 10]);
+        assert_eq!(come(1030, &mut losses), [10, 20, 20]);
         (0..9).for_each(|_| assert!(come(980, &mut losses)[2] <= 50));
         assert_eq!(come(980, &mut losses), [0, 0, 50], "no more than counted there");
     }

@@ -3,6 +3,7 @@
 use super::core::RxCore;
 use super::meta::RxEvent;
 use super::rate::StreamRate;
+use super::state::NewestPacket;
 use super::tracker::PacketGap;
 use crate::Cause;
 
@@ -51,6 +52,38 @@ impl RxCore {
             RxEvent::SequenceGap { packets, samples }
         };
         self.end_burst(event);
+    }
+
+    /// Gives up the run that may have begun by the device's time `now`, ticks: its packets come
+    /// behind the new set-up of the stream. Returns whether it has.
+    pub(crate) fn lose_run(&mut self, now: u64) -> bool {
+        if self.has_run_begun(now) != Some(true) {
+            return false;
+        }
+        self.run_settled = true;
+        // The next packets are of that run, followed by its end.
+        match self.newest {
+            NewestPacket::EndOfLastRun => self.newest = NewestPacket::EndOfRun,
+            NewestPacket::Inside | NewestPacket::EndOfRun => self.ends_due += 1,
+        }
+        self.lost_run = true;
+        true
+    }
+
+    /// Keeps in mind that a restart lies ahead of the device's time `now`, ticks: a false time may
+    /// have put it there. Its run may begin while the stream is set up.
+    pub(super) fn note_start_ahead(&mut self, now: u64) {
+        let is_ahead = self.has_run_begun(now) == Some(false);
+        if let Some(run) = self.run.restarted_mut() {
+            run.was_ahead |= is_ahead;
+        }
+    }
+
+    /// Returns whether the run of a restart has begun by `now`; `None` if none is awaited that may.
+    fn has_run_begun(&self, now: u64) -> Option<bool> {
+        let is_late = self.reports.late_commands != self.late_commands_seen;
+        let run = self.run.restarted().filter(|_| !self.run_settled && !is_late)?;
+        Some(self.has_begun(run, now))
     }
 
     /// Returns the most samples that the device can have sent since the newest packet that came: a

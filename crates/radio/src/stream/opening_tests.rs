@@ -95,6 +95,9 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
     for seq in [0, 1, 1] {
         opening.take_datagram(&data(seq), DEVICE, &path);
     }
+    opening.take_datagram(&data(2)[..24], DEVICE, &path);
+    let SkippedPackets { damaged, damaged_samples, .. } = opening.passed_over;
+    assert_eq!((damaged, damaged_samples), (1, 100));
     now += PAUSE;
     let answer = Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value: STATUS_FC_ENABLED };
     opening.take_state([0, 0], &[answer], now).unwrap();

@@ -40,9 +40,11 @@ pub(super) struct Recovery {
     /// The next time of the run before it, and its end, ticks, if the device reported it.
     pub due: Option<u64>,
     pub until: Option<u64>,
-    /// The first start between the two that was not answered, ticks: it may have begun a run, which
-    /// was stopped again.
+    /// The first start between the two that may have begun a run, which was stopped again, ticks:
+    /// it was not answered, or still ahead when the stream was set up.
     pub unanswered: Option<u64>,
+    /// This start was still ahead then.
+    pub was_ahead: bool,
     /// The changes of the clock since, as they show in the run before it, ticks.
     pub set: u64,
 }
@@ -243,26 +245,6 @@ impl RxCore {
         }
     }
 
-    /// Gives up the run that may have begun by the device's time `now`, ticks: its packets come
-    /// behind the new set-up of the stream. Returns whether it has.
-    pub(crate) fn lose_run(&mut self, now: u64) -> bool {
-        let is_late = self.reports.late_commands != self.late_commands_seen;
-        if self.run_settled || is_late {
-            return false;
-        }
-        if !self.run.restarted().is_some_and(|recovery| self.has_begun(recovery, now)) {
-            return false;
-        }
-        self.run_settled = true;
-        // The next packets are of that run, followed by its end.
-        match self.newest {
-            NewestPacket::EndOfLastRun => self.newest = NewestPacket::EndOfRun,
-            NewestPacket::Inside | NewestPacket::EndOfRun => self.ends_due += 1,
-        }
-        self.lost_run = true;
-        true
-    }
-
     /// Begins anew with the numbers, because the stream was set up again. The packets that came
     /// meanwhile are lost.
     pub(crate) fn set_up_again(&mut self, passed_over: SkippedPackets) {
@@ -315,10 +297,12 @@ impl RxCore {
         let overrun = end.or(before.and_then(|before| before.overrun));
         // Of several starts, the first one came behind the device's buffered samples.
         let until = before.map_or(end, |before| before.until);
-        let (due, unanswered) =
-            (self.tracker.next_ticks(), before.and_then(|before| before.unanswered));
-        let set = 0;
-        Recovery { attempts, told, start, causes, overrun, due, until, unanswered, set }
+        let unanswered = before.and_then(|before| {
+            let is_passed = before.was_ahead && start.wrapping_sub(before.start) < 1 << 63;
+            before.unanswered.or(is_passed.then_some(before.start))
+        });
+        let (due, was_ahead, set) = (self.tracker.next_ticks(), false, 0);
+        Recovery { attempts, told, start, causes, overrun, due, until, unanswered, was_ahead, set }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -344,6 +328,7 @@ mod tests {
             due: Some(1000),
             until: None,
             unanswered: None,
+            was_ahead: false,
             set: 0,
         }
     }

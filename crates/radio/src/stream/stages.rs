@@ -253,6 +253,7 @@ impl RxCore {
             Some(RecoveryStage::BeginTime(mut time)) => match time.take(outcome?, address)? {
                 None => self.stage = Some(RecoveryStage::BeginTime(time)),
                 Some(ticks) => {
+                    self.note_start_ahead(ticks);
                     self.lose_run(ticks);
                     self.stage = Some(RecoveryStage::StopBefore);
                 }
