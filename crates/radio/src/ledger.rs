@@ -87,7 +87,9 @@ causes! {
         /// set, or it dropped samples without a message. A clock that was set back, or by more than
         /// 2⁴⁸ ticks, loses no samples: it is only an event.
         ClockJump = "clock_jump",
-        /// Packets that the device sent never reached this machine's socket.
+        /// Packets that the device sent never reached this machine's socket. At the end of a stream
+        /// up to a window of credit counts here, too, if the device may have kept it because the
+        /// network took reports of credit: nothing shows that.
         NetworkLoss = "network_loss",
         /// They arrived too late for the reorder buffer: they had been given up.
         Late = "late",

@@ -1,7 +1,7 @@
 //! The seeds of mixes that left a wrong ledger, with their causes.
 
 /// Mixes that left a wrong ledger once.
-pub const FAILED_ONCE: [u64; 51] = [
+pub const FAILED_ONCE: [u64; 53] = [
     // After the stream was set up again, delayed packets with old numbers came where those numbers
     // were due again.
     178_838_275_243_488,
@@ -97,4 +97,8 @@ pub const FAILED_ONCE: [u64; 51] = [
     // The clock was set in the buffered samples of a run that overran, and the new run began at the
     // time that its start had by the new clock.
     184_000_000_048_613,
+    // All reports of credit were lost, or the device's request for one: it kept samples at the end,
+    // which the comparison did not know.
+    190_000_000_080_841,
+    190_000_000_107_802,
 ];

@@ -130,6 +130,16 @@ impl Mix {
         })
     }
 
+    /// Returns whether the device may be without credit because the network took a report of it, or
+    /// the device's own request for one.
+    pub fn loses_credit(&self) -> bool {
+        self.packets.iter().any(|fault| {
+            let harmless = matches!(fault.effect, FaultEffect::Duplicate { .. });
+            let of_credit = if fault.received { COMMAND } else { STATUS };
+            fault.of == of_credit && !harmless
+        })
+    }
+
     /// Returns how often the device's clock is set.
     pub fn clock_sets(&self) -> u64 {
         self.device.iter().filter(|(_, fault)| fault.starts_with("clock_jump")).count() as u64
