@@ -1,6 +1,8 @@
 # Environments of Python with packages from PyPI, under target/python. A script sources this file in the project's folder;
 # without Python it ends 77 and says so.
 folder=target/python
+# One version, so that it makes the same wheel of the same code.
+maturin='maturin==1.16.0'
 
 # Debian's Python before others, so that every machine tests with the same one.
 python=

@@ -141,7 +141,7 @@ for part; do
     aarch64) program aarch64 arm64 ;;
     soapysdr) soapysdr ;;
     wheels)
-      scripts/python.sh wheel
+      WHEEL_BILL=$out/millstream-python-$version.cdx.json scripts/python.sh wheel
       cp target/wheels/*.whl "$out/"
       ;;
     *) echo "package: unknown part $part: use x86_64, aarch64, soapysdr or wheels" >&2; exit 2 ;;

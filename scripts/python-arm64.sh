@@ -41,7 +41,7 @@ fi
 # The wheel, and numpy, which it asks for: pip of this machine unpacks both.
 version=$(basename "$(readlink "$arm64/root/usr/bin/python3")")
 rm -rf "$arm64/site"
-environment tools 'maturin>=1.9,<2' || skip "pip cannot be had: $(tail -n 1 "$folder/log")"
+environment tools "$maturin" || skip "pip cannot be had: $(tail -n 1 "$folder/log")"
 "$folder/tools/bin/python" -m pip install --quiet --disable-pip-version-check --target "$arm64/site" --only-binary=:all: \
   --implementation cp --python-version "${version#python}" --abi abi3 --abi "cp${version//[!0-9]/}" \
   --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 "$wheel" >"$arm64/log" 2>&1 ||

@@ -2,7 +2,7 @@
 # The Python package (python/): scripts/python.sh wheel [x86_64|aarch64...], scripts/python.sh test
 #
 #   wheel   builds a wheel for each machine into target/wheels, and runs a program with it: the example of the README, or
-#           a flowgraph under emulation
+#           a flowgraph under emulation; WHEEL_BILL names a bill of materials that goes into them
 #   test    builds the module as the tests of the workspace do, and runs python/tests
 #
 # Both use an environment under target/python, with packages from PyPI. Where that cannot be had, `test` uses Debian's numpy
@@ -20,17 +20,18 @@ wheel_max=15000000
 
 case $what in
 wheel)
-  environment tools 'maturin>=1.9,<2' || skip "maturin cannot be had from PyPI: $(tail -n 1 $folder/log)"
+  environment tools "$maturin" || skip "maturin cannot be had from PyPI: $(tail -n 1 $folder/log)"
   need_zig || skip "no compiler that links with an old glibc"
   [ $# -gt 0 ] || set -- x86_64 aarch64
-  # Nothing of this machine, and for a glibc as old as that of Debian 10 and RHEL 8; maturin refuses a wheel that needs more.
-  export CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO=off CARGO_ZIGBUILD_PYTHON_PATH=$zig
+  # For a glibc as old as that of Debian 10 and RHEL 8; maturin refuses a wheel that needs more.
+  export CARGO_ZIGBUILD_PYTHON_PATH=$zig
+  bill=()
+  [ -z "${WHEEL_BILL:-}" ] || bill=(--sbom-include "$WHEEL_BILL")
   for machine; do
     target=$machine-unknown-linux-gnu
-    [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || rustup target add "$target"
     rm -f target/wheels/*"_$machine.whl"
-    "$folder/tools/bin/python" -m maturin build --release --locked --zig --compatibility manylinux_2_28 --auditwheel check \
-      --target "$target" --manifest-path python/Cargo.toml --out target/wheels
+    scripts/cross.sh "$target" "$folder/tools/bin/python" -m maturin build --release --locked --zig --target "$target" \
+      --compatibility manylinux_2_28 --auditwheel check "${bill[@]}" --manifest-path python/Cargo.toml --out target/wheels
     wheel=$(echo target/wheels/*-abi3-manylinux_2_28_"$machine".whl)
     bytes=$(stat -c %s "$wheel")
     rm -rf "$folder/unpacked"
