@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the tests of the portable crates for ARM64, and runs them under the user-mode emulation of QEMU.
-# Ends with one line of counts.
+# Ends with what tests say that they skipped, and one line of counts.
 #
 # Not run: what needs a kernel of ARM64 (links other than kernel UDP, scheduling classes, kernel traces) and what waits for
 # a radio in real time, which emulation is too slow for. `lab kernels` boots whole guests.
@@ -12,12 +12,21 @@ target=aarch64-unknown-linux-musl
 crates=(wire ring dsp cpu draw flow blocks atsc measure planner)
 packages=("${crates[@]/#/-pmillstream-}")
 
+# run ARGUMENT...: runs tests. What they print goes to the log alone, or it would bury their names.
+run() {
+  scripts/cross.sh $target cargo test --no-fail-fast --lib "$@" -- --show-output 2>&1 | tee -a "$log" |
+    awk '/^successes:$/ { hidden = 1 } /^(failures:$|test result)/ { hidden = 0 } !hidden'
+}
 status=0
-scripts/cross.sh $target cargo test --no-fail-fast --lib --tests "${packages[@]}" 2>&1 | tee "$log" || status=1
+run --tests "${packages[@]}" || status=1
 # Of the crate radio the conversions of samples, which have forms for NEON.
-scripts/cross.sh $target cargo test --no-fail-fast --lib -p millstream-radio convert:: 2>&1 | tee -a "$log" || status=1
+run -p millstream-radio convert:: || status=1
 echo "skipped: crates net, link, emulator, client, host, guest, lab, cli, and radio but for its conversions: they need an ARM64 kernel or real time"
 
-awk '/^test result/ { gsub(/;/, ""); passed += $4; failed += $6; skipped += $8 }
-  END { print passed + 0, "passed,", failed + 0, "failed,", skipped + 0, "skipped, on emulated ARM64" }' "$log"
+sed -n 's/^skipped: /skipped in a test: /p' "$log"
+sed -n 's/^test \(.*\) \.\.\. FAILED$/failed: \1/p' "$log"
+awk '/^test .* \.\.\. ignored/ { sub(/^.*ignored,? ?/, ""); reasons[$0]++ }
+  /^test result/ { gsub(/;/, ""); passed += $4; failed += $6; skipped += $8 }
+  END { for (reason in reasons) print "skipped:", reasons[reason], "tests:", reason
+    print passed + 0, "passed,", failed + 0, "failed,", skipped + 0, "skipped, on emulated ARM64" }' "$log"
 exit "$status"
