@@ -151,6 +151,17 @@ pub enum AcceleratorError {
     Lost(#[from] Lost),
 }
 
+impl AcceleratorError {
+    /// Returns why, without what the message says before it.
+    #[must_use]
+    pub fn reason(self) -> String {
+        match self {
+            Self::Missing { reason, .. } | Self::Unfit { reason, .. } => reason,
+            Self::Lost(lost) => lost.to_string(),
+        }
+    }
+}
+
 impl fmt::Debug for dyn Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("pinned_bytes", &self.pinned_bytes()).finish()

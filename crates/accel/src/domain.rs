@@ -50,7 +50,7 @@ pub fn devices() -> Result<&'static [Arc<dyn Accelerator>], AcceleratorError> {
     let Some(search) = SEARCH.get() else {
         return Err(missing("this program was built without the feature `gpu`".into()));
     };
-    let found = FOUND.get_or_init(|| search().map_err(|error| error.to_string()));
+    let found = FOUND.get_or_init(|| search().map_err(AcceleratorError::reason));
     match found {
         Ok(devices) if !devices.is_empty() => Ok(devices),
         Ok(_) => Err(missing("no driver shows one".into())),

@@ -46,7 +46,8 @@ pub fn devices() -> Result<Vec<Arc<dyn Accelerator>>, AcceleratorError> {
         }
         (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
         (Err(cuda), Err(vulkan)) => {
-            Err(AcceleratorError::Missing { kind: "GPU", reason: format!("{cuda}; {vulkan}") })
+            let reason = format!("{}; {}", cuda.reason(), vulkan.reason());
+            Err(AcceleratorError::Missing { kind: "GPU", reason })
         }
     }
 }

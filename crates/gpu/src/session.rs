@@ -8,21 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Batches in a driver's hands; see [`Session`]. It is called as [`ClosingSession`] allows: a batch
-/// fits, and its slot is free, submitted or ready as it should be. A drop waits for the device.
-pub trait Batches: Send + 'static {
-    fn submit(
-        &mut self,
-        slot: usize,
-        window: &Arc<SampleWindow>,
-        frames: usize,
-    ) -> Result<(), Lost>;
-    fn poll(&mut self, slot: usize) -> Result<bool, Lost>;
-    fn results(&self, slot: usize) -> &[f32];
-    fn release(&mut self, slot: usize);
-    fn pinned_bytes(&self) -> u64;
-}
-
 /// What a slot is used for.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Use {
@@ -31,8 +16,10 @@ enum Use {
     Ready,
 }
 
-/// A session that passes on what a driver can take, and whose drop does not wait.
-pub struct ClosingSession<B: Batches> {
+/// A session that passes on what a driver's own can take, and whose drop does not wait: that of a
+/// driver may, and is called only so that a batch fits and its slot is free, submitted or ready as it
+/// should be.
+pub struct ClosingSession<B: Session + 'static> {
     batches: Option<B>,
     shape: KernelShape,
     /// The most frames of a batch.
@@ -41,7 +28,7 @@ pub struct ClosingSession<B: Batches> {
     lost: Option<Lost>,
 }
 
-impl<B: Batches> ClosingSession<B> {
+impl<B: Session + 'static> ClosingSession<B> {
     /// Makes a session of so many free slots, each for so many frames.
     pub fn new(batches: B, shape: KernelShape, slots: usize, frames: usize) -> Self {
         let slots = vec![Use::Free; slots];
@@ -74,7 +61,7 @@ impl<B: Batches> ClosingSession<B> {
     }
 }
 
-impl<B: Batches> Session for ClosingSession<B> {
+impl<B: Session + 'static> Session for ClosingSession<B> {
     fn submit(
         &mut self,
         slot: usize,
@@ -121,11 +108,11 @@ impl<B: Batches> Session for ClosingSession<B> {
     }
 
     fn pinned_bytes(&self) -> u64 {
-        self.batches.as_ref().map_or(0, Batches::pinned_bytes)
+        self.batches.as_ref().map_or(0, Session::pinned_bytes)
     }
 }
 
-impl<B: Batches> Drop for ClosingSession<B> {
+impl<B: Session + 'static> Drop for ClosingSession<B> {
     /// Closing waits for the device, also for batches of other sessions, so a thread does it.
     fn drop(&mut self) {
         let Some(batches) = self.batches.take() else { return };
@@ -246,7 +233,7 @@ mod tests {
     /// A driver that needs long to close, and then makes a file.
     struct Slow(PathBuf);
 
-    impl Batches for Slow {
+    impl Session for Slow {
         fn submit(&mut self, _: usize, _: &Arc<SampleWindow>, _: usize) -> Result<(), Lost> {
             Ok(())
         }
@@ -273,7 +260,7 @@ mod tests {
         }
     }
 
-    fn session<B: Batches>(batches: B) -> ClosingSession<B> {
+    fn session<B: Session + 'static>(batches: B) -> ClosingSession<B> {
         ClosingSession::new(batches, COPY, 2, 10)
     }
 
@@ -302,7 +289,7 @@ mod tests {
         answer: Result<bool, Lost>,
     }
 
-    impl Batches for Noted {
+    impl Session for Noted {
         fn submit(&mut self, _: usize, _: &Arc<SampleWindow>, _: usize) -> Result<(), Lost> {
             self.calls.push("submit");
             self.answer.clone().map(drop)

@@ -2,9 +2,8 @@
 
 use super::driver::{Arguments, CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
 use super::driver::{copy_back, copy_there, zero};
-use crate::session::Batches;
 use crate::wgsl::{Groups, SLACK};
-use millstream_accel::{KernelShape, Lost, SampleWindow};
+use millstream_accel::{KernelShape, Lost, SampleWindow, Session};
 use std::sync::Arc;
 
 /// The memory of one batch on its way.
@@ -84,7 +83,7 @@ impl CudaInner {
     }
 }
 
-impl Batches for CudaInner {
+impl Session for CudaInner {
     fn submit(
         &mut self,
         slot: usize,

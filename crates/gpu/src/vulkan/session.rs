@@ -2,9 +2,8 @@
 
 use super::prepare::Layout;
 use super::slot::Slot;
-use crate::session::Batches;
 use crate::wgsl::Groups;
-use millstream_accel::{Lost, SampleWindow};
+use millstream_accel::{Lost, SampleWindow, Session};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -103,7 +102,7 @@ impl Inner {
     }
 }
 
-impl Batches for Inner {
+impl Session for Inner {
     fn submit(
         &mut self,
         slot: usize,

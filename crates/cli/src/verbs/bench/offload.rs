@@ -110,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     steps.end();
     let failure = rows.is_empty().then(|| refused.join("; "));
-    let text = text(&device.name(), &rows, &refused);
+    let text = if rows.is_empty() { String::new() } else { text(&device.name(), &rows, &refused) };
     let results = json!({
         "device": device.name(), "measure_s": args.measure, "repetitions": args.repeat,
         "rows": rows, "refused": refused, "right": right(&rows),
