@@ -16,9 +16,8 @@ enum Use {
     Ready,
 }
 
-/// A session that passes on what a driver's own can take, and whose drop does not wait: that of a
-/// driver may, and is called only so that a batch fits and its slot is free, submitted or ready as it
-/// should be.
+/// A session around a driver's own, whose drop may wait; the drop of this one does not. The driver's
+/// is called only so that a batch fits, and its slot is free, submitted or ready as it should be.
 pub struct ClosingSession<B: Session + 'static> {
     batches: Option<B>,
     shape: KernelShape,
