@@ -16,8 +16,10 @@ enum Use {
     Ready,
 }
 
-/// A session around a driver's own, whose drop may wait; the drop of this one does not. The driver's
-/// is called only so that a batch fits, and its slot is free, submitted or ready as it should be.
+/// A session around a driver's own, whose drop may wait; the drop of this one does not.
+///
+/// The driver's is called only so that a batch fits, and its slot is free, submitted or ready as it
+/// should be.
 pub struct ClosingSession<B: Session + 'static> {
     batches: Option<B>,
     shape: KernelShape,
