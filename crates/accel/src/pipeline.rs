@@ -364,13 +364,7 @@ impl Pipeline {
             _ => None,
         });
         let owed = self.slots.iter().any(|slot| slot.owed.is_some()).then_some(LOOK_MAX);
-        let device = match [device, owed].into_iter().flatten().min() {
-            Some(after) => Some(self.pace.plan(after, now)),
-            None => {
-                self.pace.rest();
-                None
-            }
-        };
+        let device = self.pace.plan([device, owed].into_iter().flatten().min(), now);
         [wait, device].into_iter().flatten().min()
     }
 }

@@ -199,30 +199,20 @@ fn times(opened: &mut Opened, frames: usize) -> Result<[Duration; 3], Lost> {
     Ok(times)
 }
 
-/// The kernel that only copies, for the rate of copies.
-pub const COPY: KernelShape = KernelShape { history: 0, samples: 1, words: 2 };
-
-/// Returns the way of [`COPY`], which has no step.
-pub fn copy_way() -> Way {
-    Way { name: "a copy".into(), constants: vec![], scratch: 0, steps: vec![] }
-}
-
-/// Batches that are copied at the same time.
-pub const COPY_SLOTS: usize = 4;
-
-/// Returns how many frames of [`COPY`] have so many bytes.
-pub fn copy_frames(bytes: usize) -> usize {
-    (bytes / size_of::<Sample>()).max(1)
-}
-
-/// Returns the bytes in a second that a session of [`COPY`] moves, in each direction: the median of
-/// three measurements.
-///
-/// # Errors
-/// The device is lost.
-pub fn copy_rate(opened: &mut Opened, frames: usize) -> Result<f64, Lost> {
-    let time = times(opened, frames)?[1];
-    Ok((frames * size_of::<Sample>()) as f64 / time.as_secs_f64())
+/// Returns the bytes in a second that copies move in each direction, in batches of so many bytes:
+/// the median of three measurements. `prepare` gets a shape and a way without a step, slots and
+/// frames.
+pub fn copy_rate(
+    bytes: usize,
+    prepare: impl FnOnce(KernelShape, Way, usize, usize) -> Result<Opened, AcceleratorError>,
+) -> Option<f64> {
+    const SLOTS: usize = 4;
+    let shape = KernelShape { history: 0, samples: 1, words: 2 };
+    let way = Way { name: "a copy".into(), constants: vec![], scratch: 0, steps: vec![] };
+    let frames = (bytes / size_of::<Sample>()).max(1);
+    let mut opened = prepare(shape, way, SLOTS, frames).ok()?;
+    let time = times(&mut opened, frames).ok()?[1];
+    Some((frames * size_of::<Sample>()) as f64 / time.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -262,7 +252,8 @@ mod tests {
     }
 
     fn session<B: Session + 'static>(batches: B) -> ClosingSession<B> {
-        ClosingSession::new(batches, COPY, 2, 10)
+        let shape = KernelShape { history: 0, samples: 1, words: 2 };
+        ClosingSession::new(batches, shape, 2, 10)
     }
 
     /// The test runs itself in a second process, which ends while a session is closing.

@@ -40,17 +40,14 @@ impl Pace {
     }
 
     /// Plans the next look so much later, or as it was planned before if that is sooner: a block is
-    /// called for many reasons, and none of them may put a look off. Returns the time until then.
-    pub(super) fn plan(&mut self, after: Duration, now: Instant) -> Duration {
+    /// called for many reasons, and none of them may put a look off. `None`: the device has
+    /// nothing.
+    ///
+    /// Returns the time until then.
+    pub(super) fn plan(&mut self, after: Option<Duration>, now: Instant) -> Option<Duration> {
         let planned = self.look_at.filter(|at| *at > now);
-        let at = planned.map_or(now + after, |planned| planned.min(now + after));
-        self.look_at = Some(at);
-        at.saturating_duration_since(now)
-    }
-
-    /// Forgets the next look: the device has nothing.
-    pub(super) fn rest(&mut self) {
-        self.look_at = None;
+        self.look_at = after.map(|after| planned.map_or(now + after, |at| at.min(now + after)));
+        self.look_at.map(|at| at.saturating_duration_since(now))
     }
 
     /// Returns the time that the device had for a batch: since it was submitted, or since the batch

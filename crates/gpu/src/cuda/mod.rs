@@ -8,7 +8,7 @@ mod session;
 mod tests;
 mod text;
 
-use crate::session::{COPY, COPY_SLOTS, ClosingSession, copy_frames, copy_rate, copy_way, fastest};
+use crate::session::{ClosingSession, copy_rate, fastest};
 use crate::wgsl::{self, Limits, SLACK, Way};
 use cudarc::driver::{result, sys};
 use driver::{CompiledStep, CudaError, Far, Pinned, PrimaryContext, Timeline};
@@ -200,9 +200,9 @@ impl Accelerator for CudaDevice {
     }
 
     fn copy_rate(&self, bytes: usize) -> Option<f64> {
-        let frames = copy_frames(bytes);
-        let opened = self.prepare(&"a copy", COPY, copy_way(), COPY_SLOTS, frames);
-        copy_rate(&mut opened.ok()?, frames).ok()
+        copy_rate(bytes, |shape, way, slots, frames| {
+            self.prepare(&"a copy", shape, way, slots, frames)
+        })
     }
 
     fn open(

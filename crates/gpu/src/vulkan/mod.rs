@@ -6,7 +6,7 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-use crate::session::{COPY, COPY_SLOTS, copy_frames, copy_rate, copy_way, fastest};
+use crate::session::{copy_rate, fastest};
 use crate::wgsl::{self, Limits, Way};
 use millstream_accel::{Accelerator, AcceleratorError, Kernel, Opened};
 use prepare::prepare;
@@ -106,9 +106,9 @@ impl Accelerator for Gpu {
     }
 
     fn copy_rate(&self, bytes: usize) -> Option<f64> {
-        let frames = copy_frames(bytes);
-        let opened = prepare(self, &"a copy", COPY, copy_way(), COPY_SLOTS, frames);
-        copy_rate(&mut opened.ok()?, frames).ok()
+        copy_rate(bytes, |shape, way, slots, frames| {
+            prepare(self, &"a copy", shape, way, slots, frames)
+        })
     }
 
     fn open(
