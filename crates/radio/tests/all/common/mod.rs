@@ -107,7 +107,7 @@ pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
                     brought.missing += event.missing();
                     due = due.map(|due: u64| match event {
                         RxEvent::ClockJump { ticks, .. } => due.wrapping_add(ticks as u64),
-                        _ => due + event.missing(),
+                        _ => due.wrapping_add(event.missing()),
                     });
                     assert!(meta.time_ticks.is_none() || due.is_none() || meta.time_ticks == due);
                 }
@@ -119,9 +119,11 @@ pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
             assert_eq!(ticks, due.unwrap_or(ticks), "time is contiguous");
             brought.first_ticks.get_or_insert(ticks);
             for (index, sample) in buffer[..meta.samples].iter().enumerate() {
-                assert_eq!(ramp(*sample), (ticks + index as u64) as u32, "sample {index}");
+                // A clock may be set back to a time before 0.
+                let at = ticks.wrapping_add(index as u64);
+                assert_eq!(ramp(*sample), at as u32, "sample {index}");
             }
-            due = Some(ticks + meta.samples as u64);
+            due = Some(ticks.wrapping_add(meta.samples as u64));
             brought.samples += meta.samples as u64;
         }
         if meta.end_of_burst || brought.samples >= most {
