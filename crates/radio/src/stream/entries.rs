@@ -77,7 +77,9 @@ impl RxCore {
         let recovered = awaited.filter(|recovery| {
             let over = recovery.is_over(arrival.ticks) || begins(recovery) || set_back;
             let over = over && !goes_on;
-            let may_be = over || is_there && unanswered.is_none();
+            // A run begins there whose overrun was reported before its packets came.
+            let is_earlier = self.tracker.is_earlier_start(arrival.ticks);
+            let may_be = over || is_there && unanswered.is_none() && !is_earlier;
             (ended && may_be) || (over && (may || arrival.ticks.is_none()))
         });
         match self.run.restarted_mut().filter(|_| recovered.is_none()) {

@@ -159,7 +159,7 @@ impl RxCore {
             self.consumed(place, flow_bytes);
             return Intake::Done;
         }
-        if lent.is_some() && self.tracker.is_settling() && self.passed_over.takes(&arrival) {
+        if lent.is_some() && self.tracker.is_settling() && self.was_delayed(&arrival) {
             // It was delayed over the new set-up. The gap there counts it.
             return self.pass_over(&arrival);
         }
@@ -209,6 +209,14 @@ impl RxCore {
             self.overran();
         }
         Intake::Done
+    }
+
+    /// Returns whether a packet was sent before the newest set-up of the stream; so many may be.
+    fn was_delayed(&mut self, arrival: &Arrival) -> bool {
+        let packet_ticks = self.path.rate.ticks(self.samples_per_packet.into());
+        self.passed_over.takes(arrival)
+            || self.tracker.is_far_back(arrival)
+                && self.passed_over.takes_of_before(arrival, packet_ticks)
     }
 
     /// Passes a packet over, like those that came during the new set-up of the stream before it.

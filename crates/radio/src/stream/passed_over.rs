@@ -133,21 +133,39 @@ impl SkippedPackets {
             let before = seq.wrapping_sub(arrival.seq) < 0x8000;
             before && newest.wrapping_sub(ticks) < 1 << 63
         });
-        let takes = is_older && self.delayed < DELAYED_OVER_MAX;
-        self.delayed += u16::from(takes);
-        takes
+        self.take_if(is_older)
     }
 
     /// Returns the same of a packet whose number and time do not fit the new numbers, but those
     /// before them: it is of a run that was still to come when the stream was set up.
     pub(super) fn takes_old(&mut self, arrival: &Arrival) -> bool {
-        let times = self.due.zip(self.newest).zip(arrival.ticks);
-        let is_old = times.is_some_and(|(((seq, due), (_, newest)), ticks)| {
-            let is_after = |time: u64, other: u64| time.wrapping_sub(other) < 1 << 63;
-            let is_ahead = arrival.seq.wrapping_sub(seq) < HISTORY;
-            is_ahead && is_after(ticks, due) && is_after(newest, ticks)
+        let times = self.newest.zip(arrival.ticks);
+        let is_over =
+            times.is_some_and(|((_, newest), ticks)| newest.wrapping_sub(ticks) < 1 << 63);
+        self.take_if(is_over && self.is_behind_due(arrival))
+    }
+
+    /// Returns the same of a packet in a run with the new numbers, whose number lies far from them
+    /// and whose time is over, with `packet_ticks` a packet. The runs before the set-up explain
+    /// both if their packets had the time for so many numbers, but for two short ones; then it
+    /// shows no clock that was set back.
+    pub(super) fn takes_of_before(&mut self, arrival: &Arrival, packet_ticks: u64) -> bool {
+        let had_time = self.due.zip(arrival.ticks).is_some_and(|((seq, due), ticks)| {
+            let packets = u64::from(arrival.seq.wrapping_sub(seq).saturating_sub(2));
+            ticks.wrapping_sub(due) >= packets.wrapping_mul(packet_ticks)
         });
-        let takes = is_old && self.delayed < DELAYED_OVER_MAX;
+        self.take_if(had_time && self.is_behind_due(arrival))
+    }
+
+    /// Returns whether a packet goes on from what was due before the set-up.
+    fn is_behind_due(&self, arrival: &Arrival) -> bool {
+        self.due.zip(arrival.ticks).is_some_and(|((seq, due), ticks)| {
+            arrival.seq.wrapping_sub(seq) < HISTORY && ticks.wrapping_sub(due) < 1 << 63
+        })
+    }
+
+    fn take_if(&mut self, is_delayed: bool) -> bool {
+        let takes = is_delayed && self.delayed < DELAYED_OVER_MAX;
         self.delayed += u16::from(takes);
         takes
     }
@@ -210,5 +228,24 @@ mod tests {
         assert!(!skipped.takes_old(&arrival(101, 5001)));
         let taken = (0..1000).filter(|_| skipped.takes_old(&arrival(101, 1500))).count();
         assert_eq!(taken, usize::from(DELAYED_OVER_MAX) - 1);
+    }
+
+    #[test]
+    fn a_packet_of_the_run_before_has_a_number_and_a_time_behind_what_was_due() {
+        let arrival = |seq, ticks| Arrival { seq, ticks: Some(ticks), samples: 100 };
+        let mut skipped = SkippedPackets::default();
+        assert!(!skipped.takes_of_before(&arrival(100, 1000), 100), "nothing was due");
+        skipped.due = Some((0xfffe, 1000));
+        for (seq, ticks, is_of_it) in [
+            (0xfffe, 1000, true),
+            (3, 1300, true),
+            (3, 1299, false),
+            (0xfffe, 999, false),
+            (0xfffd, 1500, false),
+        ] {
+            assert_eq!(skipped.takes_of_before(&arrival(seq, ticks), 100), is_of_it, "{seq}");
+        }
+        let taken = (0..1000).filter(|_| skipped.takes_of_before(&arrival(3, 1500), 100)).count();
+        assert_eq!(taken, usize::from(DELAYED_OVER_MAX) - 2);
     }
 }

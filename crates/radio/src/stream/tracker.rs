@@ -310,8 +310,7 @@ impl Tracker {
             return PacketClass::Next;
         }
         // A run that was told to begin then needs no other packet.
-        let begins = self.starts.iter().any(|start| start.is_some() && *start == arrival.ticks);
-        let in_run = in_run && !self.restarted && !begins;
+        let in_run = in_run && !self.restarted && !self.is_earlier_start(arrival.ticks);
         if self.careful && missing == 0 && in_run && !self.confirms(arrival) {
             return PacketClass::Nonsense;
         }

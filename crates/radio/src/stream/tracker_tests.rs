@@ -271,6 +271,28 @@ fn a_clock_set_back_after_a_restart_of_the_numbers_is_confirmed_by_the_fourth_pa
 }
 
 #[test]
+fn a_packet_is_far_back_by_number_and_time() {
+    let tracker = renumbered();
+    let far = [164, 4000, 0x8000, 0xf000];
+    assert!(far.iter().all(|seq| tracker.is_far_back(&at(*seq, 5000))));
+    let near = [99, 100, 163, 0xfff0];
+    assert!(!near.iter().any(|seq| tracker.is_far_back(&at(*seq, 5000))));
+    assert!(!tracker.is_far_back(&at(164, 9000)), "its time is to come");
+    assert!(!tracker.is_far_back(&Arrival { ticks: None, ..at(164, 0) }));
+}
+
+#[test]
+fn earlier_starts_are_those_before_the_awaited_one_until_that_came() {
+    let mut tracker = tracker();
+    tracker.set_interrupted(Some(2000));
+    assert!(!tracker.is_earlier_start(Some(2000)) && !tracker.is_earlier_start(None));
+    tracker.set_interrupted(Some(3000));
+    assert!(tracker.is_earlier_start(Some(2000)) && !tracker.is_earlier_start(Some(2001)));
+    tracker.set_interrupted(None);
+    assert!(!tracker.is_earlier_start(Some(2000)));
+}
+
+#[test]
 fn packets_delayed_past_a_restart_of_the_numbers_do_not_set_them() {
     let mut tracker = tracker();
     tracker.restart();

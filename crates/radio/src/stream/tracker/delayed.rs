@@ -10,6 +10,9 @@ pub(super) const SETTLING: u16 = 4096;
 /// The first of them that may all be such delayed ones.
 const DELAYED_MAX: u16 = 16;
 
+/// The packets that may be lost where a clock is set back among those.
+const LOST_AT_SET_BACK_MAX: u16 = 64;
+
 /// The consecutive packets that confirm a clock set back among those.
 const CONFIRMED: u8 = 4;
 
@@ -108,6 +111,21 @@ impl Tracker {
         let in_run = self.anchored && self.interrupted.is_none() && !self.restarted;
         let full = arrival.samples == self.samples_per_packet;
         self.settling.left > 0 && in_run && full && is_ahead && is_behind
+    }
+
+    /// Returns whether a run was told to begin at this time, and another one behind it.
+    pub fn is_earlier_start(&self, ticks: Option<u64>) -> bool {
+        ticks.is_some() && self.starts.contains(&ticks)
+    }
+
+    /// Returns whether a packet's number is neither due soon nor a recent one, and its time is
+    /// over: too much would have to be lost where the clock was set back.
+    pub fn is_far_back(&self, arrival: &Arrival) -> bool {
+        let Some((ticks, due)) = arrival.ticks.zip(self.next_ticks) else { return false };
+        let missing = arrival.seq.wrapping_sub(self.next_seq);
+        let is_far = missing >= LOST_AT_SET_BACK_MAX && missing.wrapping_neg() > HISTORY;
+        let is_behind = (1..=JUMP_TICKS_MAX).contains(&due.wrapping_sub(ticks));
+        self.anchored && !self.restarted && is_far && is_behind
     }
 
     /// Returns whether nothing confirms that such a packet is not a delayed one: those before it

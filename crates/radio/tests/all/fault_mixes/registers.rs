@@ -155,7 +155,7 @@ pub fn mix_of(seed: u64, honest: bool) -> Mix {
 }
 
 /// Mixes that left a wrong ledger once, and whether their answers are honest.
-const FAILED_ONCE: [(u64, bool); 16] = [
+const FAILED_ONCE: [(u64, bool); 17] = [
     // An access had no answer in five attempts: the mix had other faults of them, too.
     (178_838_450_017_926, true),
     (178_838_450_022_903, true),
@@ -185,6 +185,9 @@ const FAILED_ONCE: [(u64, bool); 16] = [
     (185_000_000_151_720, false),
     // Such packets were of a run that the gap counted as sent, but taken from what was not sent.
     (190_000_000_004_143, false),
+    // Such packets followed each other while another start was awaited: they looked like a clock
+    // that was set back.
+    (190_000_000_436_502, false),
 ];
 
 #[test]
