@@ -110,9 +110,11 @@ test-gpu: rust
 	@scripts/need.sh test-gpu
 	scripts/test-gpu.sh
 
-test-peers: build
+# MILLSTREAM_BUILT: MILLSTREAM and MILLSTREAM_SOAPY name what make test has built.
+test-peers: $(if $(MILLSTREAM_BUILT),rust,build)
 	@scripts/need.sh test-peers
-	@if pkg-config --exists SoapySDR; then soapy/build.sh release; fi
+	@[ -z "$(MILLSTREAM_BUILT)" ] || [ -x "$(MILLSTREAM)" ] || { echo "MILLSTREAM names no program: $(MILLSTREAM)" >&2; exit 1; }
+	@if pkg-config --exists SoapySDR; then soapy/build.sh $(if $(MILLSTREAM_BUILT),debug,release); fi
 	peers/run-all.sh
 
 sanitize: rust

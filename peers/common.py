@@ -15,6 +15,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Among all peers (run-all.sh), one that could take minutes does less.
+SHORT = "MILLSTREAM_PEER_LIMIT_S" in os.environ
 MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
 # Debian's Python, which sees Debian's modules.
 PYTHON = "/usr/bin/python3"

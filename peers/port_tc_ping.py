@@ -46,7 +46,8 @@ def ours(topology):
                 where = ["nsenter", "--net", "--target", child, "tc", "-s", "-d"]
                 said = [subprocess.run([*where, what, "show", "dev", "ms-a"], capture_output=True, text=True,
                                        check=False).stdout for what in ("class", "qdisc")]
-                if "htb" in said[0] and "leaf" in said[0]:
+                # Either may find the port gone.
+                if "leaf" in said[0] and "parent 1:1" in said[1]:
                     told = said[0] + said[1]
 
     looker = threading.Thread(target=look)

@@ -30,7 +30,7 @@ import tempfile
 import time
 
 import namespace
-from common import MILLSTREAM, Radio, die_with_parent, skip
+from common import MILLSTREAM, SHORT, Radio, die_with_parent, skip
 
 OURS, THEIRS = "10.79.0.2", "10.79.0.1"
 LINKS = ["udp", "packet:{}", "xdp:{},mode=generic", "xdp:{},mode=native"]
@@ -41,7 +41,7 @@ SINGLY = "udp:gso=off"
 RATE_HZ = 5_000_000
 # An Ethernet frame full of samples at an MTU of 1500.
 FRAME_BYTES = 1514
-TRACE_S = 10
+TRACE_S = 4 if SHORT else 10
 # A wait, a transfer, a wake-up.
 CALLS_MAX = 3
 # Its share of a credit report and of a write of 64 KiB to the file: 0.07 were seen. How often the

@@ -2,6 +2,7 @@
 # What we depend on: licences, sources and bans by cargo-deny (deny.toml), dependencies that nothing uses by cargo-machete.
 # Both are installed from crates.io into target/tools where they are missing.
 set -euo pipefail
+export CARGO_PROFILE_DEV_DEBUG=false
 cd "$(dirname "$0")/.."
 export PATH="$PWD/target/tools/bin:$PATH"
 for tool in cargo-machete cargo-deny; do
