@@ -14,14 +14,12 @@ Exit status: 0 agreed, 1 did not, 77 skipped because a needed program is not the
 
 import argparse
 import json
-import os
 import random
 import shutil
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SKIPPED = 77
+from common import ROOT, SKIPPED, example
 
 try:
     from uhd import chdr
@@ -224,10 +222,7 @@ def write(rng):
 
 def vectors(*args, lines=None):
     """Runs chdr_vectors and returns what it printed; its complaint is ours."""
-    command = ["cargo", "run", "--quiet", "--package", "millstream-wire", "--example", "chdr_vectors", "--"]
-    if "MILLSTREAM_BUILT" in os.environ:
-        command = [os.path.join(ROOT, "target/debug/examples/chdr_vectors")]
-    command += args
+    command = [*example("millstream-wire", "chdr_vectors"), *args]
     done = subprocess.run(command, cwd=ROOT, input=lines, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(1)
@@ -250,7 +245,7 @@ def main():
     options.add_argument("--count", type=int, default=2000, help="packets in each direction")
     options.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     options = options.parse_args()
-    if shutil.which("cargo") is None:
+    if shutil.which(example("millstream-wire", "chdr_vectors")[0]) is None:
         print("skipped: cargo is not there to build our side")
         sys.exit(SKIPPED)
     print(f"chdr oracle: seed {options.seed}", flush=True)

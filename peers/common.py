@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Among all peers (run-all.sh), one that could take minutes does less.
 SHORT = "MILLSTREAM_PEER_LIMIT_S" in os.environ
 MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
+CARGO = os.environ.get("CARGO", "cargo")
 # Debian's Python, which sees Debian's modules.
 PYTHON = "/usr/bin/python3"
 SKIPPED = 77
@@ -26,6 +27,16 @@ PORTS = [(socket.SOCK_DGRAM, 49600), (socket.SOCK_STREAM, 49601), (socket.SOCK_D
 PR_SET_PDEATHSIG = 1  # prctl(2)
 # Where Debian's uhd-host keeps its example programs.
 UHD_EXAMPLES = ["/usr/libexec/uhd/examples", "/usr/lib/uhd/examples"]
+
+
+def example(package, name, *options):
+    """The command of one of our example programs: cargo builds it with its options, or make test has built it."""
+    if "MILLSTREAM_BUILT" not in os.environ:
+        return [CARGO, "run", "--quiet", *options, "-p", package, "--example", name, "--"]
+    program = os.path.join(ROOT, "target/debug/examples", name)
+    if not os.access(program, os.X_OK):
+        sys.exit(f"{program} is missing: run make test, or unset MILLSTREAM_BUILT")
+    return [program]
 
 
 def skip(reason):

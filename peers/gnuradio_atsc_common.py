@@ -1,15 +1,13 @@
 """Shared by the GNU Radio peers: numbered streams, our example programs, the comparison."""
 
-import os
 import random
 import subprocess
-import sys
 
+import common
 from common import ROOT, skip
 
 PACKET = 188
 SYMBOL_RATE_HZ = 4.5e6 / 286 * 684
-CARGO = os.environ.get("CARGO", "cargo")
 
 try:
     from gnuradio import gr  # noqa: F401 (the peers use it)
@@ -28,16 +26,11 @@ def numbered_stream(seed, packets):
 
 def example(name, *arguments):
     """Runs one of our example programs; its output."""
-    command = [CARGO, "run", "--quiet", "--release", "-p", "millstream-atsc", "--example", name, "--"]
-    if "MILLSTREAM_BUILT" in os.environ:
-        command = [os.path.join(ROOT, "target/debug/examples", name)]
-    command += map(str, arguments)
+    command = [*common.example("millstream-atsc", name, "--release"), *map(str, arguments)]
     try:
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     except FileNotFoundError:
-        if command[0] != CARGO:
-            sys.exit(f"{command[0]} is missing: build it, or unset MILLSTREAM_BUILT")
-        skip(f"no {CARGO}")
+        skip(f"no {common.CARGO}")
     if done.returncode != 0:
         raise SystemExit(f"{name} ended with {done.returncode}")
     return done.stdout

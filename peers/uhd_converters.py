@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import ROOT, skip
+from common import ROOT, example, skip
 
 # UHD 4.3 leaves the last samples out (sc8_item32_le to fc64) when this is no multiple of eight.
 SAMPLES = 8 * 997
@@ -57,10 +57,9 @@ def build(folder):
 
 def ours():
     """The path of our example program; built here unless MILLSTREAM_BUILT is set."""
-    program = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")),
-                           "debug/examples/convert_bytes")
     if "MILLSTREAM_BUILT" in os.environ:
-        return program
+        return example("millstream-radio", "convert_bytes")[0]
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     command = ["cargo", "build", "--quiet", "--locked", "-p", "millstream-radio",
                "--example", "convert_bytes"]
     if subprocess.run(command, cwd=ROOT, timeout=280, check=False).returncode != 0:

@@ -211,7 +211,8 @@ impl RxCore {
         Intake::Done
     }
 
-    /// Returns whether a packet was sent before the newest set-up of the stream; so many may be.
+    /// Returns whether a packet was sent before the newest set-up of the stream, and counts it: few
+    /// may be.
     fn was_delayed(&mut self, arrival: &Arrival) -> bool {
         let packet_ticks = self.path.rate.ticks(self.samples_per_packet.into());
         self.passed_over.takes(arrival)
