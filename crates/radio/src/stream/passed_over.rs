@@ -142,7 +142,7 @@ impl SkippedPackets {
         let times = self.newest.zip(arrival.ticks);
         let is_over =
             times.is_some_and(|((_, newest), ticks)| newest.wrapping_sub(ticks) < 1 << 63);
-        self.take_if(is_over && self.is_behind_due(arrival))
+        self.take_if(is_over && self.since_due(arrival).is_some())
     }
 
     /// Returns the same of a packet in a run with the new numbers, whose number lies far from them
@@ -150,18 +150,18 @@ impl SkippedPackets {
     /// both if their packets had the time for so many numbers, but for two short ones; then it
     /// shows no clock that was set back.
     pub(super) fn takes_of_before(&mut self, arrival: &Arrival, packet_ticks: u64) -> bool {
-        let had_time = self.due.zip(arrival.ticks).is_some_and(|((seq, due), ticks)| {
-            let packets = u64::from(arrival.seq.wrapping_sub(seq).saturating_sub(2));
-            ticks.wrapping_sub(due) >= packets.wrapping_mul(packet_ticks)
+        let had_time = self.since_due(arrival).is_some_and(|(packets, ticks)| {
+            ticks >= u64::from(packets.saturating_sub(2)).wrapping_mul(packet_ticks)
         });
-        self.take_if(had_time && self.is_behind_due(arrival))
+        self.take_if(had_time)
     }
 
-    /// Returns whether a packet goes on from what was due before the set-up.
-    fn is_behind_due(&self, arrival: &Arrival) -> bool {
-        self.due.zip(arrival.ticks).is_some_and(|((seq, due), ticks)| {
-            arrival.seq.wrapping_sub(seq) < HISTORY && ticks.wrapping_sub(due) < 1 << 63
-        })
+    /// Returns how many packets and ticks a packet lies behind what was due before the set-up, if
+    /// it goes on from that.
+    fn since_due(&self, arrival: &Arrival) -> Option<(u16, u64)> {
+        let ((seq, due), ticks) = self.due.zip(arrival.ticks)?;
+        let (packets, ticks) = (arrival.seq.wrapping_sub(seq), ticks.wrapping_sub(due));
+        (packets < HISTORY && ticks < 1 << 63).then_some((packets, ticks))
     }
 
     fn take_if(&mut self, is_delayed: bool) -> bool {

@@ -83,6 +83,8 @@ impl RxGroup {
             let causes = match member.core.run.restarted() {
                 None => GapCauses::of(cause),
                 Some(run) if began => run.causes.and(cause),
+                // A start without an answer may have begun a run, though its second attempt was late.
+                Some(run) if run.unanswered == Some(run.start) => run.causes.and(Cause::Alignment),
                 Some(run) => run.causes,
             };
             let told = halt.map_or(now, |halt| halt.behind);
