@@ -1,16 +1,21 @@
 //! Kernels to boot: a vmlinuz file, a Debian package, or the name of a package that `apt-get`
 //! fetches.
 
+use crate::debian::{fetch, field, needed, unpack};
 use crate::error::{Error, at};
 use crate::modules::{Module, Modules};
 use crate::processor::Processor;
 use millstream_cpu::{KernelOrigin, sha256};
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The longest chain of packages without a kernel.
 const META_DEPTH: u32 = 3;
+
+/// The kernels in packages since Debian 14: `linux-image-*` depends on `linux-binary-*` with this
+/// file, `linux-modules-*` and `linux-base-*`.
+const IMAGE_BESIDE_MODULES: &str = "./usr/lib/modules/*/vmlinuz";
 
 /// A kernel, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,25 +79,19 @@ impl BootKernel {
         // A rebuilt kernel may come in a package of the same name.
         let (seconds, rest) = (file.mtime(), file.mtime_nsec());
         let directory = cache.join(format!("{stem}-{}-{seconds}.{rest}", file.len()));
-        if let Err(error) = unpack(package, &directory, "./boot/*") {
-            // It has no such files, or is not a package.
-            let Ok(depends) = field(package, "Depends") else { return Err(error) };
+        let Some((name, image)) = image_in(package, &directory)? else {
+            let depends = field(package, "Depends")?;
             let needs = kernel_in(&depends).filter(|_| depth > 0);
             let needs = needs.ok_or_else(|| Error::NoKernel(package.to_owned()))?;
             let found = needed(package, needs, cache)?;
             return Self::from_package(&found, cache, depth - 1);
+        };
+        if !image.starts_with(directory.join("boot")) {
+            // Without its configuration it boots as well.
+            let base = needed(package, &format!("linux-base-{name}"), cache);
+            let _ = base.and_then(|base| unpack(&base, &directory, "./usr/lib/modules/*/config"));
         }
-        let boot = directory.join("boot");
-        let none = || Error::NoKernel(package.to_owned());
-        for entry in std::fs::read_dir(&boot).map_err(|_| none())? {
-            let image = entry.map_err(at(&boot))?.path();
-            let file = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if let Some(name) = file.strip_prefix("vmlinuz-") {
-                let (name, package) = (name.to_owned(), Some(package.to_owned()));
-                return Self::of_image(name, image, package, directory);
-            }
-        }
-        Err(none())
+        Self::of_image(name, image, Some(package.to_owned()), directory)
     }
 
     /// Returns its package and the hashes of its files.
@@ -116,7 +115,8 @@ impl BootKernel {
     #[must_use]
     pub fn configuration(&self) -> Option<(String, Vec<u8>)> {
         let file = format!("config-{}", self.name);
-        let content = std::fs::read(self.image.with_file_name(&file)).ok()?;
+        let read = |name| std::fs::read(self.image.with_file_name(name)).ok();
+        let content = read(&*file).or_else(|| read("config"))?;
         Some((format!("/boot/{file}"), content))
     }
 
@@ -130,130 +130,54 @@ impl BootKernel {
         let Some(package) = &self.package else {
             return Err(Error::NoModules { kernel: self.name.clone(), module: first.clone() });
         };
-        // Debian 13 has /usr merged in its packages too.
-        unpack(package, &self.directory, "*lib/modules/*")?;
+        // Debian 13 has /usr merged in its packages too; later ones have modules apart.
+        if unpack(package, &self.directory, "*lib/modules/*.ko*").is_err() {
+            let cache = self.directory.parent().unwrap_or(&self.directory);
+            let apart = needed(package, &format!("linux-modules-{}", self.name), cache)?;
+            unpack(&apart, &self.directory, "*lib/modules/*.ko*")?;
+        }
         let places = ["lib/modules", "usr/lib/modules"].map(|place| self.directory.join(place));
         let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
         Modules::below(&self.name, place)?.closure(wanted)
     }
 }
 
-/// Returns a field of a package's description.
-fn field(package: &Path, name: &str) -> Result<String, Error> {
-    let mut command = Command::new("dpkg-deb");
-    let bytes = output(command.arg("--field").arg(package).arg(name), "dpkg")?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+/// Unpacks the kernel of a package into `directory`, and returns its release and its file; `None`
+/// for a package without one. It lies in `/boot`, and in packages since Debian 14 beside the
+/// modules.
+fn image_in(package: &Path, directory: &Path) -> Result<Option<(String, PathBuf)>, Error> {
+    let text = |name: &OsStr| name.to_string_lossy().into_owned();
+    for (pattern, place) in [("./boot/*", "boot"), (IMAGE_BESIDE_MODULES, "usr/lib/modules")] {
+        if unpack(package, directory, pattern).is_err() {
+            continue;
+        }
+        let place = directory.join(place);
+        for entry in std::fs::read_dir(&place).map_err(at(&place))? {
+            let path = entry.map_err(at(&place))?.path();
+            let file = path.file_name().map(text).unwrap_or_default();
+            if let Some(name) = file.strip_prefix("vmlinuz-") {
+                return Ok(Some((name.to_owned(), path)));
+            }
+            if path.join("vmlinuz").is_file() {
+                return Ok(Some((file, path.join("vmlinuz"))));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Finds the kernel's package in a list of dependencies (deb-control(5): `a (= 1), b | c`).
 fn kernel_in(depends: &str) -> Option<&str> {
     let names = depends.split([',', '|']).filter_map(|one| one.split_whitespace().next());
     let mut names = names.map(|name| name.split(':').next().unwrap_or(name));
-    names.find(|name| name.starts_with("linux-image-"))
-}
-
-/// Returns the file of a package that `package` depends on: from the same folder, or fetched.
-fn needed(package: &Path, name: &str, cache: &Path) -> Result<PathBuf, Error> {
-    let beside = package.parent().and_then(|folder| file_of(name, folder));
-    // For the same processor, which may be another than that of this machine.
-    let architecture = field(package, "Architecture").unwrap_or_default();
-    let wanted = match architecture.trim() {
-        "" | "all" => name.to_owned(),
-        architecture => format!("{name}:{architecture}"),
-    };
-    beside.map_or_else(|| fetch(&wanted, cache), Ok).map_err(|error| match error {
-        Error::NoSuchKernel { name, said } => {
-            let said = format!("{said}; {} depends on it", package.display());
-            Error::NoSuchKernel { name, said }
-        }
-        other => other,
-    })
-}
-
-/// Finds the file of a package in a folder; an architecture and a version may follow the name
-/// (`NAME:arm64=6.1-1`).
-fn file_of(name: &str, folder: &Path) -> Option<PathBuf> {
-    let (name, version) = match name.split_once('=') {
-        Some((name, version)) => (name, format!("{version}_")),
-        None => (name, String::new()),
-    };
-    let (name, end) = match name.split_once(':') {
-        Some((name, architecture)) => (name, format!("_{architecture}.deb")),
-        None => (name, ".deb".to_owned()),
-    };
-    // apt-get writes the colon of a version's epoch as %3a.
-    let prefix = format!("{name}_{}", version.replace(':', "%3a"));
-    let entries = std::fs::read_dir(folder).ok()?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let named =
-        |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let fitting = paths.filter(|path| {
-        let file = named(path);
-        file.starts_with(&prefix) && file.ends_with(&end)
-    });
-    // Of several versions the newest, whatever the order of the folder.
-    fitting.reduce(|one, other| if is_newer(&named(&other), &named(&one)) { other } else { one })
-}
-
-/// Whether the first of two files of a package has the newer version (deb-version(7)).
-fn is_newer(one: &str, other: &str) -> bool {
-    let version = |file: &str| file.split('_').nth(1).unwrap_or_default().replace("%3a", ":");
-    let mut command = Command::new("dpkg");
-    command.args(["--compare-versions", &version(one), "gt", &version(other)]);
-    command.status().map_or(one > other, |status| status.success())
-}
-
-/// Downloads a package's file into `cache` with `apt-get`.
-fn fetch(name: &str, cache: &Path) -> Result<PathBuf, Error> {
-    let directory = cache.join("packages");
-    std::fs::create_dir_all(&directory).map_err(at(&directory))?;
-    let find = || file_of(name, &directory);
-    if let Some(path) = find() {
-        return Ok(path);
-    }
-    let mut command = Command::new("apt-get");
-    command.args(["download", "-q", name]).current_dir(&directory);
-    let unknown = |said| Error::NoSuchKernel { name: name.to_owned(), said };
-    output(&mut command, "apt").map_err(|error| match error {
-        Error::Failed { said, .. } => unknown(said),
-        other => other,
-    })?;
-    find().ok_or_else(|| unknown("nothing, and it fetched no file".to_owned()))
-}
-
-/// Unpacks the files of a package that match `pattern`, once.
-fn unpack(package: &Path, directory: &Path, pattern: &str) -> Result<(), Error> {
-    let mark = directory.join(format!(".unpacked{}", pattern.replace(['/', '*', '.'], "-")));
-    if mark.exists() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(directory).map_err(at(directory))?;
-    let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" --wildcards \"$3\"";
-    let mut command = Command::new("bash");
-    command.args(["-o", "pipefail", "-c", script, "unpack"]);
-    command.arg(package).arg(directory).arg(pattern);
-    output(&mut command, "dpkg")?;
-    std::fs::write(&mark, "").map_err(at(&mark))
-}
-
-/// Returns the output of a program that must succeed.
-pub(crate) fn output(command: &mut Command, package: &'static str) -> Result<Vec<u8>, Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(source) => return Err(Error::Missing { program, package, source }),
-    };
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    let said = text.trim().lines().last().unwrap_or("it gave no reason").to_owned();
-    Err(Error::Failed { program, said })
+    names.find(|name| ["linux-image-", "linux-binary-"].iter().any(|kind| name.starts_with(kind)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::debian::output;
+    use std::process::Command;
 
     #[test]
     fn a_file_is_a_kernel_by_its_name() {
@@ -364,18 +288,31 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_an_architecture_finds_the_file_of_that_one() {
-        let folder = tempfile::tempdir().unwrap();
-        for architecture in ["amd64", "arm64"] {
-            let file = format!("linux-image-9_9.1-1_{architecture}.deb");
-            std::fs::write(folder.path().join(file), "").unwrap();
+    fn a_kernel_in_several_packages_is_put_together() {
+        let cache = tempfile::tempdir().unwrap();
+        let packages = cache.path().join("packages");
+        std::fs::create_dir(&packages).unwrap();
+        let file = |kind: &str| packages.join(format!("linux-{kind}-9.1-amd64_9.1-1_all.deb"));
+        let place = |name: &str| format!("usr/lib/modules/9.1-amd64/{name}");
+        let depends = "Depends: linux-base-9.1-amd64 (= 9.1-1), linux-binary-9.1-amd64 (= 9.1-1), \
+                       linux-modules-9.1-amd64 (= 9.1-1)\n";
+        if !build(&file("image"), depends, &[("usr/share/doc/x", "none")]) {
+            return;
         }
-        let found = |name: &str| file_of(name, folder.path());
-        for architecture in ["amd64", "arm64"] {
-            let file = found(&format!("linux-image-9:{architecture}")).unwrap();
-            assert!(file.ends_with(format!("linux-image-9_9.1-1_{architecture}.deb")), "{file:?}");
-        }
-        assert!(found("linux-image-9").is_some() && found("linux-image-9:riscv64").is_none());
+        assert!(build(&file("binary"), "", &[(&place("vmlinuz"), "kernel")]));
+        // The name is that of a made-up release, for which apt-get has nothing.
+        let kernel = BootKernel::find("linux-image-9.1-amd64", cache.path()).unwrap();
+        assert_eq!((kernel.name.as_str(), kernel.configuration()), ("9.1-amd64", None));
+        assert!(kernel.modules(&["dummy".into()]).is_err());
+        assert!(build(&file("base"), "", &[(&place("config"), "y")]));
+        let module = place("kernel/drivers/net/dummy.ko");
+        assert!(build(&file("modules"), "", &[(&module, "\0name=dummy\0")]));
+        let kernel = BootKernel::find("linux-image-9.1-amd64", cache.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&kernel.image).unwrap(), "kernel");
+        let configuration = kernel.configuration().unwrap();
+        assert_eq!(configuration, ("/boot/config-9.1-amd64".to_owned(), b"y".to_vec()));
+        assert!(kernel.origin().unwrap().image_sha256.unwrap().starts_with("6923dd1b"));
+        assert_eq!(kernel.modules(&["dummy".into()]).unwrap().len(), 1);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! | [`iio`] | a converter of the kernel's own, without hardware |
 //! | [`ivshmem`] | shared memory and an interrupt for a guest |
 //! | [`job`] | the guest's work, and the format of its result |
+//! | `debian` | Debian packages, fetched and unpacked |
 //! | [`kernel`] | kernels as files and as Debian packages |
 //! | [`modules`] | modules and their dependencies |
 //! | [`machine`] | the emulated machine: its start, its console and its end |
@@ -32,6 +33,7 @@
 
 pub mod archive;
 pub mod cards;
+mod debian;
 mod error;
 pub mod iio;
 pub mod image;

@@ -94,7 +94,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
         return std::fs::read(path).map_err(at(path));
     }
     let mut command = Command::new("xz");
-    crate::kernel::output(command.args(["-dc"]).arg(path), "xz-utils")
+    crate::debian::output(command.args(["-dc"]).arg(path), "xz-utils")
 }
 
 /// Returns the names after `depends=` in the module's information: strings that end with a zero
