@@ -195,6 +195,10 @@ impl Rules<'_> {
             Direction::Rx => (books.lost_by(&TO_HOST), ["to_host data", "to_host any"]),
             Direction::Tx => (books.lost_by(&TO_RADIO), ["to_device data", "to_device any"]),
         };
+        let overruns = self.fault.is_some_and(|fault| overruns(fault.case));
+        // Behind an overrun whose report or end did not come the host cannot know what was sent.
+        let open = direction == Direction::Rx && overruns;
+        let on_the_way = on_the_way - if open { books.lost_by(&["unknown"]) } else { 0 };
         let ends_streams = self.fault.is_some_and(|fault| fault.case.ends_streams);
         let hits_samples = self.has(&way) || ends_streams;
         complain(on_the_way > 0 && !hits_samples, &|| {
@@ -206,7 +210,6 @@ impl Rules<'_> {
         });
         // In the radio.
         let overrun = books.lost_by(&["device_overrun", "late_command"]);
-        let overruns = self.fault.is_some_and(|fault| overruns(fault.case));
         let starved = self.account.cpu_wait.is_starved();
         // A stream that hears nothing for long starts again.
         let silence = self.has(&["for_ms"]) || ends_streams || misleads;

@@ -160,6 +160,20 @@ fn only_a_receive_stream_that_failed_leaves_a_radio_that_goes_on() {
 }
 
 #[test]
+fn behind_an_overrun_without_a_report_samples_may_be_unknown_but_not_lost() {
+    let unreported = fault("overrun unreported", Direction::Rx);
+    let mut account = sound();
+    account.hits = 1;
+    for (cause, complains) in [("unknown", false), ("network_loss", true), ("malformed", true)] {
+        account.rx.as_mut().unwrap().lost = [(cause, 7)].into();
+        let complaints = account.complaints(unreported, PACKET as u32).join("; ");
+        assert_eq!(complaints.contains("no fault hit"), complains, "{cause}: {complaints}");
+    }
+    account.rx.as_mut().unwrap().lost = [("unknown", 7)].into();
+    assert!(account.complaints(None, PACKET as u32).join("; ").contains("no fault hit"));
+}
+
+#[test]
 fn without_a_fault_nothing_is_lost_and_nothing_ends() {
     let mut account = sound();
     let complaints = account.complaints(None, PACKET as u32).join("; ");
