@@ -7,7 +7,7 @@ on CPU 1. What ours reach is divided by what the bare program reached right befo
 shows medians, and minimum to maximum of that ratio.
 
 As a test it asks for whole runs and wide margins in the better of two repetitions, because machines
-are shared. With `--measure` it repeats more often and asks for 90 % in every row's median.
+are shared; the second is made only where the first does not reach them. With `--measure` it repeats more often and asks for 90 % in every row's median.
 
 Usage: peers/bare_links.py [--measure] [--only TEXT] [--repeat N] [--seconds S] [--fifo PRIORITY]
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program or right is not there.
@@ -146,10 +146,15 @@ class Bench:
         return line["runs"][0][1][results["quantiles"].index(0.5)]
 
 
+def ratios_of(pairs, unit):
+    """What ours reached of the bare program, pair by pair. Of times, less is better."""
+    return [bare / ours if unit == "us" else ours / bare for bare, ours in pairs]
+
+
 def show(row, size, pairs, least, unit):
     """One line of the table; whether it is as it should be. Of times, less is better."""
     bare, ours = ([value / 1000 for value in side] for side in zip(*pairs))
-    ratios = [b / o if unit == "us" else o / b for b, o in zip(bare, ours)]
+    ratios = ratios_of(pairs, unit)
     ratio = statistics.median(ratios)
     judged = ratio if least == MEASURED else max(ratios)
     verdict = "ok" if judged >= least else "SHORT"
@@ -205,7 +210,11 @@ def run(bench, options, least):
     for bare_row, row, size, ours, unit in plan:
         if not any(only in f"{row} {unit}" for only in options.only or [""]):
             continue
-        pairs = [(bench.bare(bare_row, size), ours(row, size)) for _ in range(options.repeat)]
+        pairs = []
+        while len(pairs) < options.repeat:
+            pairs.append((bench.bare(bare_row, size), ours(row, size)))
+            if least == SHARED and max(ratios_of(pairs, unit)) >= least:
+                break
         if not show(row, size, pairs, least, unit):
             short.append(f"{row} at {size}")
     return short
