@@ -8,7 +8,7 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-page   tests of the dashboard's page in a browser (make test runs the quick ones, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
+	@echo "make test-guests isolation and priorities under other kernels and boot parameters, in guests"
 	@echo "make test-zenoh  the block zenoh_sink, which no other target builds: lints, tests, and Zenoh's Python package"
 	@echo "make test-gpu    the crate gpu, which no other target builds: lints, and kernels on what Vulkan and CUDA find"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"
@@ -97,6 +98,10 @@ test-dpdk: rust
 test-vfio: rust
 	@scripts/need.sh test-vfio
 	scripts/test-vfio.sh $(MODELS)
+
+test-guests: build
+	@scripts/need.sh test-guests
+	scripts/test-guests.sh $(KERNELS)
 
 # 77: the Python package cannot be installed here.
 test-zenoh: rust

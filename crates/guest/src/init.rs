@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The line for the command's output: the host reads the other end.
 const OUTPUT: &str = Processor::OWN.output();
@@ -28,6 +28,9 @@ const CONFIGURATION: &str = "/sys/kernel/config";
 /// The prefix, on the kernel's command line, of an interface and the microseconds for which the
 /// kernel delays every packet that it sends: `millstream.netem_us=lo:200`.
 const DELAY: &str = "millstream.netem_us=";
+
+/// The longest wait for a card to find its link.
+const LINK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The status of a job that could not be started.
 const NOT_BEGUN: i32 = 125;
@@ -90,6 +93,28 @@ fn bring_up_loopback() -> Result<(), NetlinkError> {
     netlink.set_up(index, true)
 }
 
+fn bring_up_interfaces() -> io::Result<()> {
+    let mut netlink = Netlink::open().map_err(io::Error::other)?;
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir("/sys/class/net")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let interface = netlink.interface(&name);
+        let up = interface.and_then(|interface| netlink.set_up(interface.index, true));
+        up.map_err(|error| io::Error::other(format!("interface {name}: {error}")))?;
+        names.push(name);
+    }
+    // A card takes a moment to find its link. Without one the command runs all the same.
+    let has_link = |name: &String| {
+        let carrier = std::fs::read_to_string(format!("/sys/class/net/{name}/carrier"));
+        carrier.is_ok_and(|carrier| carrier.trim() == "1")
+    };
+    let end = Instant::now() + LINK_PATIENCE;
+    while !names.iter().all(has_link) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
 fn work() -> io::Result<i32> {
     let text = std::fs::read(job::PATH)?;
     let job: GuestJob = serde_json::from_slice(&text)?;
@@ -101,6 +126,9 @@ fn work() -> io::Result<i32> {
         mount("configfs", CONFIGURATION, "configfs", MountFlags::empty(), None)?;
     }
     slow_down()?;
+    if job.up {
+        bring_up_interfaces()?;
+    }
     for (path, value) in &job.settings {
         std::fs::write(path, value).map_err(|error| named(path, &error))?;
     }

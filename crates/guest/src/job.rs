@@ -17,6 +17,8 @@ pub struct GuestJob {
     pub settings: Vec<(String, String)>,
     /// The arguments of `millstream`.
     pub arguments: Vec<String>,
+    /// Whether the network interfaces are brought up before the command.
+    pub up: bool,
     /// Whether the command has to leave the machine unchanged.
     pub unchanged: bool,
 }

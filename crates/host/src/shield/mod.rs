@@ -200,7 +200,7 @@ impl Shield {
             }
         };
         if let Some(napi) = &plan.napi {
-            napi::place(napi, &packets, plan, &mut account);
+            napi::place(root, napi, &packets, plan, &mut account);
         }
         napi::look(root, plan, &mut account);
         if plan.interrupts {

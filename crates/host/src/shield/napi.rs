@@ -2,7 +2,7 @@
 //! (Documentation/networking/napi.rst, "Threaded NAPI").
 
 use super::{Changes, ShieldError, ShieldReport, ShieldSpec};
-use crate::packet_threads::{PacketThread, napi_of, of_interfaces};
+use crate::packet_threads::{PacketThread, PacketThreadKind, napi_of, of_interfaces};
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread;
@@ -34,6 +34,9 @@ pub struct Napi {
     pub place: PacketHandling,
     /// The class of the threads.
     pub class: Class,
+    /// The class of the interfaces' interrupts, where these are threads (PREEMPT_RT, `threadirqs`);
+    /// `None`: it is not changed.
+    pub interrupts: Option<Class>,
 }
 
 /// The longest wait for the kernel to start its threads.
@@ -69,9 +72,17 @@ pub(super) fn switch(
         }
         threads.extend(found.into_iter().filter(|_| is_on));
     }
-    let numbers: Vec<_> = threads.iter().map(|one| one.tid).collect();
+    let interrupts = napi.interrupts.map(|_| interrupts_of(root, napi)).unwrap_or_default();
+    let numbers: Vec<_> = threads.iter().chain(&interrupts).map(|one| one.tid).collect();
     changes.push(changes.journal().keep_threads(&numbers)?);
     Ok(threads)
+}
+
+/// Returns the threads of the interfaces' interrupts.
+fn interrupts_of(root: &Path, napi: &Napi) -> Vec<ThreadInfo> {
+    let all = of_interfaces(root, &napi.interfaces).into_iter();
+    let ours = all.filter(|one| one.kind == PacketThreadKind::Interrupt);
+    ours.map(|one| one.thread).collect()
 }
 
 /// Returns whether this PID namespace has the kernel's threads. The first of them has number 2
@@ -82,11 +93,15 @@ fn kernel_threads_are_visible(root: &Path) -> bool {
 
 /// Sets CPUs and class of the threads. Refusals of the kernel go into the report.
 pub(super) fn place(
+    root: &Path,
     napi: &Napi,
     threads: &[ThreadInfo],
     plan: &ShieldSpec,
     account: &mut ShieldReport,
 ) {
+    if let Some(class) = napi.interrupts {
+        raise_interrupts(root, napi, class, account);
+    }
     let all: CpuSet = plan.cpus.iter().chain(account.rest.iter()).collect();
     let cpus = match napi.place {
         PacketHandling::Soft => return,
@@ -99,6 +114,23 @@ pub(super) fn place(
             .and_then(|()| sched::set_thread(one.tid, napi.class))
             .map_err(|error| format!("{} stays where it is: {error}", one.name));
         account.warnings.extend(placed.err());
+    }
+}
+
+/// Sets the class of the interrupts' threads; they follow their interrupts from CPU to CPU.
+fn raise_interrupts(root: &Path, napi: &Napi, class: Class, account: &mut ShieldReport) {
+    let threads = interrupts_of(root, napi);
+    if threads.is_empty() {
+        account.warnings.push(format!(
+            "no interrupt of {} is a thread: this kernel has such threads with PREEMPT_RT or the \
+             boot parameter threadirqs, once the interface is up",
+            napi.interfaces.join(", ")
+        ));
+    }
+    for one in threads {
+        let set = sched::set_thread(one.tid, class);
+        let refused = set.map_err(|error| format!("{} keeps its class: {error}", one.name));
+        account.warnings.extend(refused.err());
     }
 }
 

@@ -191,8 +191,12 @@ fn the_placements() {
         let before = network();
         assert_eq!(before.1.is_empty(), !threaded, "{before:?}");
         for (place, allowed) in &places {
-            let napi =
-                Napi { interfaces: vec!["msn0".to_owned()], place: *place, class: Class::Fifo(40) };
+            let napi = Napi {
+                interfaces: vec!["msn0".to_owned()],
+                place: *place,
+                class: Class::Fifo(40),
+                interrupts: None,
+            };
             let plan = ShieldSpec {
                 cpus: CpuSet::from_iter([last]),
                 under: Some(under.clone()),

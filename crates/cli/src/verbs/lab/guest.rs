@@ -81,8 +81,9 @@ pub struct GuestOptions {
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
 
-    /// Back end of a network device, written as for QEMU's option -netdev. Repeat the option for
-    /// more.
+    /// Back end of a network device, written as for QEMU's option -netdev; --device and --module
+    /// add the device and its driver. All interfaces are up before the command runs. Repeat the
+    /// option for more.
     #[arg(long = "netdev", value_name = "BACK-END")]
     pub backs: Vec<String>,
 
@@ -244,7 +245,8 @@ impl GuestOptions {
         files.extend(kernel.configuration());
         let origin = serde_json::to_vec(&kernel.origin()?)?;
         files.push((KernelOrigin::GUEST_FILE.to_owned(), origin));
-        let job = GuestJob { modules, settings, arguments, unchanged: self.unchanged };
+        let (up, unchanged) = (!self.backs.is_empty(), self.unchanged);
+        let job = GuestJob { modules, settings, arguments, up, unchanged };
         let program = self.program_for(kernel)?;
         let image = image::build(program, &job, &files, &plug_ins)?;
         let watch = |line: &str| {

@@ -67,6 +67,11 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", default_value = "other", requires = "napi")]
     napi_class: Class,
 
+    /// Scheduling class of the interfaces' interrupts, where these are threads (kernels with
+    /// PREEMPT_RT, or the boot parameter threadirqs): other, or fifo:1 to fifo:99.
+    #[arg(long, value_name = "CLASS", requires = "napi")]
+    interrupt_class: Option<Class>,
+
     /// Scheduling class of the command. The shield warns of packet threads that do not have a
     /// higher one.
     #[arg(long, value_name = "CLASS", default_value = "other")]
@@ -111,6 +116,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             interfaces: args.interface.clone(),
             place,
             class: args.napi_class,
+            interrupts: args.interrupt_class,
         }),
         class: args.class,
     };

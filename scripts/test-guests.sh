@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# What needs another kernel or other boot parameters than this machine has, in guests that QEMU emulates:
+# scripts/test-guests.sh [STOCK [RT]]
+#
+# STOCK and RT are Debian kernels as `lab guest --kernel` takes them, without and with PREEMPT_RT. The output of each guest
+# stays in target/guests/.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+stock=${1:-linux-image-amd64} rt=${2:-linux-image-rt-amd64}
+program=${MILLSTREAM:-target/release/millstream}
+logs=${CARGO_TARGET_DIR:-target}/guests
+mkdir -p "$logs"
+[ "$(uname -m)" = x86_64 ] || { echo "skipped: the kernels are for x86-64, and this is $(uname -m)"; exit 0; }
+passed=0 failed=0
+
+# check WHAT PATTERN ARGUMENT...: whether the output of `lab guest ARGUMENT...` has a line like PATTERN, and its status is 0.
+# A pattern that begins with ! is one that no line may be like.
+check() {
+  local what=$1 pattern=$2 log status=0 found=0
+  shift 2
+  log="$logs/${what//[^a-z0-9]/-}.log"
+  "$program" lab guest "$@" >"$log" 2>&1 || status=$?
+  grep -Eq -- "${pattern#!}" "$log" && found=1
+  [ "${pattern:0:1}" != "!" ] || found=$((1 - found))
+  if [ "$found" -eq 1 ] && { [ $status -eq 0 ] || [[ $* = *" host doctor "* && $status -eq 1 ]]; }; then
+    passed=$((passed + 1))
+    echo "ok      $what"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $what: exit status $status, see $log"
+    tail -n 15 "$log" | sed 's/^/        /'
+  fi
+}
+
+card=(--module e1000e --netdev user,id=n --device "e1000e,netdev=n")
+free=(--append isolcpus=1 --append nohz_full=1 --append rcu_nocbs=1)
+doctor=(-- host doctor --evidence --cpus 1)
+for kernel in stock rt; do
+  check "isolation, $kernel: a CPU with all work is found" "minor +isolation .*no isolcpus=1" \
+    --kernel "${!kernel}" "${doctor[@]}" isolation
+  check "isolation, $kernel: a CPU kept free at boot is found" "good +isolation .*CPU 1" \
+    --kernel "${!kernel}" "${free[@]}" "${doctor[@]}" isolation
+done
+check "priorities: interrupts without threads are none of it" "!packet-priorities .*threads of the network" \
+  --kernel "$stock" "${card[@]}" -- host doctor packet-priorities --class fifo:50 --cpus 0-1
+check "priorities: threads of interrupts that are not above the stream are found" \
+  "matters +packet-priorities .*3 of 3 threads of the network are not above fifo:50" \
+  --kernel "$rt" "${card[@]}" -- host doctor packet-priorities --class fifo:50 --cpus 0-1
+check "priorities: a shield raises the threads of interrupts and restores them" \
+  "good +packet-priorities .*3 threads of the network are above fifo:50" \
+  --kernel "$rt" "${card[@]}" --unchanged -- host shield 1 --interface eth0 --napi soft --interrupt-class fifo:60 \
+  --class fifo:50 --measure 0 -- /init host doctor packet-priorities --class fifo:50 --cpus 0-1
+check "priorities: a kernel without such threads says so" "no interrupt of eth0 is a thread" \
+  --kernel "$stock" "${card[@]}" --console -- host shield 1 --interface eth0 --napi soft --interrupt-class fifo:60 \
+  --measure 0 -- /init host net links
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
