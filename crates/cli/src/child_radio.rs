@@ -3,11 +3,13 @@
 use anyhow::{Context, anyhow};
 use millstream_emulator::DeviceKind;
 use millstream_radio::DeviceArgs;
+use millstream_wire::mpm::DISCOVERY_PORT;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Time limit of the radio's own end.
 const STOP_TIME: Duration = Duration::from_secs(3);
+
+/// The most addresses that are tried for a radio.
+const ADDRESSES_TRIED: usize = 100;
 
 /// A radio process; dropping it ends the process.
 pub struct ChildRadio {
@@ -201,12 +206,28 @@ impl RadioUnderTest {
     }
 }
 
-/// Returns a loopback address: every address of 127/8 is this machine, and one per process and
-/// radio separates them.
+/// Returns a loopback address at which no radio answers: every address of 127/8 is this machine.
 pub fn free_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(83);
-    let [_, _, high, low] = std::process::id().to_be_bytes();
-    Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low.clamp(1, 254))
+    // Two radios of this process never have the same.
+    let own = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Numbers of processes repeat themselves in containers, which may share a network.
+    let random = std::iter::repeat_with(|| RandomState::new().build_hasher().finish());
+    let address = |bits: u64| Ipv4Addr::new(127, own, (bits >> 8) as u8, (bits as u8).clamp(1, 254));
+    first_free(random.take(ADDRESSES_TRIED).map(address))
+}
+
+/// Returns the first of these addresses at which the discovery of radios has no port yet, or else
+/// the last: the radio's own error then says what is wrong.
+fn first_free(addresses: impl Iterator<Item = Ipv4Addr>) -> Ipv4Addr {
+    let mut last = Ipv4Addr::LOCALHOST;
+    for address in addresses {
+        last = address;
+        if UdpSocket::bind((address, DISCOVERY_PORT)).is_ok() {
+            break;
+        }
+    }
+    last
 }
 
 fn spawn(addr: Ipv4Addr, options: &ChildRadioOptions<'_>) -> anyhow::Result<Child> {
@@ -267,4 +288,18 @@ fn wait_until_ready(stderr: ChildStderr) -> anyhow::Result<()> {
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_at_which_a_radio_answers_is_not_given_to_another() {
+        let [taken, free] = [free_address(), free_address()];
+        assert_ne!(taken, free);
+        let _radio = UdpSocket::bind((taken, DISCOVERY_PORT)).unwrap();
+        assert_eq!(first_free([taken, free].into_iter()), free);
+        assert_eq!(first_free([taken].into_iter()), taken, "its error says why");
+    }
 }
