@@ -213,7 +213,10 @@ pub fn free_address() -> Ipv4Addr {
     let own = NEXT.fetch_add(1, Ordering::Relaxed);
     // Numbers of processes repeat themselves in containers, which may share a network.
     let random = std::iter::repeat_with(|| RandomState::new().build_hasher().finish());
-    let address = |bits: u64| Ipv4Addr::new(127, own, (bits >> 8) as u8, (bits as u8).clamp(1, 254));
+    let address = |bits: u64| {
+        let [high, low, ..] = bits.to_le_bytes();
+        Ipv4Addr::new(127, own, high, low.clamp(1, 254))
+    };
     first_free(random.take(ADDRESSES_TRIED).map(address))
 }
 

@@ -83,7 +83,7 @@ impl RxGroup {
             let causes = match member.core.run.restarted() {
                 None => GapCauses::of(cause),
                 Some(run) if began => run.causes.and(cause),
-                // A start without an answer may have begun a run, though its second attempt was late.
+                // A start without an answer may have begun a run, though it was late when repeated.
                 Some(run) if run.unanswered == Some(run.start) => run.causes.and(Cause::Alignment),
                 Some(run) => run.causes,
             };
