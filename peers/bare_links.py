@@ -7,7 +7,8 @@ on CPU 1. What ours reach is divided by what the bare program reached right befo
 shows medians, and minimum to maximum of that ratio.
 
 As a test it asks for whole runs and wide margins in the better of two repetitions, because machines
-are shared; the second is made only where the first does not reach them. With `--measure` it repeats more often and asks for 90 % in every row's median.
+are shared; the second is made only where the first does not reach them. With `--measure` it repeats
+more often and asks for 90 % in every row's median.
 
 Usage: peers/bare_links.py [--measure] [--only TEXT] [--repeat N] [--seconds S] [--fifo PRIORITY]
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program or right is not there.

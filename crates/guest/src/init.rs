@@ -81,26 +81,23 @@ fn prepare() -> io::Result<()> {
     }
     rustix::fs::mkdir("/dev/shm", Mode::from_raw_mode(0o1777))?;
     mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::empty(), None)?;
-    if let Err(error) = bring_up_loopback() {
+    if let Err(error) = bring_up("lo") {
         eprintln!("millstream guest: the loopback: {error}");
     }
     Ok(())
 }
 
-fn bring_up_loopback() -> Result<(), NetlinkError> {
+fn bring_up(name: &str) -> Result<(), NetlinkError> {
     let mut netlink = Netlink::open()?;
-    let index = netlink.interface("lo")?.index;
+    let index = netlink.interface(name)?.index;
     netlink.set_up(index, true)
 }
 
 fn bring_up_interfaces() -> io::Result<()> {
-    let mut netlink = Netlink::open().map_err(io::Error::other)?;
     let mut names = Vec::new();
     for entry in std::fs::read_dir("/sys/class/net")? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let interface = netlink.interface(&name);
-        let up = interface.and_then(|interface| netlink.set_up(interface.index, true));
-        up.map_err(|error| io::Error::other(format!("interface {name}: {error}")))?;
+        bring_up(&name).map_err(|error| io::Error::other(format!("interface {name}: {error}")))?;
         names.push(name);
     }
     // A card takes a moment to find its link. Without one the command runs all the same.

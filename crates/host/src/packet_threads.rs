@@ -75,10 +75,14 @@ pub fn of_interfaces(root: &Path, interfaces: &[String]) -> Vec<PacketThread> {
     folders::numbers(&proc).into_iter().filter_map(thread).collect()
 }
 
-/// Returns the NAPI threads of one interface.
-pub(crate) fn napi_of(root: &Path, interface: &str) -> Vec<ThreadInfo> {
-    let all = of_interfaces(root, &[interface.to_owned()]);
-    all.into_iter().filter(|one| one.kind == PacketThreadKind::Napi).map(|one| one.thread).collect()
+/// Returns those of one kind.
+pub(crate) fn of_kind(
+    root: &Path,
+    interfaces: &[String],
+    kind: PacketThreadKind,
+) -> Vec<ThreadInfo> {
+    let all = of_interfaces(root, interfaces).into_iter();
+    all.filter(|one| one.kind == kind).map(|one| one.thread).collect()
 }
 
 /// Returns whether the name is `napi/IF-NUMBER`, cut to 15 bytes by kernels before 5.17.
@@ -144,7 +148,7 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert!(!found[0].is_inverted(Class::Other), "an ordinary application keeps nobody away");
-        assert_eq!(napi_of(root.path(), "eth01").len(), 1);
+        assert_eq!(of_kind(root.path(), &["eth01".to_owned()], PacketThreadKind::Napi).len(), 1);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! (Documentation/networking/napi.rst, "Threaded NAPI").
 
 use super::{Changes, ShieldError, ShieldReport, ShieldSpec};
-use crate::packet_threads::{PacketThread, PacketThreadKind, napi_of, of_interfaces};
+use crate::packet_threads::{PacketThread, PacketThreadKind, of_interfaces, of_kind};
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread;
 use millstream_cpu::threads::ThreadInfo;
 use serde::Serialize;
 use std::path::Path;
+use std::slice;
 use std::time::{Duration, Instant};
 
 /// The place where packets of an interface are handled.
@@ -53,15 +54,16 @@ pub(super) fn switch(
     let mut threads = Vec::new();
     for interface in &napi.interfaces {
         let file = root.join(format!("sys/class/net/{interface}/threaded"));
+        let napi_threads = || of_kind(root, slice::from_ref(interface), PacketThreadKind::Napi);
         // Existing threads are restored before they are turned off.
-        let before: Vec<_> = napi_of(root, interface).iter().map(|one| one.tid).collect();
+        let before: Vec<_> = napi_threads().iter().map(|one| one.tid).collect();
         changes.push(changes.journal().keep_threads(&before)?);
         changes.push(changes.journal().write_file(&file, if is_on { "1" } else { "0" })?);
         let start = Instant::now();
-        let mut found = napi_of(root, interface);
+        let mut found = napi_threads();
         while is_on && found.is_empty() && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
-            found = napi_of(root, interface);
+            found = napi_threads();
         }
         if is_on && found.is_empty() {
             let interface = interface.clone();
@@ -72,17 +74,13 @@ pub(super) fn switch(
         }
         threads.extend(found.into_iter().filter(|_| is_on));
     }
-    let interrupts = napi.interrupts.map(|_| interrupts_of(root, napi)).unwrap_or_default();
+    let interrupts = napi
+        .interrupts
+        .map(|_| of_kind(root, &napi.interfaces, PacketThreadKind::Interrupt))
+        .unwrap_or_default();
     let numbers: Vec<_> = threads.iter().chain(&interrupts).map(|one| one.tid).collect();
     changes.push(changes.journal().keep_threads(&numbers)?);
     Ok(threads)
-}
-
-/// Returns the threads of the interfaces' interrupts.
-fn interrupts_of(root: &Path, napi: &Napi) -> Vec<ThreadInfo> {
-    let all = of_interfaces(root, &napi.interfaces).into_iter();
-    let ours = all.filter(|one| one.kind == PacketThreadKind::Interrupt);
-    ours.map(|one| one.thread).collect()
 }
 
 /// Returns whether this PID namespace has the kernel's threads. The first of them has number 2
@@ -119,7 +117,7 @@ pub(super) fn place(
 
 /// Sets the class of the interrupts' threads; they follow their interrupts from CPU to CPU.
 fn raise_interrupts(root: &Path, napi: &Napi, class: Class, account: &mut ShieldReport) {
-    let threads = interrupts_of(root, napi);
+    let threads = of_kind(root, &napi.interfaces, PacketThreadKind::Interrupt);
     if threads.is_empty() {
         account.warnings.push(format!(
             "no interrupt of {} is a thread: this kernel has such threads with PREEMPT_RT or the \
