@@ -145,6 +145,12 @@ impl Mix {
         self.device.iter().filter(|(_, fault)| fault.starts_with("clock_jump")).count() as u64
     }
 
+    /// Returns the length of the longest stall of the device.
+    pub fn stall_ms(&self) -> u64 {
+        let stalls = self.device.iter().filter_map(|(_, fault)| fault.strip_prefix("stall ms="));
+        stalls.map(|ms| ms.parse().expect("a number")).max().unwrap_or(0)
+    }
+
     /// Removes the faults of register accesses that may take an answer away.
     pub fn answer_all(&mut self) {
         let harmless = |fault: &PacketFault| matches!(fault.effect, FaultEffect::Duplicate { .. });

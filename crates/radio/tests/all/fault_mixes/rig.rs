@@ -6,11 +6,12 @@ use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
 use millstream_link::fault::FaultSwitch;
 use millstream_link::port::Port;
 use millstream_radio::{Device, RxStreamer};
+use millstream_wire::chdr::SC16_LEN;
 
 use super::RATE_HZ;
 use super::registers::FalseAnswers;
 use crate::common::simulated::{self, Host};
-use crate::common::{Meddler, PATIENCE, Witness, args, radio, watch, watched};
+use crate::common::{Meddler, PATIENCE, Seen, Witness, args, radio, watch, watched};
 
 /// The faults of a rig's packets, and what passed before and behind them.
 pub struct Path {
@@ -60,6 +61,10 @@ pub trait Rig {
 pub const BUFFER_SAMPLES: u64 = 1 << 17;
 
 pub const QUEUE_BYTES: usize = 512 << 10;
+
+/// The most samples that a stream still receives from before an overrun: those in the device's
+/// buffer, and those that the host's queue holds meanwhile.
+pub const BEFORE_OVERRUN: u64 = BUFFER_SAMPLES + (QUEUE_BYTES / SC16_LEN) as u64;
 
 /// The silence after which a stream asks its device.
 pub const SILENCE: Duration = Duration::from_millis(300);
@@ -131,7 +136,12 @@ impl Rig for Live {
 pub struct Simulated {
     host: Host,
     path: Path,
+    /// What passed of the second stream, before and behind the faults.
+    second: [Witness; 2],
 }
+
+/// The host's port for the second stream: those for control and the first one are before it.
+const SECOND_PORT: u16 = simulated::CONTROL_PORT + 2;
 
 impl Simulated {
     pub fn new() -> Self {
@@ -142,19 +152,28 @@ impl Simulated {
             rx_antennas: vec!["ramp".to_owned(); 2],
             ..RadioConfig::default()
         };
+        let second = <[Witness; 2]>::default();
         let Path { sent, arrived, received, given, answers } = &path;
-        let (sent, arrived) = (sent.clone(), arrived.clone());
+        let seen = [[sent.clone(), arrived.clone()], second.clone()];
         let (received, given) = (received.clone(), given.clone());
         let answers = answers.clone();
         let wrap = move |port: Port| {
-            let is_control = port.local.port() == simulated::CONTROL_PORT;
-            let mut port = watch(port, &sent, &arrived, &received, &given);
-            if is_control {
+            let local = port.local.port();
+            let [sent, arrived] = &seen[usize::from(local == SECOND_PORT)];
+            let mut port = watch(port, sent, arrived, &received, &given);
+            if local == simulated::CONTROL_PORT {
                 port.rx = Meddler::new(answers.script()).wrap_rx(port.rx);
             }
             port
         };
-        Self { host: Host::open(&config, TIME, wrap), path }
+        Self { host: Host::open(&config, TIME, wrap), path, second }
+    }
+
+    /// Takes what passed of the first stream that was opened and of the second, before and behind
+    /// the faults.
+    pub fn take_seen(&self) -> [[Vec<Seen>; 2]; 2] {
+        let first = [&self.path.sent, &self.path.arrived];
+        [first.map(Witness::take), self.second.each_ref().map(Witness::take)]
     }
 
     pub fn open_channel(&self, channel: usize) -> RxStreamer {
