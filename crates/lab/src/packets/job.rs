@@ -42,6 +42,8 @@ pub enum Role {
         to: EndAddress,
         /// Packets per second; `None`: as many as possible.
         rate_pps: Option<f64>,
+        /// The most packets of one call.
+        batch_max: usize,
         /// Whether it takes, and counts, returned packets.
         drain: bool,
     },

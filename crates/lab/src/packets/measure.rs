@@ -47,6 +47,8 @@ pub struct How {
     pub span: Span,
     /// Packets per second offered; `None`: as many as the link takes.
     pub rate_pps: Option<f64>,
+    /// The most packets that the sender gives to one call; links with smaller batches give fewer.
+    pub batch_max: usize,
     /// Whether the kernel counts system calls.
     pub trace: bool,
     /// SCHED_FIFO at this priority.
@@ -79,8 +81,8 @@ pub fn measure(
     };
     let drain = how.workload == Workload::Swap;
     let active = |to: EndAddress| {
-        let rate_pps = how.rate_pps;
-        job(&row.active, 0, Role::Transmit { span: how.span, to, rate_pps, drain })
+        let How { span, rate_pps, batch_max, .. } = *how;
+        job(&row.active, 0, Role::Transmit { span, to, rate_pps, batch_max, drain })
     };
     let longest = Duration::from_nanos(how.span.total_ns());
     let [sender, receiver] = stage.play(&passive, active, longest)?;

@@ -52,8 +52,8 @@ impl PacketSide<'_> {
             Role::Receive(span) => self.receive(*span, None),
             Role::Turn(span) => self.receive(*span, Some(EchoMode::All)),
             Role::Echo => self.receive(NOTHING, Some(EchoMode::Numbered)),
-            Role::Transmit { span, rate_pps, drain, .. } => {
-                self.transmit(*span, rate_pps.map(Pace::new), *drain)
+            Role::Transmit { span, rate_pps, batch_max, drain, .. } => {
+                self.transmit(*span, rate_pps.map(Pace::new), *batch_max, *drain)
             }
             Role::Ping(plan) => ping::run(self, plan),
             Role::Bulk(plan) => bulk::run(self, plan),
@@ -107,10 +107,16 @@ impl PacketSide<'_> {
     }
 
     /// Sends until the time is up.
-    fn transmit(&mut self, span: Span, pace: Option<Pace>, drain: bool) -> io::Result<JobResult> {
+    fn transmit(
+        &mut self,
+        span: Span,
+        pace: Option<Pace>,
+        batch_max: usize,
+        drain: bool,
+    ) -> io::Result<JobResult> {
         // The first packets may wait for a neighbour's address, which does not count as part of the
         // span.
-        let batch = self.end.batch();
+        let batch = self.end.batch().min(batch_max);
         let first = if pace.is_none() { self.end.send(batch)? as u64 } else { 0 };
         let start = Instant::now();
         let (mut window, mut idle) = (MeasuringWindow::new(span), IdleShare::default());

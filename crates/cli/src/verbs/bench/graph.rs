@@ -1,9 +1,10 @@
 //! `millstream bench graph`: the runtime's rates on this machine.
 
+use super::costs::Costs;
 use super::peer::PeerArgs;
 use crate::live::Steps;
 use crate::numbers::{seconds, whole};
-use crate::output::{Report, count, percent};
+use crate::output::{Report, count, now, percent};
 use crate::table::Table;
 use anyhow::ensure;
 use millstream_lab::graph::GraphFigures;
@@ -75,7 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          8`"
     );
     let plan = GraphSpec { cases, cpus, repeats, warm_up: time / 4, time };
-    let mut peer = args.peer.start(GnuRadioGraph::start)?;
+    let (mut peer, started) = (args.peer.start(GnuRadioGraph::start)?, now());
     let mut steps = Steps::new(plan.cases.len() * plan.cpus.len());
     let rows = measure(&plan, peer.as_mut(), |case, cpus| {
         steps.next(|| format!("{case}, {cpus} CPU"));
@@ -94,7 +95,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         100.0 * timing.max,
     );
     let version = peer.map(|peer| peer.version().to_owned());
+    let mut costs = Costs::new("graph", started, args.duration);
+    for (row, entry) in rows.iter().flat_map(|row| row.entries.iter().map(move |one| (row, one))) {
+        let contender = entry.contender.name();
+        let series = format!("{}, {} CPU, {contender}", row.case, row.cpus);
+        let parameters = json!({ "graph": row.case, "cpus": row.cpus, "contender": contender });
+        let ns = entry.cpu_s_per_gigaitem.median * 1e6;
+        costs.add(series, ns, parameters, json!({ "time_of": "a million items" }));
+    }
     let results = json!({
+        "records": costs.records,
         "repeats": repeats,
         "time_ms": args.duration * 1e3,
         "cpus": plan.cpus,

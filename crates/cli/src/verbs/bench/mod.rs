@@ -3,6 +3,7 @@
 mod atsc;
 mod buffer;
 mod convert;
+mod costs;
 mod faults;
 mod graph;
 mod offload;

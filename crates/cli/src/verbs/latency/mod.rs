@@ -8,7 +8,7 @@ mod launch;
 mod link;
 mod port;
 mod radio;
-mod samples;
+pub mod samples;
 mod timer;
 mod trips;
 mod udp;

@@ -1,10 +1,11 @@
 //! CPU time and speed.
 
+use super::super::costs::Costs;
 use super::super::peer::PeerArgs;
 use crate::graph_run;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
-use crate::output::Report;
+use crate::output::{Report, now};
 use crate::stored;
 use crate::table::Table;
 use millstream_atsc::tx::Impairments;
@@ -72,17 +73,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         samples_per_symbol: args.samples_per_symbol,
         echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },
     };
-    let mut peer = args.peer.start(GnuRadioReceiver::start)?;
+    let (mut peer, started) = (args.peer.start(GnuRadioReceiver::start)?, now());
     let folder = tempfile::tempdir()?;
     let mut steps = Steps::new(plan.steps(peer.is_some()));
     let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
     steps.end();
+    let mut costs = Costs::new("atsc", started, seconds);
+    for entry in &outcome.entries {
+        let (name, ns) = (entry.contender.to_string(), entry.cpu_s_per_signal_s.median * 1e9);
+        let details = json!({ "time_of": "a second of signal" });
+        costs.add(name.clone(), ns, json!({ "receiver": name }), details);
+    }
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
     let text = table(&outcome)
         + &stages(&outcome)
         + &echoes(&outcome)
         + &verdict(&outcome, version.as_deref());
     let results = json!({
+        "records": costs.records,
         "rate_hz": rate_hz,
         "signal_s": seconds,
         "seed": seed,

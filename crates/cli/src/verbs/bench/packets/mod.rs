@@ -1,15 +1,19 @@
 //! `millstream bench packets`: packets a second over any link, and their cost.
 
 mod choose;
+mod record;
 mod text;
 
 pub use text::{places, refusals};
 
+use super::costs::Costs;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
-use crate::output::{Report, note};
+use crate::output::{Report, note, now};
+use millstream_host::doctor::measure::system_call_ns;
+use millstream_lab::packets::end::BATCH;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
 use millstream_lab::packets::{
@@ -33,7 +37,8 @@ use std::time::Duration;
   sudo millstream bench packets --link xdp:mode=native --path both --wait spin --layout same
   sudo millstream bench packets --choose --size 1514 --packet-rate 200k --max-latency 50us \
     --interface eth1 --peer eth2                  eth1 and eth2 are wired to each other
-  millstream bench packets --loopback")]
+  millstream bench packets --loopback
+  millstream bench packets --loopback --workload transmit --size 64 --batch 1 --only 'kernel UDP'")]
 pub struct Args {
     #[command(flatten)]
     ground: NetworkArgs,
@@ -60,6 +65,11 @@ pub struct Args {
     /// packet rate that you need.
     #[arg(long, value_name = "PPS", value_parser = rate)]
     packet_rate: Option<f64>,
+
+    /// The most packets that the sender gives to one system call or ring operation.
+    #[arg(long, value_name = "N", default_value_t = BATCH as u32,
+          value_parser = whole::<u32>(1..=BATCH as u64))]
+    batch: u32,
 
     #[command(flatten)]
     rows: RowArgs,
@@ -115,6 +125,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let untraced = if args.no_trace { None } else { untraceable() };
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
+    let mut costs = Costs::new("packets", now(), args.duration);
+    let call_ns = system_call_ns();
+    costs.add("empty system call".to_owned(), call_ns, json!({}), json!({ "time_of": "a call" }));
     let trace = !args.no_trace && untraced.is_none();
     let work = args.workload.iter().map(|workload| (*workload, args.rows(*workload)));
     let work: Vec<_> = work.collect();
@@ -137,6 +150,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
+            record::add(&mut costs, &args, workload, table);
         }
         results.push(json!({ "workload": workload, "tables": tables }));
         if let Err(error) = ended {
@@ -157,8 +171,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     report.results = json!({
         "places": stage.places(), "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
-        "untraced": untraced,
+        "untraced": untraced, "system_call_ns": call_ns, "records": costs.records,
     });
+    report.text += &text::call(call_ns);
     if let Some(why) = untraced {
         report.text += &text::untraced(&why);
     }
@@ -238,6 +253,7 @@ impl Args {
             frame_bytes,
             span,
             rate_pps: self.packet_rate,
+            batch_max: self.batch as usize,
             trace,
             fifo: self.ground.seats.fifo(),
         }

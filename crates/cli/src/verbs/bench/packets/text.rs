@@ -55,6 +55,12 @@ pub fn untraced(why: &str) -> String {
     )
 }
 
+/// The least that a system call can cost. Calls that do something cost more to enter, too: what
+/// they need has left the caches.
+pub fn call(call_ns: f64) -> String {
+    format!("\nan empty system call takes {call_ns:.0} ns here\n")
+}
+
 /// The warning that other processes had the base's CPU, so that the ratios are meaningless.
 fn warning(table: &PacketTable) -> String {
     let base = table.lines.iter().find(|line| line.name == BASE);
