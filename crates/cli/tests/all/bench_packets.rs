@@ -36,6 +36,40 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
 }
 
 #[test]
+fn a_batch_divides_the_calls_and_a_plan_can_compare_the_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan: String = [1, 64].map(|batch| {
+        format!(
+            "[[measurement]]\nname = \"batches of {batch}\"\nargs = [\"bench\", \"packets\", \
+             \"--loopback\", \"--workload\", \"transmit\", \"--size\", \"64\", \"--no-trace\", \"--only\", \
+             \"kernel UDP, spin\", \"--duration\", \"0.05\", \"--repeat\", \"{{samples}}\", \
+             \"--batch\", \"{batch}\"]\n"
+        )
+    }).concat();
+    let head = "name = \"batches\"\nrestarts = 1\nsamples = 2\nsettle_s = 0.0\n";
+    std::fs::write(folder.path().join("plan.toml"), format!("{head}{plan}")).unwrap();
+    let run = ["lab", "run", "plan.toml", "--no-store", "--records", "r.jsonl"];
+    millstream(folder.path(), &run).succeeds();
+    let records = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
+    let records: Vec<Value> =
+        records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (name, calls) in [("batches of 1", 1.0), ("batches of 64", 1.0 / 64.0)] {
+        let of = |series: &str| {
+            let is =
+                |record: &&Value| record["name"] == name && record["measured"]["series"] == series;
+            records.iter().filter(is).collect::<Vec<_>>()
+        };
+        assert_eq!(of("empty system call").len(), 1, "{records:?}");
+        let packets = of("kernel UDP, 64 bytes, send");
+        assert_eq!(packets.len(), 2, "two samples: {records:?}");
+        for packet in packets {
+            let seen = packet["measured"]["details"]["calls_per_packet"].as_f64().unwrap();
+            assert!((seen / calls - 1.0).abs() < 0.2, "{name}: {seen} calls a packet");
+        }
+    }
+}
+
+#[test]
 fn the_base_alone_is_no_success() {
     let once = ["--loopback", "--repeat", "1", "--no-trace"];
     for (wanted, reason) in [
