@@ -12,6 +12,9 @@ and the interface counts the packets. To the host twice:
                              thread sleeps, and nothing to be received (on one CPU they would yield
                              it to each other)
 
+Where the program is built with DPDK, also over memory that both share (vhost with virtio-user, memif): there a packet
+costs its share of reports and of the file, and nothing on its way.
+
 None of the calls may be of a kind that sets something up: memory, files, threads.
 
 Usage: peers/strace_links.py [--only LINK]
@@ -19,6 +22,7 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program or right is no
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -33,14 +37,21 @@ import namespace
 from common import MILLSTREAM, SHORT, Radio, die_with_parent, skip
 
 OURS, THEIRS = "10.79.0.2", "10.79.0.1"
+# Over memory, where no kernel has the addresses. The radio's is also on its loopback, for its management.
+OWN, DEVICE = "10.79.1.2", "10.79.1.1"
 LINKS = ["udp", "packet:{}", "xdp:{},mode=generic", "xdp:{},mode=native"]
 # Links of a host that spins; what the radio sends comes one by one, as from hardware.
 THREAD_CPU, USER_CPU = 0, 1
 SPINNING = [f"{link},cpu={THREAD_CPU},wait=spin,user_wait=spin" for link in LINKS[1:]]
 SINGLY = "udp:gso=off"
+# The host's end and the radio's.
+DPDK = [("dpdk:virtio_user0,path={folder}/vhost", "dpdk:vhost0,iface={folder}/vhost"),
+        ("dpdk:memif1,socket={folder}/memif,socket-abstract=no",
+         "dpdk:memif0,role=server,socket={folder}/memif,socket-abstract=no")]
 RATE_HZ = 5_000_000
 # An Ethernet frame full of samples at an MTU of 1500.
 FRAME_BYTES = 1514
+PACKET_SAMPLES = 364
 TRACE_S = 4 if SHORT else 10
 # A wait, a transfer, a wake-up.
 CALLS_MAX = 3
@@ -84,10 +95,18 @@ def passed(way):
     return json.loads(shown.stdout)[0]["stats64"][way]["bytes"] / FRAME_BYTES
 
 
-def wait_for_stream(host, way):
+def passed_memory(way, folder):
+    """The same over memory: what the host has written, or what the radio has sent by its clock."""
+    if way == "tx":
+        return time.monotonic() * RATE_HZ / PACKET_SAMPLES
+    file = os.path.join(folder, "x.sc16")
+    return os.path.getsize(file) / 4 / PACKET_SAMPLES if os.path.exists(file) else 0
+
+
+def wait_for_stream(host, passed_now):
     """Until packets pass, and a while longer."""
-    deadline = time.monotonic() + 20
-    while passed(way) < 1000:
+    deadline, first = time.monotonic() + 20, passed_now()
+    while passed_now() - first < 1000:
         if host.poll() is not None or time.monotonic() > deadline:
             host.kill()
             sys.exit(f"nothing streams: {host.communicate()[1]}")
@@ -114,7 +133,8 @@ def check(name, who, calls, packets, spins):
 
 def host_command(link, way, folder):
     """The host's side of a stream."""
-    args = ["--args", f"addr={THEIRS},link={link.format('peer0')}", "--rate", str(RATE_HZ)]
+    addr = DEVICE if link.startswith("dpdk") else THEIRS
+    args = ["--args", f"addr={addr},link={link.format('peer0')}", "--rate", str(RATE_HZ)]
     if way == "rx":
         return [MILLSTREAM, "rx", *args, "--out", os.path.join(folder, "x.sc16")]
     recording = os.path.join(folder, "tx.sc16")
@@ -125,25 +145,33 @@ def host_command(link, way, folder):
 
 def check_link(link, device_link, folder, way):
     """One link at the host and one at the radio, with samples on their way to the host or from it."""
-    spins = link in SPINNING
+    spins, shared = link in SPINNING, link.startswith("dpdk")
+    for name in ("vhost", "memif", "x.sc16"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(folder, name))
+    passed_now = (lambda: passed_memory(way, folder)) if shared else (lambda: passed(way))
     with namespace.Neighbour(["sleep", "infinity"], OURS, THEIRS, subprocess.DEVNULL) as neighbour:
         inside = ["nsenter", "--net", "--target", str(neighbour.process.pid)]
         # It waits for whoever is traced.
-        with Radio("--rx-antenna", "ramp", "--link", device_link.format("device0"),
-                   "--rx-buffer-samples", str(1 << 26), addr=THEIRS, inside=inside) as radio:
+        if shared:
+            namespace.ip("link", "set", "lo", "up", pid=neighbour.process.pid)
+            namespace.ip("address", "add", f"{DEVICE}/32", "dev", "lo", pid=neighbour.process.pid)
+            namespace.ip("route", "replace", f"{DEVICE}/32", "via", THEIRS)
+        with Radio("--rx-antenna", "ramp", "--link", device_link.format("device0"), "--rx-buffer-samples",
+                   str(1 << 26), addr=DEVICE if shared else THEIRS, inside=inside) as radio:
             pinned = ["taskset", "--cpu-list", str(USER_CPU)] if spins else []
             host = subprocess.Popen(
                 [*pinned, *host_command(link, way, folder)], stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
-            wait_for_stream(host, way)
+            wait_for_stream(host, passed_now)
             traced = [("host", host.pid)] if spins else [("radio", radio.process.pid), ("host", host.pid)]
-            before = passed(way)
+            before = passed_now()
             tracers = [(who, trace(pid, os.path.join(folder, who))) for who, pid in traced]
             time.sleep(TRACE_S)
             for _, tracer in tracers:
                 tracer.send_signal(signal.SIGINT)
                 tracer.wait(10)
-            packets = passed(way) - before
+            packets = passed_now() - before
             host.send_signal(signal.SIGINT)
             said = host.communicate(timeout=20)[1]
         if host.returncode not in (0, 130, -signal.SIGINT):
@@ -152,6 +180,17 @@ def check_link(link, device_link, folder, way):
         sys.exit(f"{link}: {packets:.0f} packets are no stream: {said}")
     for who, _ in traced:
         check(f"{way} {link.format('IF')}", who, counts(os.path.join(folder, who)), packets, spins)
+
+
+def over_memory(folder):
+    """The links of DPDK, with their addresses; none where the program is built without it."""
+    probe = subprocess.run([MILLSTREAM, "host", "net", "links"], capture_output=True, text=True, check=False)
+    if "this build is without it" in probe.stdout:
+        print("not traced: dpdk (the program is built without it)")
+        return []
+    ends = [[end.format(folder=folder) for end in pair] for pair in DPDK]
+    return [(f"{ours},address={OWN}/24,udp_checksum=off", f"{theirs},address={DEVICE}/24,udp_checksum=off,full=wait")
+            for ours, theirs in ends]
 
 
 def main():
@@ -172,6 +211,10 @@ def main():
         for link in LINKS:
             if options.only in link:
                 check_link(link, link, folder, "tx")
+        for ours, theirs in over_memory(folder):
+            for way in ("rx", "tx"):
+                if options.only in ours:
+                    check_link(ours, theirs, folder, way)
     print("agreed: nothing is set up in the steady state")
 
 

@@ -29,7 +29,7 @@ pub const PALE: Rgb = Rgb::new(0xe2, 0xe2, 0xe2);
 /// The colour of the ground.
 pub const WHITE: Rgb = Rgb::new(0xff, 0xff, 0xff);
 /// Colours of series that lie over each other, in their order.
-pub const SERIES: [Rgb; 8] = [
+pub const SERIES: [Rgb; 12] = [
     BLUE,
     ORANGE,
     GREEN,
@@ -38,4 +38,8 @@ pub const SERIES: [Rgb; 8] = [
     Rgb::new(0x7a, 0x5c, 0x00),
     Rgb::new(0x2c, 0x3e, 0x9e),
     Rgb::new(0x4a, 0x4a, 0x4a),
+    Rgb::new(0x00, 0x7d, 0x7d),
+    Rgb::new(0xc8, 0x3a, 0x8e),
+    Rgb::new(0x5f, 0x7d, 0x00),
+    Rgb::new(0x6a, 0x5a, 0xcd),
 ];

@@ -92,7 +92,10 @@ fn read(output: &Output) -> Result<Vec<Record>, String> {
         return Err(error.to_owned());
     }
     let document: Document = serde_json::from_value(value).map_err(|error| {
-        format!("it prints no records ({error}): only `latency` measurements do")
+        format!(
+            "it prints no records ({error}): only `latency`, `bench packets`, `bench graph` and \
+                 `bench atsc` do"
+        )
     })?;
     let records: Vec<_> = document.records().collect();
     if records.is_empty() { Err("it printed no record".to_owned()) } else { Ok(records) }

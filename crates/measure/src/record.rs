@@ -16,7 +16,7 @@ pub const FORMAT: u32 = 1;
 /// One sample of one measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The measurement: `timer`, `udp`, `link`, `radio`, `irq`.
+    /// The measurement: `timer`, `udp`, `link`, `radio`, `irq`, or a benchmark's name.
     pub measurement: String,
     /// The series, of several that were measured together: `cpu 1`, `udp port, spin`; may be empty.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct Measured {
     pub started: String,
     /// The duration, seconds.
     pub seconds: f64,
-    /// The latencies.
+    /// The latencies, or the CPU times of a benchmark.
     pub observed: Observed,
     /// Named problems: deadlines missed, probes lost, blocks overrun.
     #[serde(default)]
@@ -200,7 +200,7 @@ impl Record {
     }
 }
 
-/// The used part of a `--json` document of `latency`.
+/// The used part of a `--json` document of a measurement.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Document {
     /// The command line.

@@ -38,14 +38,17 @@ fn without_rights_kernel_sockets_are_measured_on_loopback() {
 #[test]
 fn a_batch_divides_the_calls_and_a_plan_can_compare_the_cost() {
     let folder = tempfile::tempdir().unwrap();
-    let plan: String = [1, 64].map(|batch| {
+    let measurement = |batch: u32| {
         format!(
-            "[[measurement]]\nname = \"batches of {batch}\"\nargs = [\"bench\", \"packets\", \
-             \"--loopback\", \"--workload\", \"transmit\", \"--size\", \"64\", \"--no-trace\", \"--only\", \
-             \"kernel UDP, spin\", \"--duration\", \"0.05\", \"--repeat\", \"{{samples}}\", \
-             \"--batch\", \"{batch}\"]\n"
+            r#"[[measurement]]
+            name = "batches of {batch}"
+            args = ["bench", "packets", "--loopback", "--workload", "transmit", "--size", "64",
+                    "--no-trace", "--only", "kernel UDP", "--duration", "0.05", "--batch",
+                    "{batch}", "--repeat", "{{samples}}"]
+            "#
         )
-    }).concat();
+    };
+    let plan = [1, 64].map(measurement).concat();
     let head = "name = \"batches\"\nrestarts = 1\nsamples = 2\nsettle_s = 0.0\n";
     std::fs::write(folder.path().join("plan.toml"), format!("{head}{plan}")).unwrap();
     let run = ["lab", "run", "plan.toml", "--no-store", "--records", "r.jsonl"];
@@ -53,20 +56,19 @@ fn a_batch_divides_the_calls_and_a_plan_can_compare_the_cost() {
     let records = std::fs::read_to_string(folder.path().join("r.jsonl")).unwrap();
     let records: Vec<Value> =
         records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 4, "two measurements of one row, two samples each: {records:?}");
+    let mut costs = Vec::new();
     for (name, calls) in [("batches of 1", 1.0), ("batches of 64", 1.0 / 64.0)] {
-        let of = |series: &str| {
-            let is =
-                |record: &&Value| record["name"] == name && record["measured"]["series"] == series;
-            records.iter().filter(is).collect::<Vec<_>>()
-        };
-        assert_eq!(of("empty system call").len(), 1, "{records:?}");
-        let packets = of("kernel UDP, 64 bytes, send");
-        assert_eq!(packets.len(), 2, "two samples: {records:?}");
-        for packet in packets {
-            let seen = packet["measured"]["details"]["calls_per_packet"].as_f64().unwrap();
+        for record in records.iter().filter(|record| record["name"] == name) {
+            let measured = &record["measured"];
+            let series = "kernel UDP, transmit only, 64 bytes, send: CPU time of a packet";
+            assert_eq!(measured["series"], series);
+            let seen = measured["details"]["calls_per_packet"].as_f64().unwrap();
             assert!((seen / calls - 1.0).abs() < 0.2, "{name}: {seen} calls a packet");
+            costs.push(measured["observed"]["histogram"]["classes_ns"][0][0].as_u64().unwrap());
         }
     }
+    assert!(costs.len() == 4 && costs.iter().all(|ns| (20..1_000_000).contains(ns)), "{costs:?}");
 }
 
 #[test]

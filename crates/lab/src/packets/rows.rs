@@ -179,11 +179,16 @@ pub fn round_trip(path: Carriage) -> Vec<PathRow> {
     rows
 }
 
-/// Removes rows whose name contains none of `only` (if that is not empty), but never the base.
+/// Removes rows whose name contains none of `only` (if that is not empty), but never the base. A
+/// text that is the whole name of a row means this row alone.
 /// `interfaces`: whether rows that need an interface can be measured at all.
 pub fn choose(rows: &mut Vec<PathRow>, only: &[String], interfaces: bool) {
+    let names: Vec<_> = rows.iter().map(|row| row.name.clone()).collect();
     rows.retain(|row| {
-        let wanted = |only: &String| row.name.contains(only.as_str());
+        let wanted = |only: &String| match names.contains(only) {
+            true => row.name == *only,
+            false => row.name.contains(only.as_str()),
+        };
         let chosen = only.is_empty() || row.name == BASE || only.iter().any(wanted);
         chosen && (interfaces || !row.needs_interface())
     });
@@ -250,6 +255,8 @@ mod tests {
             [BASE, "udp port, GSO > GRO", "packet port"]
         );
         assert_eq!(names(&["GSO", "packet port"], false), [BASE, "udp port, GSO > GRO"]);
+        assert_eq!(names(&["kernel UDP"], true), [BASE], "a whole name");
+        assert_eq!(names(&["kernel"], true), [BASE, "kernel UDP, spin"]);
         assert_eq!(names(&[], true).len(), throughput(Workload::Swap).len());
     }
 

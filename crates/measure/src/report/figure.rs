@@ -14,6 +14,17 @@ const CORNER: (i32, i32) = (70, 50);
 /// The size of the frame.
 const FRAME: (u32, u32) = (WIDTH - 110, HEIGHT - 110);
 
+/// From name to name of the lines.
+const NAME_STEP: u32 = 14;
+
+/// Returns the upper end of a logarithmic scale from `low` that keeps `high` below the names of so
+/// many lines; at most 0.7 of the frame is theirs.
+fn above(low: f64, high: f64, lines: usize) -> f64 {
+    let names = NAME_STEP * (lines as u32 + 1);
+    let share = f64::from(FRAME.1) / f64::from(FRAME.1 - names.min(FRAME.1 * 7 / 10));
+    low * (high / low).powf(share)
+}
+
 /// A figure: its description in words, and its lines.
 pub(super) struct Figure {
     pub title: String,
@@ -70,7 +81,7 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
     Figure {
         title: format!("{title}: distribution"),
         x: Scale::logarithmic(low / factor, high * factor * factor, "latency, µs"),
-        y: Scale::logarithmic(0.5, most * 2.0, "how often"),
+        y: Scale::logarithmic(0.5, above(0.5, most * 1.2, lines.len()), "how often"),
         lines,
         names: Alignment::Right,
     }
@@ -96,7 +107,11 @@ fn creep(title: &str, groups: &[Group<'_>]) -> Option<Figure> {
     (end_s > 0.0 && high > 0.0).then(|| Figure {
         title: format!("{title}: the maximum so far"),
         x: Scale::logarithmic((end_s / 1e4).max(1e-3), end_s, "measured time, s"),
-        y: Scale::logarithmic(low * 0.9, high * 1.2, "largest latency so far, µs"),
+        y: Scale::logarithmic(
+            low * 0.9,
+            above(low * 0.9, high * 1.1, curves.len()),
+            "largest latency so far, µs",
+        ),
         lines: curves,
         names: Alignment::Left,
     })
@@ -166,7 +181,11 @@ fn under_traffic(view: &ReportView<'_>) -> Option<Figure> {
     (x_high > x_low).then(|| Figure {
         title: "round trips beside traffic".to_owned(),
         x: Scale::logarithmic(x_low * 0.8, x_high * 1.25, "packets of load a second"),
-        y: Scale::logarithmic(y_low * 0.8, y_high * 1.25, "round trip, µs"),
+        y: Scale::logarithmic(
+            y_low * 0.8,
+            above(y_low * 0.8, y_high, lines.len()),
+            "round trip, µs",
+        ),
         lines,
         names: Alignment::Left,
     })
@@ -187,7 +206,8 @@ impl Figure {
                 Alignment::Left => left + 10,
                 _ => left + FRAME.0 as i32 - 18,
             };
-            sheet.name((x, frame_top + 14 + 14 * index as i32), self.names, colour, label);
+            let y = frame_top + NAME_STEP as i32 * (index as i32 + 1);
+            sheet.name((x, y), self.names, colour, label);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `millstream bench graph`: the runtime's rates on this machine.
 
-use super::costs::Costs;
+use super::costs::cost;
 use super::peer::PeerArgs;
 use crate::live::Steps;
 use crate::numbers::{seconds, whole};
@@ -12,7 +12,7 @@ use millstream_lab::graph::{
     BlockKernel, ChainShape, GnuRadioGraph, GraphCase, GraphRow, GraphSpec, GraphSubject, ItemKind,
     cost_of_timing, measure,
 };
-use millstream_measure::Summary;
+use millstream_measure::{Measured, Summary};
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
@@ -95,16 +95,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         100.0 * timing.max,
     );
     let version = peer.map(|peer| peer.version().to_owned());
-    let mut costs = Costs::new("graph", started, args.duration);
-    for (row, entry) in rows.iter().flat_map(|row| row.entries.iter().map(move |one| (row, one))) {
-        let contender = entry.contender.name();
-        let series = format!("{}, {} CPU, {contender}", row.case, row.cpus);
-        let parameters = json!({ "graph": row.case, "cpus": row.cpus, "contender": contender });
-        let ns = entry.cpu_s_per_gigaitem.median * 1e6;
-        costs.add(series, ns, parameters, json!({ "time_of": "a million items" }));
-    }
+    let each = rows.iter().flat_map(|row| row.entries.iter().map(move |entry| (row, entry)));
+    let records: Vec<_> = each.map(|(row, entry)| record(row, entry, &started)).collect();
     let results = json!({
-        "records": costs.records,
+        "records": records,
         "repeats": repeats,
         "time_ms": args.duration * 1e3,
         "cpus": plan.cpus,
@@ -114,6 +108,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         "cost_of_timing": timing,
     });
     Ok(Report::done(text, results))
+}
+
+/// The median over all repetitions.
+fn record(row: &GraphRow, entry: &GraphFigures, started: &str) -> Measured {
+    let contender = entry.contender.name();
+    let series =
+        format!("{}, {} CPU, {contender}: CPU time of a million items", row.case, row.cpus);
+    let parameters = json!({ "graph": row.case, "cpus": row.cpus, "contender": contender });
+    cost("graph", series, entry.cpu_s_per_gigaitem.median * 1e6, started, parameters)
 }
 
 /// What was given, or all.

@@ -1,6 +1,6 @@
 //! CPU time and speed.
 
-use super::super::costs::Costs;
+use super::super::costs::cost;
 use super::super::peer::PeerArgs;
 use crate::graph_run;
 use crate::live::Steps;
@@ -11,8 +11,8 @@ use crate::table::Table;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::atsc::{
-    AtscBench, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver, ReceiverFigures, Recording,
-    bench,
+    AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
+    ReceiverFigures, Recording, bench,
 };
 use millstream_measure::Summary;
 use serde_json::json;
@@ -78,19 +78,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut steps = Steps::new(plan.steps(peer.is_some()));
     let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
     steps.end();
-    let mut costs = Costs::new("atsc", started, seconds);
-    for entry in &outcome.entries {
-        let (name, ns) = (entry.contender.to_string(), entry.cpu_s_per_signal_s.median * 1e9);
-        let details = json!({ "time_of": "a second of signal" });
-        costs.add(name.clone(), ns, json!({ "receiver": name }), details);
-    }
+    let record = |entry: &AtscFigures| {
+        let receiver = entry.contender.to_string();
+        let series = format!("{receiver}: CPU time of a second of signal");
+        let ns = entry.cpu_s_per_signal_s.median * 1e9;
+        cost("atsc", series, ns, &started, json!({ "receiver": receiver }))
+    };
+    let records: Vec<_> = outcome.entries.iter().map(record).collect();
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
     let text = table(&outcome)
         + &stages(&outcome)
         + &echoes(&outcome)
         + &verdict(&outcome, version.as_deref());
     let results = json!({
-        "records": costs.records,
+        "records": records,
         "rate_hz": rate_hz,
         "signal_s": seconds,
         "seed": seed,

@@ -6,14 +6,12 @@ mod text;
 
 pub use text::{places, refusals};
 
-use super::costs::Costs;
 use crate::interrupt;
 use crate::live::Steps;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
 use crate::output::{Report, note, now};
 use millstream_host::doctor::measure::system_call_ns;
-use millstream_lab::packets::end::BATCH;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
 use millstream_lab::packets::{
@@ -66,10 +64,10 @@ pub struct Args {
     #[arg(long, value_name = "PPS", value_parser = rate)]
     packet_rate: Option<f64>,
 
-    /// The most packets that the sender gives to one system call or ring operation.
-    #[arg(long, value_name = "N", default_value_t = BATCH as u32,
-          value_parser = whole::<u32>(1..=BATCH as u64))]
-    batch: u32,
+    /// The most packets that the sender gives to one system call or ring operation. By default it
+    /// gives as many as the link takes at once.
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=256))]
+    batch: Option<u32>,
 
     #[command(flatten)]
     rows: RowArgs,
@@ -85,7 +83,7 @@ pub struct Args {
 
     /// Recommend a link for packets of --size at --packet-rate, and store it for the link `auto`.
     /// The command takes the link with the least risk for other traffic that is fast enough.
-    #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback"])]
+    #[arg(long, conflicts_with_all = ["only", "link", "workload", "loopback", "batch"])]
     choose: bool,
 
     /// With --choose: the longest allowed round trip, as 99th percentile.
@@ -125,9 +123,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let untraced = if args.no_trace { None } else { untraceable() };
     let mut report = Report::done(String::new(), json!({}));
     let mut results = Vec::new();
-    let mut costs = Costs::new("packets", now(), args.duration);
-    let call_ns = system_call_ns();
-    costs.add("empty system call".to_owned(), call_ns, json!({}), json!({ "time_of": "a call" }));
+    let (started, call_ns) = (now(), system_call_ns());
+    let mut records = Vec::new();
     let trace = !args.no_trace && untraced.is_none();
     let work = args.workload.iter().map(|workload| (*workload, args.rows(*workload)));
     let work: Vec<_> = work.collect();
@@ -150,7 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
-            record::add(&mut costs, &args, workload, table);
+            records.extend(record::of(&args, workload, table, &started));
         }
         results.push(json!({ "workload": workload, "tables": tables }));
         if let Err(error) = ended {
@@ -171,7 +168,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     report.results = json!({
         "places": stage.places(), "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
-        "untraced": untraced, "system_call_ns": call_ns, "records": costs.records,
+        "untraced": untraced, "system_call_ns": call_ns, "batch": args.batch,
+        "records": records,
     });
     report.text += &text::call(call_ns);
     if let Some(why) = untraced {
@@ -253,7 +251,7 @@ impl Args {
             frame_bytes,
             span,
             rate_pps: self.packet_rate,
-            batch_max: self.batch as usize,
+            batch_max: self.batch.map_or(usize::MAX, |batch| batch as usize),
             trace,
             fifo: self.ground.seats.fifo(),
         }

@@ -1,12 +1,14 @@
 //! The costs of packets as records.
 
-use super::super::costs::Costs;
+use super::super::costs::cost;
 use super::Args;
 use millstream_lab::packets::{PacketTable, WindowCounts, Workload};
+use millstream_measure::Measured;
 use serde_json::json;
 
-/// Adds the CPU time of a packet on both sides of each row.
-pub fn add(costs: &mut Costs, args: &Args, workload: Workload, table: &PacketTable) {
+/// Returns the CPU time of a packet on both sides of each row, once for each repetition.
+pub fn of(args: &Args, workload: Workload, table: &PacketTable, started: &str) -> Vec<Measured> {
+    let mut records = Vec::new();
     for line in &table.lines {
         let traced = line.traced.as_ref();
         for (_, run) in &line.runs {
@@ -15,18 +17,23 @@ pub fn add(costs: &mut Costs, args: &Args, workload: Workload, table: &PacketTab
                 ("receive", &run.receiver, traced.map(|traced| &traced.receiver)),
             ];
             for (name, side, traced) in sides.into_iter().filter(|(_, side, _)| side.packets > 0) {
-                let series = format!("{}, {} bytes, {name}", line.name, table.frame_bytes);
+                let (row, bytes, work) = (&line.name, table.frame_bytes, workload.name());
+                let series = format!("{row}, {work}, {bytes} bytes, {name}: CPU time of a packet");
                 let parameters = json!({
-                    "row": line.name, "frame_bytes": table.frame_bytes, "batch": args.batch,
-                    "workload": workload, "rate_pps": args.packet_rate,
+                    "row": row, "frame_bytes": bytes, "batch": args.batch, "workload": workload,
+                    "rate_pps": args.packet_rate,
                 });
-                let details = json!({
-                    "time_of": "a packet", "calls_per_packet": calls(side, traced),
-                });
-                costs.add(series, side.cpu_ns_per_packet(), parameters, details);
+                let ns = side.cpu_ns_per_packet();
+                let mut record = cost("packets", series, ns, started, parameters);
+                record.seconds = side.seconds;
+                if let Some(calls) = calls(side, traced) {
+                    record.details.insert("calls_per_packet".to_owned(), calls.into());
+                }
+                records.push(record);
             }
         }
     }
+    records
 }
 
 /// System calls per packet; the kernel's count replaces the missing count of a link.
