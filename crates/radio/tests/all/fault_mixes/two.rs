@@ -87,8 +87,8 @@ fn run(mix: &Mix) {
     let seen = rig.take_seen();
     let all = seen.each_ref().map(|[sent, _]| sent.len() as u64).iter().sum::<u64>();
     let counters = pair.streams.each_ref().map(|(stream, _)| *stream.counters());
-    let [again, overruns] =
-        [|c: &RxCounters| c.stalls, |c| c.overruns].map(|of| counters.iter().map(of).sum::<u64>());
+    let sum = |of: fn(&RxCounters) -> u64| counters.iter().map(of).sum::<u64>();
+    let (again, overruns) = (sum(|counters| counters.stalls), sum(|counters| counters.overruns));
     // What the device counts of both: as many as both together know of.
     let late = after.rx_late_commands - before.rx_late_commands;
     assert!(overruns <= after.rx_overruns + again + late, "{overruns} overruns");
