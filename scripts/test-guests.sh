@@ -54,5 +54,14 @@ check "priorities: a shield raises the threads of interrupts and restores them" 
 check "priorities: a kernel without such threads says so" "no interrupt of eth0 is a thread" \
   --kernel "$stock" "${card[@]}" --console -- host shield 1 --interface eth0 --napi soft --interrupt-class fifo:60 \
   --measure 0 -- /init host net links
+# What a driver can do is found by opening the link: kernels before 6.3 do not report it.
+for kernel in stock rt; do
+  for card in "virtio-net-pci virtio_net native.copy" "e1000e e1000e generic" "rtl8139 8139cp generic"; do
+    read -r device driver mode <<<"$card"
+    check "xdp, $kernel: $driver gives ${mode/./ }" "xdp:eth0: ${mode} \\(probed\\), driver $driver" --kernel "${!kernel}" \
+      --console --module virtio_pci --module "$driver" --netdev user,id=n --device "$device,netdev=n" \
+      -- host net host --link xdp:eth0,address=10.0.2.15/24 --duration 0.3
+  done
+done
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -74,7 +74,7 @@ pub enum Error {
         module: String,
     },
     /// A kernel has no module of this name.
-    #[error("kernel {kernel} has no module {module}: it may be built into the kernel, or missing")]
+    #[error("kernel {kernel} has no module {module}: check the name, or take another kernel")]
     NoSuchModule {
         /// The kernel.
         kernel: String,

@@ -131,11 +131,15 @@ impl BootKernel {
             return Err(Error::NoModules { kernel: self.name.clone(), module: first.clone() });
         };
         // Debian 13 has /usr merged in its packages too; later ones have modules apart.
-        if unpack(package, &self.directory, "*lib/modules/*.ko*").is_err() {
+        let files = "*lib/modules/*.ko*";
+        let mut with_modules = package.clone();
+        if unpack(package, &self.directory, files).is_err() {
             let cache = self.directory.parent().unwrap_or(&self.directory);
-            let apart = needed(package, &format!("linux-modules-{}", self.name), cache)?;
-            unpack(&apart, &self.directory, "*lib/modules/*.ko*")?;
+            with_modules = needed(package, &format!("linux-modules-{}", self.name), cache)?;
+            unpack(&with_modules, &self.directory, files)?;
         }
+        // Without this list a module in the kernel itself counts as missing.
+        let _ = unpack(&with_modules, &self.directory, "*lib/modules/*/modules.builtin");
         let places = ["lib/modules", "usr/lib/modules"].map(|place| self.directory.join(place));
         let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[0]);
         Modules::below(&self.name, place)?.closure(wanted)

@@ -2,7 +2,7 @@
 //! `depmod` would make it.
 
 use crate::error::{Error, at};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,15 +21,18 @@ pub struct Module {
 pub struct Modules {
     kernel: String,
     files: BTreeMap<String, PathBuf>,
+    /// Those that are part of the kernel itself.
+    built_in: BTreeSet<String>,
 }
 
 impl Modules {
-    /// Finds the modules (`*.ko`, `*.ko.xz`). `kernel` is for errors.
+    /// Finds the modules (`*.ko`, `*.ko.xz`), and those that are built into the kernel
+    /// (`modules.builtin`). `kernel` is for errors.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub fn below(kernel: &str, directory: &Path) -> Result<Self, Error> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut built_in) = (BTreeMap::new(), BTreeSet::new());
         let mut open = vec![directory.to_owned()];
         while let Some(directory) = open.pop() {
             for entry in std::fs::read_dir(&directory).map_err(at(&directory))? {
@@ -38,14 +41,17 @@ impl Modules {
                     open.push(path);
                 } else if let Some(name) = module_name(&path) {
                     files.insert(name, path);
+                } else if path.file_name().is_some_and(|name| name == "modules.builtin") {
+                    let list = std::fs::read_to_string(&path).map_err(at(&path))?;
+                    built_in.extend(list.lines().filter_map(|line| module_name(Path::new(line))));
                 }
             }
         }
-        Ok(Self { kernel: kernel.to_owned(), files })
+        Ok(Self { kernel: kernel.to_owned(), files, built_in })
     }
 
     /// Returns the modules `wanted`, each a name with optional parameters, and all their
-    /// dependencies, each once, in loading order.
+    /// dependencies, each once, in loading order, without those that are built into the kernel.
     ///
     /// # Errors
     /// When one is missing or cannot be unpacked.
@@ -63,7 +69,7 @@ impl Modules {
     }
 
     fn add(&self, name: &str, order: &mut Vec<Module>) -> Result<(), Error> {
-        if order.iter().any(|known| known.name == name) {
+        if self.built_in.contains(name) || order.iter().any(|known| known.name == name) {
             return Ok(());
         }
         let missing =
@@ -122,6 +128,8 @@ mod tests {
         std::fs::write(net.join("vfio-core.ko"), module("vfio")).unwrap();
         std::fs::write(net.join("vfio.ko"), module("")).unwrap();
         std::fs::write(net.join("notes.txt"), "nothing").unwrap();
+        let built_in = "kernel/drivers/virtio/virtio-pci.ko\n";
+        std::fs::write(directory.path().join("modules.builtin"), built_in).unwrap();
         directory
     }
 
@@ -132,6 +140,14 @@ mod tests {
         let order = modules.closure(&["vfio-pci ids=1:2 x".into(), "vfio".into()]).unwrap();
         let names: Vec<_> = order.iter().map(|m| (m.name.as_str(), &*m.parameters)).collect();
         assert_eq!(names, [("vfio", ""), ("vfio_core", ""), ("vfio_pci", "ids=1:2 x")]);
+    }
+
+    #[test]
+    fn a_module_in_the_kernel_itself_needs_no_loading() {
+        let tree = tree();
+        let modules = Modules::below("k", tree.path()).unwrap();
+        let order = modules.closure(&["virtio_pci".into(), "vfio".into()]).unwrap();
+        assert_eq!(order.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["vfio"]);
     }
 
     #[test]

@@ -79,8 +79,8 @@ pub struct OpenTarget<'a> {
     pub driver: Option<&'a str>,
     /// The queues in use, and the most that could be.
     pub channels: Option<(Channels, Channels)>,
-    /// What the driver can do for XDP.
-    pub features: XdpFeatures,
+    /// What the driver can do for XDP; `None` where the kernel does not report it (before 6.3).
+    pub features: Option<XdpFeatures>,
     /// Network devices on the PCI bus.
     pub cards: &'a [Card],
 }

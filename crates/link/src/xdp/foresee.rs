@@ -4,19 +4,21 @@ use super::options::{XdpMode, XdpOptions};
 use crate::Spec;
 use crate::entry::{OpenTarget, Remark};
 use Remark::{Note, Obstacle};
+use millstream_host::netlink::XdpFeatures;
 
 /// The largest MTU at which a driver accepts an XDP program without support for parts: a page less
 /// the kernel's space besides the frame. Measured on veth.
 const WHOLE_FRAME_MTU_MAX: u32 = 3506;
 
 pub(super) fn outlook(place: &OpenTarget<'_>) -> String {
-    let best = match (place.features.zero_copy, place.features.native) {
-        _ if place.interface.is_some_and(|interface| interface.xdp.is_some()) => {
-            "refused while the other program is attached"
-        }
-        (true, _) => "zero-copy, else native copy, else generic",
-        (false, true) => "native copy, else generic",
-        (false, false) => "generic",
+    if place.interface.is_some_and(|interface| interface.xdp.is_some()) {
+        return "refused while the other program is attached".to_owned();
+    }
+    let best = match place.features {
+        None => "the best of zero-copy, native copy and generic that opening it finds",
+        Some(features) if features.zero_copy => "zero-copy, else native copy, else generic",
+        Some(features) if features.native => "native copy, else generic",
+        Some(_) => "generic",
     };
     best.to_owned()
 }
@@ -34,9 +36,31 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
             place.name
         )));
     }
-    let (driver, features) = (place.driver.unwrap_or("of this interface"), place.features);
+    let driver = place.driver.unwrap_or("of this interface");
+    remarks.extend(match place.features {
+        Some(features) => judge(&options, driver, features, interface.mtu),
+        None if options.mode == XdpMode::Generic => None,
+        None => Some(Note(format!(
+            "this kernel does not report what the driver {driver} can do for XDP (kernels do from \
+             6.3 on): opening the link shows it"
+        ))),
+    });
+    remarks.extend(queues(&options, place));
+    // The veth driver's condition on the other end for accepting a program; otherwise it returns
+    // ENOSPC.
+    if let (Some(count), Some("veth")) = (options.channels, place.driver) {
+        let plural = if count == 1 { "" } else { "s" };
+        remarks.push(Note(format!(
+            "on veth, the other end may transmit on {count} queue{plural} at most"
+        )));
+    }
+    remarks
+}
+
+/// Judges a mode by the features of the driver.
+fn judge(options: &XdpOptions, driver: &str, features: XdpFeatures, mtu: u32) -> Option<Remark> {
     let obstacle = |text: String| Some(Obstacle(text));
-    remarks.extend(match options.mode {
+    match options.mode {
         XdpMode::ZeroCopy if !features.zero_copy => {
             obstacle(format!("the driver {driver} has no zero-copy: use mode = \"auto\""))
         }
@@ -51,24 +75,11 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
             };
             Some(Note(format!("mode auto: at best {best} with the driver {driver}")))
         }
+        XdpMode::Native if mtu > WHOLE_FRAME_MTU_MAX && !features.parts => {
+            obstacle(format!("at an MTU of {mtu} the driver needs frames in parts: lower the MTU"))
+        }
         _ => None,
-    });
-    let mtu = interface.mtu;
-    if mtu > WHOLE_FRAME_MTU_MAX && options.mode == XdpMode::Native && !features.parts {
-        remarks.push(Obstacle(format!(
-            "at an MTU of {mtu} the driver needs frames in parts: lower the MTU"
-        )));
     }
-    remarks.extend(queues(&options, place));
-    // The veth driver's condition on the other end for accepting a program; otherwise it returns
-    // ENOSPC.
-    if let (Some(count), Some("veth")) = (options.channels, place.driver) {
-        let plural = if count == 1 { "" } else { "s" };
-        remarks.push(Note(format!(
-            "on veth, the other end may transmit on {count} queue{plural} at most"
-        )));
-    }
-    remarks
 }
 
 fn queues(options: &XdpOptions, place: &OpenTarget<'_>) -> Option<Remark> {

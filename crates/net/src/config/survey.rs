@@ -81,7 +81,7 @@ impl InterfaceSurvey {
             interface: found.map(|found| &found.interface),
             driver: found.and_then(|found| found.driver.as_deref()),
             channels: found.and_then(|found| found.channels),
-            features: found.and_then(|found| found.features).unwrap_or_default(),
+            features: found.and_then(|found| found.features),
             cards: &self.cards,
         }
     }

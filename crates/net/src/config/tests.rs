@@ -256,6 +256,16 @@ fn a_system_that_fits_has_no_obstacles() {
 }
 
 #[test]
+fn a_kernel_that_does_not_report_xdp_features_prevents_nothing() {
+    let mut survey = survey();
+    survey.interfaces[0].features = None;
+    assert_eq!(obstacles(&full(), &survey), Vec::<String>::new());
+    let findings = dry_run(&full(), &survey, &[0, 1]);
+    let note = "does not report what the driver ice can do for XDP";
+    assert!(findings.iter().any(|finding| finding.text.contains(note)), "{findings:?}");
+}
+
+#[test]
 fn each_obstacle_is_named_with_its_remedy() {
     let change = |change: &dyn Fn(&mut Config, &mut InterfaceSurvey)| {
         let (mut config, mut survey) = (full(), survey());
@@ -285,7 +295,8 @@ fn each_obstacle_is_named_with_its_remedy() {
     assert!(text.starts_with("eth1: another XDP program is attached (program 17): "), "{text}");
     let text = change(&|config, _| config.interfaces[0].mode = Some("zero-copy".into()));
     assert_eq!(text, "eth1: the driver ice has no zero-copy: use mode = \"auto\"");
-    let text = change(&|_, survey| survey.interfaces[0].features = None);
+    let none = Some(XdpFeatures::default());
+    let text = change(&|_, survey| survey.interfaces[0].features = none);
     assert!(text.starts_with("eth1: the driver ice runs no XDP programs: use mode"), "{text}");
     let text = change(&|config, _| config.interfaces[0].channels = Some(8));
     assert_eq!(text, "eth1: the interface can have at most 4 queues, not 8");

@@ -96,7 +96,7 @@ fn queues(found: &FoundInterface) -> String {
 
 fn xdp(found: &FoundInterface) -> String {
     let features = match &found.features {
-        None => "the driver does not report it".to_owned(),
+        None => "not reported (kernels report it from 6.3 on)".to_owned(),
         Some(features) => {
             let known = [
                 (features.zero_copy, "zero-copy"),
