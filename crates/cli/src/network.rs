@@ -42,7 +42,8 @@ const WAITS: [(&str, &str, PacketWait); 3] = [
 /// The rows of a measurement: kinds of paths, or given links.
 #[derive(clap::Args)]
 pub struct RowArgs {
-    /// Only measure rows whose name contains this text. Plain kernel UDP is always measured.
+    /// Only measure rows whose name contains this text, or the one row with this name. Plain kernel
+    /// UDP is always measured.
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
 

@@ -3,6 +3,7 @@
 use super::view::{Group, ReportView};
 use super::{HEIGHT, WIDTH};
 use crate::Histogram;
+use crate::picture::short_time;
 use crate::record::Record;
 use millstream_draw::{Alignment, Panel, SERIES, Scale, Sheet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,7 @@ pub(super) fn all(view: &ReportView<'_>) -> Vec<Figure> {
 /// Draws distributions over each other, both axes logarithmic: rare values matter.
 fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
     let all = || histograms.iter().map(|(_, histogram)| histogram);
-    let low = all().map(Histogram::min_ns).min().unwrap_or(0).max(100) as f64 / 1e3;
+    let low = all().map(Histogram::min_ns).min().unwrap_or(0).max(1) as f64 / 1e3;
     let high = all().map(Histogram::max_ns).max().unwrap_or(0).max(1000) as f64 / 1e3;
     let factor = 10f64.powf(1.0 / BINS_PER_DECADE);
     let first = (low.ln() / factor.ln()).floor() as i32;
@@ -75,12 +76,12 @@ fn histogram(title: &str, histograms: Vec<(String, Histogram)>) -> Figure {
         }
         steps.push((edge(bins), 0.5));
         most = most.max(counts.iter().copied().max().unwrap_or(1) as f64);
-        let max_us = histogram.max_ns() as f64 / 1e3;
-        lines.push((format!("{label} (max {max_us:.0} µs)"), steps));
+        let max = short_time(histogram.max_ns());
+        lines.push((format!("{label} (max {max})"), steps));
     }
     Figure {
         title: format!("{title}: distribution"),
-        x: Scale::logarithmic(low / factor, high * factor * factor, "latency, µs"),
+        x: Scale::logarithmic(low / factor, high * factor * factor, "time, µs"),
         y: Scale::logarithmic(0.5, above(0.5, most * 1.2, lines.len()), "how often"),
         lines,
         names: Alignment::Right,
