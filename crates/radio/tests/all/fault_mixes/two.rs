@@ -77,7 +77,7 @@ fn run(mix: &Mix) {
     }
     pair.receive(RxStreamer::is_running);
     rig.with_faults(Faults::clear);
-    let after = rig.counters();
+    let mut after = rig.counters();
     // A smaller mix may have lost its stall.
     let stalled = mix.stall_ms() * RATE_HZ as u64 / 1000 > BUFFER_SAMPLES + SPP;
     assert!(!stalled || after.rx_overruns > 0, "the device stalled longer than its buffer lasts");
@@ -93,17 +93,16 @@ fn run(mix: &Mix) {
     let late = after.rx_late_commands - before.rx_late_commands;
     assert!(overruns <= after.rx_overruns + again + late, "{overruns} overruns");
     let stray = counters.iter().any(|counters| counters.stray > 0);
+    let sent_all = after.rx_packets - before.rx_packets;
+    assert!(sent_all == all || stray && sent_all > all, "{sent_all} packets, {all} seen");
+    // A report from before a new set-up of either stream.
+    if again > 0 && mix.delays_reports() {
+        after.rx_status_invalid = before.rx_status_invalid;
+    }
     for ((stream, taken), [sent, arrived]) in pair.streams.into_iter().zip(seen) {
         let (counters, drops, ledger) = (*stream.counters(), stream.queue_drops(), stream.finish());
         tell(format_args!("  {counters:?}\n{ledger}"));
-        let (before, mut after) = (before, after);
-        let sent_all = after.rx_packets - before.rx_packets;
-        assert!(sent_all == all || stray && sent_all > all, "{sent_all} packets, {all} seen");
         after.rx_packets = before.rx_packets + sent.len() as u64;
-        // A report from before a new set-up of either stream.
-        if again > 0 && mix.delays_reports() {
-            after.rx_status_invalid = before.rx_status_invalid;
-        }
         let finite = None;
         Outcome { finite, taken, sent, arrived, ledger, counters, drops, before, after }.check(mix);
     }
