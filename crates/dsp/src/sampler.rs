@@ -13,6 +13,7 @@ mod neon;
 mod x86;
 
 use crate::Complex;
+use bytemuck::Zeroable;
 
 /// Outputs computed together.
 pub const GROUP: usize = 8;
@@ -30,8 +31,16 @@ const SAMPLE: f64 = 4_294_967_296.0;
 /// bits.
 const TAPS_SUM: f64 = 65_000.0;
 
+/// The limit of phases and of the length of a window: their product is taken of 16-bit integers.
+const PLACES_MAX: usize = 1 << 15;
+
 /// A sample in 16-bit parts, real part first.
 pub type IntSample = [i16; 2];
+
+/// Taps in a line of the cache.
+#[derive(Clone, Copy, Debug, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(C, align(64))]
+struct TapLine([IntSample; LANES]);
 
 /// The wanted part of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +63,16 @@ pub struct Sampler {
     phases: u32,
     /// Samples before and after the whole part of a time that the output depends on.
     half: usize,
-    /// Zeros before the taps of a phase: the largest delay of an output behind its window.
+    /// The largest delay of an output behind its window.
     lead: usize,
     /// Samples of a window, a multiple of [`LANES`].
     window: usize,
-    /// For each part and phase `lead` zeros, the taps, and zeros to the window's end and beyond.
-    rows: [Vec<IntSample>; 2],
-    stride: usize,
+    /// For each part zeros, and for each phase the taps and zeros to the window's end, at least
+    /// `lead`: they are also the zeros before the taps of the next phase.
+    rows: [Vec<TapLine>; 2],
+    /// Zeros before the taps of the first phase. Outputs that are one sample behind their window,
+    /// most of all, read whole lines of the cache.
+    base: usize,
     /// The integer value of a tap of one.
     scale: f64,
 }
@@ -116,7 +128,8 @@ impl Sampler {
     /// outputs at most `max_step` samples apart.
     ///
     /// # Panics
-    /// If there are no phases, or a span or step is not positive.
+    /// If there are no phases, or 32768 or more, or a span or step is not positive, or a window has
+    /// 32768 or more samples.
     #[must_use]
     pub fn new(
         phases: u32,
@@ -129,6 +142,7 @@ impl Sampler {
         // The last output of those that share a window, with the first anywhere within its sample.
         let lead = ((SHARE - 1) as f64 * max_step).ceil() as usize;
         let window = (2 * half + lead).next_multiple_of(LANES);
+        assert!(window.max(phases as usize) < PLACES_MAX, "fewer phases and samples");
         let tap = |i: usize| {
             let mu = (i / (2 * half)) as f64 / f64::from(phases);
             response(mu + (half - 1) as f64 - (i % (2 * half)) as f64)
@@ -136,16 +150,20 @@ impl Sampler {
         let taps: Vec<_> = (0..phases as usize * 2 * half).map(tap).collect();
         let [peak, sum] = most(&taps, 2 * half);
         let scale = (TAPS_SUM / sum).min(f64::from(i16::MAX) / peak);
-        let stride = lead + window;
-        let mut rows = std::array::from_fn(|_| vec![[0; 2]; phases as usize * stride]);
+        let base = (lead.max(1) - 1).next_multiple_of(LANES) + 1;
+        let lines = (base + phases as usize * window).div_ceil(LANES);
+        let mut rows = std::array::from_fn(|_| vec![TapLine::zeroed(); lines]);
         for (phase, taps) in taps.chunks_exact(2 * half).enumerate() {
-            for (place, f) in (phase * stride + lead..).zip(taps) {
+            for (place, f) in (phase * window + base..).zip(taps) {
                 let [re, im] = [f.re, f.im].map(|x| (x * scale).round() as i16);
-                rows[OutputPart::Real as usize][place] = [re, -im];
-                rows[OutputPart::Imaginary as usize][place] = [im, re];
+                let mut set = |part: OutputPart, tap| {
+                    bytemuck::cast_slice_mut::<_, IntSample>(&mut rows[part as usize])[place] = tap;
+                };
+                set(OutputPart::Real, [re, -im]);
+                set(OutputPart::Imaginary, [im, re]);
             }
         }
-        Self { phases, half, lead, window, rows, stride, scale }
+        Self { phases, half, lead, window, rows, base, scale }
     }
 
     /// Returns the samples needed before the whole part of a time.
@@ -178,7 +196,7 @@ impl Sampler {
         let (groups, rest) = out.as_chunks_mut::<GROUP>();
         assert!(rest.is_empty(), "whole groups");
         let run = Run {
-            rows: &self.rows[part as usize],
+            rows: bytemuck::cast_slice(&self.rows[part as usize]),
             sampler: self,
             row,
             at: self.fixed(times.start + 0.5 / f64::from(self.phases)),
@@ -246,15 +264,23 @@ impl Run<'_> {
         sample_plain(self, groups)
     }
 
-    /// Returns whether the windows of so many groups are within the row, with every time less than
+    /// Returns whether the windows of so many groups are within the row, with every time at most
     /// `lead` samples behind the time whose window it shares.
     fn fits(&self, groups: usize) -> bool {
         let Sampler { half, lead, window, .. } = *self.sampler;
-        let span = self.step as f64 * ((SHARE - 1) as f64 / SAMPLE);
-        let last = self.at as f64 / SAMPLE + self.step as f64 / SAMPLE * (groups * GROUP) as f64;
-        let first = (self.at >> 32) as usize;
-        let end = last as usize + 1 + window - half;
-        first + 1 >= half && span <= lead as f64 && end <= self.row.len()
+        let whole = |time: u64| (time >> 32) as usize;
+        let Some(last) = self
+            .step
+            .checked_mul((groups * GROUP) as u64)
+            .and_then(|span| span.checked_add(self.at))
+        else {
+            return false;
+        };
+        let end = whole(last) + 1 + window - half;
+        whole(self.at) + 1 >= half
+            && self.step <= (lead as u64) << 32
+            && (SHARE - 1) as u64 * self.step <= (lead as u64) << 32
+            && end <= self.row.len()
     }
 
     /// Returns the index of the first sample of a window whose first output is at `at`.
@@ -266,9 +292,9 @@ impl Run<'_> {
     /// Returns the index of the first tap for the time `at`, shifted into the window of `first`.
     #[inline(always)]
     fn taps(&self, at: u64, first: u64) -> usize {
-        let phase = ((at & 0xFFFF_FFFF) * u64::from(self.sampler.phases)) >> 32;
+        let phase = ((at >> 17 & 0x7FFF) as usize * self.sampler.phases as usize) >> 15;
         let late = (at >> 32) - (first >> 32);
-        phase as usize * self.sampler.stride + self.sampler.lead - late as usize
+        phase * self.sampler.window + self.sampler.base - late as usize
     }
 }
 

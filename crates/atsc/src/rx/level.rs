@@ -4,15 +4,15 @@ use crate::params::DATA_POWER;
 use millstream_dsp::sampler::{Levelling, Means};
 
 /// Blocks during which the averages follow quickly, while the carrier loop pulls in.
-const ACQUIRE_BLOCKS: u32 = 300;
+const ACQUIRE_BLOCKS: u32 = 150;
 
 /// Weight of a block in the averages during acquisition.
-const ACQUIRE_WEIGHT: f32 = 1.0 / 32.0;
+const ACQUIRE_WEIGHT: f32 = 1.0 / 16.0;
 
 /// Blocks that the averages span while tracking: the direct component's error is then about
 /// 0.01 symbol levels, the gain's about 0.2 %.
-const MEAN_BLOCKS: u32 = 512;
-pub(super) const POWER_BLOCKS: u32 = 2048;
+const MEAN_BLOCKS: u32 = 256;
+pub(super) const POWER_BLOCKS: u32 = 1024;
 
 /// The largest distance of symbols from their mean while tracking, over their root mean square
 /// (data reaches 1.5, and echoes and noise little more): an impulse must not distort later symbols.
@@ -87,7 +87,7 @@ impl Level {
             0 => [1.0; 2],
             n if n < ACQUIRE_BLOCKS => [ACQUIRE_WEIGHT; 2],
             n => {
-                let span = n - ACQUIRE_BLOCKS + 32;
+                let span = n - ACQUIRE_BLOCKS + 16;
                 [MEAN_BLOCKS, POWER_BLOCKS].map(|most| 1.0 / span.min(most) as f32)
             }
         }

@@ -264,14 +264,20 @@ mod tests {
         SymbolBlock { re: x.map(|x| 0.5 * x), im: x.map(|x| 0.866 * x) }
     }
 
-    /// Processes blocks; returns how many segments came, and how many of them were held.
+    /// Returns the blocks of as many segments.
+    fn blocks(segments: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        const EACH: usize = SEGMENT_SYMBOLS / BLOCK_SYMBOLS;
+        segments.start * EACH..segments.end * EACH
+    }
+
+    /// Processes segments; returns how many came, and how many of them were held.
     fn run(
         sync: &mut SegmentSync,
-        blocks: std::ops::Range<usize>,
+        segments: std::ops::Range<usize>,
         symbol: impl Fn(usize) -> f32,
     ) -> (usize, usize) {
         let mut counts = (0, 0);
-        for n in blocks {
+        for n in blocks(segments) {
             match sync.push(&block(n, &symbol), false) {
                 Some(SyncOutput::Segment(segment, change)) => {
                     counts.0 += 1;
@@ -288,7 +294,7 @@ mod tests {
     #[test]
     fn segments_start_with_the_sync_whatever_the_phase() {
         let mut sync = SegmentSync::new();
-        let (segments, held) = run(&mut sync, 0..2000, symbol);
+        let (segments, held) = run(&mut sync, 0..250, symbol);
         assert!(segments > 195 && held == 0, "{segments} {held}");
         assert_eq!(sync.cutter.segment().segment.symbols[..4], [2.5, -2.5, -2.5, 2.5]);
     }
@@ -296,33 +302,33 @@ mod tests {
     #[test]
     fn a_signal_that_comes_back_in_its_place_goes_on() {
         let mut sync = SegmentSync::new();
-        run(&mut sync, 0..2000, symbol);
-        let (segments, held) = run(&mut sync, 2000..2400, |_| 0.0);
+        run(&mut sync, 0..250, symbol);
+        let (segments, held) = run(&mut sync, 250..300, |_| 0.0);
         assert!(sync.is_held() && segments == 50 && held > 25, "{segments} {held}");
-        let (segments, held) = run(&mut sync, 2400..2800, symbol);
+        let (segments, held) = run(&mut sync, 300..350, symbol);
         assert!(!sync.is_held() && segments == 50 && held < 20, "{segments} {held}");
     }
 
     #[test]
     fn a_signal_that_comes_back_elsewhere_is_found_there() {
         let mut sync = SegmentSync::new();
-        run(&mut sync, 0..2000, symbol);
-        run(&mut sync, 2000..2400, |_| 0.0);
-        let (segments, _) = run(&mut sync, 2400..3200, |n| symbol(n + 300));
+        run(&mut sync, 0..250, symbol);
+        run(&mut sync, 250..300, |_| 0.0);
+        let (segments, _) = run(&mut sync, 300..400, |n| symbol(n + 300));
         assert!(!sync.is_held() && segments > 80, "{segments}");
     }
 
     #[test]
     fn a_gap_is_marked_and_changes_nothing() {
         let mut sync = SegmentSync::new();
-        run(&mut sync, 0..2000, symbol);
-        for _ in 2000..2800 {
+        run(&mut sync, 0..250, symbol);
+        for _ in blocks(250..350) {
             if let Some(SyncOutput::Segment(segment, _)) = sync.push(&SymbolBlock::default(), true)
             {
                 assert!(segment.segment.held());
             }
         }
-        let (segments, held) = run(&mut sync, 2800..3200, symbol);
+        let (segments, held) = run(&mut sync, 350..400, symbol);
         assert!(segments == 50 && held <= 1, "{segments} {held}");
     }
 
@@ -331,7 +337,7 @@ mod tests {
         let mut sync = SegmentSync::new();
         let data = |n: usize| symbol(n * 3 + n / 7);
         let mut absent = 0;
-        for n in 0..128 * 100 {
+        for n in blocks(0..16 * 100) {
             let output = sync.push(&block(n, data), false);
             absent += usize::from(matches!(output, Some(SyncOutput::Absent)));
         }

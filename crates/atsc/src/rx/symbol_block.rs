@@ -2,8 +2,8 @@
 
 use millstream_dsp::sampler::GROUP;
 
-/// Symbols of a block: an eighth of a segment.
-pub const BLOCK_SYMBOLS: usize = 104;
+/// Symbols of a block: a quarter of a segment.
+pub const BLOCK_SYMBOLS: usize = 208;
 
 /// Symbols taken at one timing.
 #[derive(Clone, Copy, Debug)]

@@ -117,19 +117,20 @@ fn the_fast_copies_give_the_same_bits_at_the_loudest() {
         let response = |t: f64| Complex::from_polar((-t * t / 90.0).exp(), 2.7 * t);
         let sampler = Sampler::new(256, 23.0, 1.001 * step, response);
         let loud = |i: usize| [((i * 37) % 5) as i16, ((i * 53) % 7) as i16];
-        let row: Vec<IntSample> = (0..800)
+        let row: Vec<IntSample> = (0..1200)
             .map(|i| loud(i).map(|x| if x > 2 { i16::MAX } else { x.wrapping_sub(3) << 14 }))
             .collect();
-        for rows in &sampler.rows {
+        for (rows, groups) in sampler.rows.iter().zip([13, 37]) {
+            let rows = bytemuck::cast_slice(rows);
             let (at, step) = (sampler.fixed(100.7), sampler.fixed(step));
             let levelling = Levelling { offset: 1e3, limit: 3e5, gain: 0.7 };
             let run = Run { sampler: &sampler, rows, row: &row, at, step, scale: 1e-3, levelling };
-            assert!(run.fits(13));
-            let mut plain = [[0.0; GROUP]; 13];
+            assert!(run.fits(groups));
+            let mut plain = vec![[0.0; GROUP]; groups];
             let sums = sample_plain(&run, &mut plain);
             assert!(sums[1].iter().all(|sum| *sum > 0.0));
             for (name, kernel) in kernels() {
-                let mut fast = [[0.0; GROUP]; 13];
+                let mut fast = vec![[0.0; GROUP]; groups];
                 assert_eq!(kernel(&run, &mut fast), sums, "{name} at {step}");
                 assert_eq!(fast, plain, "{name} at {step}");
             }
@@ -146,7 +147,7 @@ fn cost_of_the_sampler() {
     let row = vec![[1234, -4321]; 800];
     let run = Run {
         sampler: &sampler,
-        rows: &sampler.rows[0],
+        rows: bytemuck::cast_slice(&sampler.rows[0]),
         row: &row,
         at: sampler.fixed(100.7),
         step: sampler.fixed(0.58),

@@ -2,10 +2,14 @@
 
 use super::{GROUP, IntSample, Levelling, Run, SHARE, Sums};
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 /// Pairs of an AVX-512 and of an AVX2 vector.
 const WIDE: usize = 16;
 const NARROW: usize = 8;
+
+/// Groups whose places are computed together.
+const PIECE: usize = 32;
 
 /// Computes [`super::sample_plain`], bit for bit.
 ///
@@ -30,100 +34,164 @@ pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
-    let mut places = Places::new(run);
+    let mut times = WideTimes::new(run);
     let mut leveller = Leveller::new(run);
-    for out in out {
-        // SAFETY: by the caller's contract.
-        leveller.write(unsafe { group_512::<VECTORS>(run, &mut places) }, out);
+    // All places first: they are integers of the processor, and those pass through memory cheaply.
+    let mut places = [const { MaybeUninit::uninit() }; PIECE / 2];
+    for piece in out.chunks_mut(PIECE) {
+        let pairs = &mut places[..piece.len().div_ceil(2)];
+        for pair in &mut *pairs {
+            pair.write(times.next());
+        }
+        for (groups, pair) in piece.chunks_mut(2).zip(pairs) {
+            // SAFETY: written above.
+            let pair = unsafe { pair.assume_init_ref() };
+            let places = pair.windows.0.iter().zip(&pair.taps.0);
+            for (out, (windows, taps)) in groups.iter_mut().zip(places) {
+                // SAFETY: by the caller's contract.
+                leveller.write(unsafe { group_512::<VECTORS>(run, windows, taps) }, out);
+            }
+        }
     }
     leveller.sums()
 }
 
-/// Returns the sums of the next eight outputs.
+/// Returns the sums of eight outputs.
 ///
 /// # Safety
-/// The run must [fit](Run::fits), and these must be times of it.
+/// The run must [fit](Run::fits), and the places must be of times of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn group_512<const VECTORS: usize>(run: &Run<'_>, places: &mut Places) -> __m256i {
-    let vectors = if VECTORS > 0 { VECTORS } else { run.sampler.window / WIDE };
-    let [windows, rows] = places.next();
-    let mut sums = [_mm512_setzero_si512(); GROUP];
-    for half in 0..GROUP / SHARE {
+unsafe fn group_512<const VECTORS: usize>(
+    run: &Run<'_>,
+    windows: &[u32; GROUP],
+    taps: &[u32; GROUP],
+) -> __m256i {
+    let mut sums = [[_mm512_setzero_si512(); SHARE]; 2];
+    for (half, sums) in sums.iter_mut().enumerate() {
         // SAFETY: the run fits, so the window lies in the row.
-        let samples = unsafe { run.row.as_ptr().add(windows[half * SHARE]) };
-        for v in 0..vectors {
-            // SAFETY: within the window.
-            let x = unsafe { load_512(samples.add(v * WIDE)) };
-            for i in half * SHARE..(half + 1) * SHARE {
-                // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a
-                // whole window follows in the rows.
-                unsafe { multiply_add(&mut sums[i], x, run.rows.as_ptr().add(rows[i] + v * WIDE)) };
+        let samples = unsafe { run.row.as_ptr().add(windows[half * SHARE] as usize) };
+        // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a whole
+        // window follows in the rows.
+        let taps: [_; SHARE] = std::array::from_fn(|i| unsafe {
+            run.rows.as_ptr().add(taps[half * SHARE + i] as usize)
+        });
+        if VECTORS == 3 {
+            // SAFETY: a whole window.
+            unsafe {
+                multiply_add::<0>(sums, samples, taps);
+                multiply_add::<64>(sums, samples, taps);
+                multiply_add::<128>(sums, samples, taps);
             }
+            continue;
+        }
+        for v in (0..run.sampler.window).step_by(WIDE) {
+            // SAFETY: within the window.
+            unsafe { multiply_add::<0>(sums, samples.add(v), taps.map(|taps| taps.add(v))) };
         }
     }
-    add_across_512(sums)
+    let [[a, b, c, d], [e, f, g, h]] = sums;
+    add_across_512([a, b, c, d, e, f, g, h])
 }
 
-/// Adds the products of sixteen pairs, both of a pair to one sum. Inline assembly, because the
-/// compiler splits the intrinsic into two instructions where it expects dependent sums.
+/// Adds the products of sixteen samples that begin `AT` bytes further with the taps of as many
+/// sums, both products of a pair to one lane. Inline assembly, because the compiler splits the
+/// intrinsic into two instructions where it expects dependent sums.
 ///
 /// # Safety
-/// `taps` must point to sixteen pairs of taps.
+/// Sixteen pairs must lie there, of samples and of all taps.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vnni")]
-unsafe fn multiply_add(sum: &mut __m512i, x: __m512i, taps: *const IntSample) {
-    // SAFETY: the processor has the instruction, and the caller guarantees the memory.
-    unsafe {
-        std::arch::asm!(
-            "vpdpwssd {sum}, {x}, [{taps}]",
-            sum = inout(zmm_reg) *sum,
-            x = in(zmm_reg) x,
-            taps = in(reg) taps,
-            options(pure, readonly, nostack, preserves_flags),
-        );
+unsafe fn multiply_add<const AT: usize>(
+    sums: &mut [__m512i; SHARE],
+    samples: *const IntSample,
+    taps: [*const IntSample; SHARE],
+) {
+    // SAFETY: by the caller's contract.
+    let x = unsafe { load_512(samples.byte_add(AT)) };
+    for (sum, taps) in sums.iter_mut().zip(taps) {
+        // SAFETY: the processor has the instruction, and the caller guarantees the memory.
+        unsafe {
+            std::arch::asm!(
+                "vpdpwssd {sum}, {x}, [{taps} + {at}]",
+                sum = inout(zmm_reg) *sum,
+                x = in(zmm_reg) x,
+                taps = in(reg) taps,
+                at = const AT,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
     }
 }
 
-/// Windows and taps of eight outputs at a time: [`Run::window`] and [`Run::taps`].
+/// Thirty-two-bit numbers of sixteen outputs.
+#[repr(C, align(64))]
+struct Sixteen([[u32; GROUP]; 2]);
+
+/// [`Run::window`] (of every fourth output alone) and [`Run::taps`] of sixteen outputs.
 struct Places {
-    at: __m512i,
-    step: __m512i,
+    windows: Sixteen,
+    taps: Sixteen,
+}
+
+/// Times of sixteen outputs.
+struct WideTimes {
+    fraction: __m512i,
+    whole: __m512i,
+    /// The step to the next sixteen.
+    fraction_step: __m512i,
+    whole_step: __m512i,
     phases: __m512i,
-    stride: __m512i,
-    lead: __m512i,
+    window: __m512i,
+    base: __m512i,
     before: __m512i,
 }
 
-impl Places {
+impl WideTimes {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn new(run: &Run<'_>) -> Self {
-        let all = |x: u64| _mm512_set1_epi64(x.cast_signed());
-        let times: [u64; GROUP] = std::array::from_fn(|i| run.at + i as u64 * run.step);
+        let all = |x: u32| _mm512_set1_epi32(x.cast_signed());
+        let both = |time: u64| [time as u32, (time >> 32) as u32];
+        let mut times = [const { Sixteen([[0; GROUP]; 2]) }; 2];
+        for i in 0..2 * GROUP {
+            [times[0].0[i / GROUP][i % GROUP], times[1].0[i / GROUP][i % GROUP]] =
+                both(run.at + i as u64 * run.step);
+        }
+        let [fraction_step, whole_step] = both(run.step * (2 * GROUP) as u64).map(all);
+        // SAFETY: each array holds sixteen values.
+        let [fraction, whole] = times.map(|x| unsafe { _mm512_load_si512((&raw const x).cast()) });
         Self {
-            // SAFETY: the array holds eight values.
-            at: unsafe { _mm512_loadu_si512(times.as_ptr().cast()) },
-            step: all(run.step * GROUP as u64),
-            phases: all(run.sampler.phases.into()),
-            stride: all(run.sampler.stride as u64),
-            lead: all(run.sampler.lead as u64),
-            before: all(run.sampler.half as u64 - 1),
+            fraction,
+            whole,
+            fraction_step,
+            whole_step,
+            phases: all(run.sampler.phases),
+            window: all(run.sampler.window as u32),
+            base: all(run.sampler.base as u32),
+            before: all(run.sampler.half as u32 - 1),
         }
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn next(&mut self) -> [[usize; GROUP]; 2] {
-        let whole = _mm512_srli_epi64::<32>(self.at);
-        // The multiplication takes the low halves.
-        let phase = _mm512_srli_epi64::<32>(_mm512_mul_epu32(self.at, self.phases));
-        let late = _mm512_sub_epi64(whole, _mm512_permutex_epi64::<0>(whole));
-        let place = _mm512_mul_epu32(phase, self.stride);
-        let place = _mm512_add_epi64(place, _mm512_sub_epi64(self.lead, late));
-        self.at = _mm512_add_epi64(self.at, self.step);
-        // SAFETY: both are eight words.
-        [_mm512_sub_epi64(whole, self.before), place].map(|x| unsafe { std::mem::transmute(x) })
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn next(&mut self) -> Places {
+        let Self { fraction, whole, .. } = *self;
+        // All factors are below 2^15, with zeros in the high halves.
+        let phase = _mm512_madd_epi16(_mm512_srli_epi32::<17>(fraction), self.phases);
+        let phase = _mm512_srli_epi32::<15>(phase);
+        let first = _mm512_shuffle_epi32::<0>(whole);
+        let place = _mm512_add_epi32(_mm512_madd_epi16(phase, self.window), self.base);
+        let taps = _mm512_sub_epi32(place, _mm512_sub_epi32(whole, first));
+        let windows = _mm512_sub_epi32(whole, self.before);
+        self.fraction = _mm512_add_epi32(fraction, self.fraction_step);
+        let carried = _mm512_cmplt_epu32_mask(self.fraction, fraction);
+        self.whole = _mm512_add_epi32(whole, self.whole_step);
+        let one = _mm512_set1_epi32(1);
+        self.whole = _mm512_mask_add_epi32(self.whole, carried, self.whole, one);
+        // SAFETY: both are sixteen numbers.
+        let [windows, taps] = [windows, taps].map(|x| unsafe { std::mem::transmute(x) });
+        Places { windows, taps }
     }
 }
 
