@@ -2,6 +2,7 @@
 //!
 //! Systematic over GF(256); the generator's roots are alpha^0 to alpha^19.
 
+mod check;
 mod decode;
 mod remainder;
 
