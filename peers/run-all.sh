@@ -2,26 +2,55 @@
 # Runs every peer: an independent program against ours. A peer ends 0 (agrees), 77 (not installed: skipped,
 # with its reason) or anything else (disagrees). Nothing is run again. Ends with what the disagreeing ones said last, the
 # seconds of each peer and one line of counts.
+#
+# Peers that only calculate run beside the others, which wait more than they calculate, with the lowest priority.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # Peers that could take longer do less then.
 export MILLSTREAM_PEER_LIMIT_S=300
-ask() { timeout --kill-after=10 $MILLSTREAM_PEER_LIMIT_S "$1"; }
+calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statistics_scipy.py)
 passed=0 failed=() skipped=0 times=
 said=$(mktemp -d)
-trap 'rm -rf "$said"' EXIT
-for peer in peers/*_*.py peers/*_*.sh; do
-  [ -x "$peer" ] || continue
-  echo "== $peer"
-  SECONDS=0
-  ask "$peer" 2>&1 | tee "$said/${peer##*/}"
-  outcome=${PIPESTATUS[0]}
+trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
+
+# Runs one peer, by the words that follow; leaves what it said, its exit status and its seconds.
+ask() {
+  local start=$SECONDS name=${1##*/} outcome
+  "${@:2}" timeout --kill-after=10 "$MILLSTREAM_PEER_LIMIT_S" "$1" > >(tee "$said/$name") 2>&1 &
+  running=$!
+  wait $running
+  outcome=$?
+  echo "$outcome $((SECONDS - start))" >"$said/$name.end"
+}
+count() {
+  local outcome seconds name=${1##*/}
+  read -r outcome seconds <"$said/$name.end"
   case $outcome in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;
-    *) failed+=("$peer"); echo "== $peer FAILED, exit status $outcome" ;;
+    *) failed+=("$1"); echo "== $1 FAILED, exit status $outcome" ;;
   esac
-  times+=" $(basename "$peer") $SECONDS"
+  times+=" $name $seconds"
+}
+
+(
+  trap 'kill $running; exit 1' TERM
+  for name in "${calculating[@]}"; do
+    MILLSTREAM_PEER_LIMIT_S=900 ask "peers/$name" nice -n 19
+  done
+) >/dev/null &
+beside=$!
+for peer in peers/*_*.py peers/*_*.sh; do
+  [[ -x "$peer" && " ${calculating[*]} " != *" ${peer##*/} "* ]] || continue
+  echo "== $peer"
+  ask "$peer"
+  count "$peer"
+done
+wait $beside
+for name in "${calculating[@]}"; do
+  echo "== peers/$name"
+  cat "$said/$name"
+  count "peers/$name"
 done
 for peer in "${failed[@]}"; do
   echo "== $peer FAILED; its last lines:"
