@@ -5,6 +5,7 @@ use crate::common::shell::{self, Line};
 use crate::common::{Running, address, command, graph, millstream};
 use clap::Command;
 use clap::error::ErrorKind;
+use millstream_measure::design::MeasurementPlan;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
@@ -134,6 +135,26 @@ fn every_command_of_a_document_is_accepted() {
         }
     }
     assert!(count >= 80, "{count} commands are left: are they still read?");
+}
+
+#[test]
+fn every_measurement_of_a_plan_and_every_command_of_its_comments_is_accepted() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("plans")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let place = path.file_name().unwrap().to_string_lossy();
+        let plan = MeasurementPlan::parse(&text).unwrap_or_else(|error| panic!("{place}: {error}"));
+        for cell in plan.cells().unwrap() {
+            check(&place, &[&["millstream".to_owned()], &cell.args[..]].concat(), false);
+            count += 1;
+        }
+        let comments = text.lines().filter_map(|line| line.strip_prefix("#   "));
+        for words in shell::lines(comments).iter().filter_map(Line::millstream) {
+            check(&place, words, false);
+        }
+    }
+    assert!(count >= 15, "{count} measurements are left: are they still read?");
 }
 
 /// A message names a block of one graph; the document has its link after it.
