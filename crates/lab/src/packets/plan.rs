@@ -64,6 +64,10 @@ pub struct Half {
     /// `SO_PRIORITY` of plain kernel sockets.
     #[serde(default)]
     pub priority: Option<u32>,
+    /// Datagrams that each call of plain kernel sockets takes from a queue in which they have
+    /// gathered; `None`: those that have come.
+    #[serde(default)]
+    pub call_takes: Option<usize>,
 }
 
 /// One end of a path.

@@ -14,7 +14,8 @@ impl Half {
     /// Creates a half with a link and a wait mode, without options.
     #[must_use]
     pub fn new(path: Carriage, link: &str, wait: PacketWait) -> Self {
-        Self { path, link: link.to_owned(), wait, busy_poll_us: None, priority: None }
+        let link = link.to_owned();
+        Self { path, link, wait, busy_poll_us: None, priority: None, call_takes: None }
     }
 
     /// The end of this half in a side's set-up.

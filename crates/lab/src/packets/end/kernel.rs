@@ -11,6 +11,7 @@ use std::time::Duration;
 use millstream_host::socket;
 
 use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, load, nowhere, number};
+use crate::packets::plan::Half;
 
 /// Bytes of the socket's queues, as ports request.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
@@ -35,6 +36,10 @@ pub struct KernelEnd {
     /// Largest number of datagrams of the next poll: one after an empty poll, as a program that
     /// waits for an answer would ask.
     asked: usize,
+    /// The datagrams of every call, if the measurement gives their number.
+    takes: Option<usize>,
+    /// Whether the last call left nothing in the queue of such a measurement.
+    is_drained: bool,
     /// Consecutive calls with at most one datagram.
     singles: usize,
     calls: u64,
@@ -42,16 +47,11 @@ pub struct KernelEnd {
 }
 
 impl KernelEnd {
-    /// Binds a socket for payloads of `payload_bytes`.
+    /// Binds a socket for payloads of `payload_bytes`, with the options of `way`.
     ///
     /// # Errors
     /// The system's.
-    pub fn open(
-        local: SocketAddrV4,
-        payload_bytes: usize,
-        busy_poll_us: Option<u32>,
-        priority: Option<u32>,
-    ) -> io::Result<Self> {
+    pub fn open(local: SocketAddrV4, payload_bytes: usize, way: &Half) -> io::Result<Self> {
         let socket = UdpSocket::bind(local)?;
         socket.set_read_timeout(Some(Duration::from_millis(SLEEP_MS as u64)))?;
         socket.set_write_timeout(Some(Duration::from_secs(1)))?;
@@ -60,10 +60,10 @@ impl KernelEnd {
         {
             set(&socket, forced, QUEUE_BYTES).or_else(|_| set(&socket, usual, QUEUE_BYTES))?;
         }
-        if let Some(us) = busy_poll_us {
+        if let Some(us) = way.busy_poll_us {
             set(&socket, libc::SO_BUSY_POLL, us as libc::c_int)?;
         }
-        if let Some(priority) = priority {
+        if let Some(priority) = way.priority {
             set(&socket, libc::SO_PRIORITY, priority as libc::c_int)?;
         }
         let std::net::SocketAddr::V4(local) = socket.local_addr()? else { unreachable!("IPv4") };
@@ -84,6 +84,8 @@ impl KernelEnd {
             heads: vec![head; BATCH],
             used: BATCH,
             asked: BATCH,
+            takes: way.call_takes.map(|takes| takes.clamp(1, BATCH)),
+            is_drained: true,
             singles: 0,
             calls: 0,
             refused: 0,
@@ -143,6 +145,7 @@ impl KernelEnd {
         // more, to notice when there are more.
         let one_by_one = self.singles >= SINGLES && !self.singles.is_multiple_of(SINGLES);
         let count = match look {
+            _ if self.takes.is_some() => self.receive_gathered(),
             Look::Sleep if one_by_one => self.receive_one(),
             _ => self.receive_batch(look),
         };
@@ -197,6 +200,19 @@ impl KernelEnd {
         let count = count.map_or(-1, usize::cast_signed);
         self.used = usize::try_from(count).unwrap_or(0).max(1);
         self.asked = if count > 0 { BATCH } else { 1 };
+        count
+    }
+
+    /// Takes a fixed number of datagrams from the queue, after they have gathered there: so calls
+    /// are full and the thread seldom sleeps, whichever side is faster. Returns how many, or -1.
+    fn receive_gathered(&mut self) -> isize {
+        if self.is_drained {
+            std::thread::sleep(Duration::from_millis(SLEEP_MS as u64));
+        }
+        let takes = self.takes.unwrap_or(BATCH);
+        self.asked = takes;
+        let count = self.receive_batch(Look::Glance);
+        self.is_drained = count < takes.cast_signed();
         count
     }
 

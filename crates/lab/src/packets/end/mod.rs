@@ -119,7 +119,7 @@ pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn PathEnd>, String> 
     let way = &plan.way;
     match way.path {
         Carriage::Kernel => {
-            let end = KernelEnd::open(local, payload, way.busy_poll_us, way.priority);
+            let end = KernelEnd::open(local, payload, way);
             end.map(boxed).map_err(|error| format!("cannot open a UDP socket: {error}"))
         }
         Carriage::Port => PortEnd::open(&way.link, local, payload).map(boxed),
