@@ -23,6 +23,11 @@ pub struct NetworkArgs {
     #[arg(long)]
     loopback: bool,
 
+    /// Put a Linux bridge between the two sides: the command makes it in a third network namespace,
+    /// with a veth pair to each side.
+    #[arg(long, conflicts_with_all = ["interface", "loopback"])]
+    bridge: bool,
+
     /// Size of the largest IP packet of the veth pair, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "interface",
           value_parser = whole::<u32>(576..=65_535))]
@@ -109,6 +114,7 @@ impl NetworkArgs {
         match (&self.interface, &self.peer) {
             (Some(interface), Some(peer)) => TestNetwork::Given([interface.clone(), peer.clone()]),
             _ if self.loopback => TestNetwork::Loopback,
+            _ if self.bridge => TestNetwork::Bridged { mtu: self.mtu as usize },
             _ => TestNetwork::Private { mtu: self.mtu as usize },
         }
     }

@@ -24,6 +24,10 @@ pub struct Measured {
     /// All settings: interval, class, link.
     #[serde(default)]
     pub parameters: Map<String, Value>,
+    /// The way of packets between both ends: `loopback`, `veth`, `bridge`, or the given interfaces;
+    /// empty where none are exchanged.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub topology: String,
     /// The start time (RFC 3339).
     pub started: String,
     /// The duration, seconds.
@@ -269,6 +273,7 @@ pub(crate) mod tests {
             measurement: "timer".to_owned(),
             series: "cpu 1".to_owned(),
             parameters: Map::new(),
+            topology: String::new(),
             started: "2026-11-22T14:00:00Z".to_owned(),
             seconds: 1.0,
             observed,

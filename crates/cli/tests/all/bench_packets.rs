@@ -1,6 +1,6 @@
 //! `millstream bench packets` and `latency udp|link`: their counts, not their speed.
 
-use crate::common::{Running, command, eventually, is_alive, millstream};
+use crate::common::{Outcome, Running, command, eventually, is_alive, millstream};
 use millstream_cpu::proc::Stat;
 use serde_json::Value;
 use std::path::Path;
@@ -69,6 +69,60 @@ fn a_batch_divides_the_calls_and_a_plan_can_compare_the_cost() {
         }
     }
     assert!(costs.len() == 4 && costs.iter().all(|ns| (20..1_000_000).contains(ns)), "{costs:?}");
+}
+
+#[test]
+fn a_receivers_calls_take_as_many_packets_as_it_is_told() {
+    let args = ["bench", "packets", "--loopback", "--only", "kernel UDP", "--size", "64"];
+    for (takes, calls) in [("1", 1.0), ("8", 0.125), ("64", 1.0 / 64.0)] {
+        let more = ["--receive-batch", takes, "--repeat", "1", "--duration", "0.2", "--no-trace"];
+        let outcome = millstream(Path::new("/"), &[&args[..], &more, &["--json"]].concat());
+        let document = outcome.succeeds().json();
+        let records = document["results"]["records"].as_array().unwrap();
+        let side = |record: &&Value| record["series"].as_str().unwrap().contains("receive: CPU");
+        let received = records.iter().find(side).unwrap();
+        let seen = received["details"]["calls_per_packet"].as_f64().unwrap();
+        // Beside full calls there is one, when the queue is empty, for each wait of 20 ms.
+        assert!(seen >= calls && seen < calls * 1.3, "{takes} a call: {seen} calls a packet");
+        assert_eq!(received["topology"], "loopback");
+    }
+    for (wrong, why) in [
+        (&["--workload", "swap"][..], "needs a side that receives and sends nothing"),
+        (&["--only", "udp port"], "does not: add --only 'kernel UDP'"),
+    ] {
+        let args = [&QUICK[..2], &["--loopback", "--receive-batch", "8"], wrong].concat();
+        millstream(Path::new("/"), &args).fails(1, why);
+    }
+}
+
+#[test]
+fn a_bridge_is_on_the_way_of_every_round_trip_and_is_gone() {
+    let before = interfaces();
+    let measure = |ways: &[&str]| {
+        let args = ["latency", "udp", "--count", "200", "--repeat", "2", "--only", "kernel UDP"];
+        millstream(Path::new("/"), &[&args[..], ways, &["--json"]].concat())
+    };
+    let outcome = measure(&["--bridge"]);
+    if outcome.stderr.contains("cannot make a network namespace")
+        || outcome.stdout.contains("does this kernel have bridges?")
+    {
+        eprintln!("skipped: {}", outcome.stderr);
+        return;
+    }
+    let records = |outcome: &Outcome| outcome.succeeds().json()["results"]["records"].clone();
+    let bridged = records(&outcome);
+    assert_eq!(bridged.as_array().unwrap().len(), 2);
+    for record in bridged.as_array().unwrap() {
+        assert_eq!(record["topology"], "bridge");
+        assert_eq!(record["counters"]["lost"], 0);
+        // Each round trip, with 20 before counting begins, is two frames; the bridge counts them.
+        let frames = record["details"]["bridge_frames"].as_u64().unwrap();
+        assert_eq!(frames, 2 * 220, "{record}");
+    }
+    let direct = records(&measure(&[]));
+    assert_eq!(direct[0]["topology"], "veth");
+    assert!(direct[0]["details"]["bridge_frames"].is_null(), "{direct}");
+    assert_eq!(interfaces(), before);
 }
 
 #[test]
@@ -151,6 +205,7 @@ fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
         (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
         (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
+        (&["latency", "udp", "--bridge", "--loopback"], 2, "cannot be used with"),
         (&["bench", "packets", "--duration", "0"], 2, "give a number of seconds above 0"),
         (
             &["bench", "packets", "--loopback", "--cpu", "999"],

@@ -37,10 +37,11 @@ pub(super) fn commands(view: &ReportView<'_>) -> String {
             none if none.is_empty() => "not recorded".to_owned(),
             command => command,
         };
-        vec![record.name.clone(), set.to_owned(), command]
+        let way = record.measured.topology.clone();
+        vec![record.name.clone(), set.to_owned(), way, command]
     };
     let rows = each_once(view.labelled().map(row));
-    table(&["measurement", "set", "command"], &rows)
+    table(&["measurement", "set", "way of packets", "command"], &rows)
 }
 
 /// Lists the starts without a record.

@@ -26,6 +26,7 @@ impl SetArgs {
         for name in &self.sets {
             sets.extend(Set::of_records(self.records(name)?, self.sets.len() > 1));
         }
+        Set::tell_topologies(&mut sets);
         for index in 1..sets.len() {
             let same = sets[..index].iter().filter(|set| set.label == sets[index].label).count();
             if same > 0 {

@@ -1,5 +1,6 @@
 //! The processes of both sides, each on a CPU and in a network of its own.
 
+mod bridge;
 mod network;
 mod ports;
 mod process;
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use super::end::EndAddress;
 use super::job::{JobResult, SideJob};
+use bridge::Bridge;
 use process::SideProcess;
 
 pub use network::enter_new_network;
@@ -23,6 +25,12 @@ pub enum TestNetwork {
     /// Two network namespaces and a veth pair, made for the measurement and deleted after it.
     Private {
         /// MTU of the pair, bytes.
+        mtu: usize,
+    },
+    /// As `Private`, with a pair for each side and a Linux bridge between them, in a third
+    /// namespace.
+    Bridged {
+        /// MTU of the pairs and the bridge, bytes.
         mtu: usize,
     },
     /// As `Private`, with a second pair, both of Ethernet's usual MTU: [`Testbed::ports`].
@@ -41,10 +49,21 @@ pub enum TestNetwork {
 }
 
 impl TestNetwork {
+    /// The way of packets between the sides in words, as records have it.
+    #[must_use]
+    pub fn topology(&self) -> String {
+        match self {
+            Self::Private { .. } | Self::Links { .. } | Self::Ports => "veth".to_owned(),
+            Self::Bridged { .. } => "bridge".to_owned(),
+            Self::Given([from, to]) => format!("{from} > {to}"),
+            Self::Loopback => "loopback".to_owned(),
+        }
+    }
+
     /// Adds the remedy to the error of a side without network.
     fn advise(&self, error: StageError) -> StageError {
         let advice = match self {
-            Self::Private { .. } => {
+            Self::Private { .. } | Self::Bridged { .. } => {
                 "run it with sudo, or measure kernel sockets on loopback (--loopback)"
             }
             Self::Links { .. } => "run it with sudo, or leave out --veth",
@@ -104,6 +123,8 @@ pub struct Testbed {
     active: SideProcess,
     passive: SideProcess,
     places: [SideSetup; 2],
+    bridge: Option<Bridge>,
+    topology: String,
     start: StartSide,
     ended: fn() -> bool,
 }
@@ -129,7 +150,11 @@ impl Testbed {
         active.hello().map_err(advise)?;
         passive.hello().map_err(advise)?;
         let pids = [active.pid(), passive.pid()];
+        let mut bridge = None;
         match ground {
+            TestNetwork::Bridged { mtu } => {
+                bridge = Some(Bridge::between(pids, *mtu, start, ended)?);
+            }
             TestNetwork::Private { mtu } => network::join(&network::FIRST, pids, *mtu)?,
             TestNetwork::Ports => {
                 network::join(&network::FIRST, pids, ports::MTU)?;
@@ -145,13 +170,28 @@ impl Testbed {
         }
         let place = |pid, index: usize| network::place(&sides[index], pid, cpus[index]);
         let places = [place(active.pid(), 0)?, place(passive.pid(), 1)?];
-        Ok(Self { active, passive, places, start, ended })
+        let topology = ground.topology();
+        Ok(Self { active, passive, places, bridge, topology, start, ended })
     }
 
     /// The set-ups of the active and the passive side.
     #[must_use]
     pub fn places(&self) -> &[SideSetup; 2] {
         &self.places
+    }
+
+    /// The way of packets between the sides in words ([`TestNetwork::topology`]).
+    #[must_use]
+    pub fn topology(&self) -> &str {
+        &self.topology
+    }
+
+    /// Returns the frames that the bridge has received from both sides; `None` without a bridge.
+    ///
+    /// # Errors
+    /// [`StageError::Network`].
+    pub fn bridged(&self) -> Result<Option<u64>, StageError> {
+        self.bridge.as_ref().map(Bridge::frames).transpose()
     }
 
     /// The processes of the active and the passive side, whose first threads play the jobs.
@@ -235,5 +275,15 @@ mod tests {
         let links = advised(TestNetwork::Links { mtu: 9000, second: true });
         assert!(links.contains("sudo, or leave out --veth"));
         assert_eq!(advised(TestNetwork::Loopback), "that needs root");
+    }
+
+    #[test]
+    fn records_say_which_way_packets_went() {
+        let way = |ground: TestNetwork| ground.topology();
+        assert_eq!(way(TestNetwork::Private { mtu: 1500 }), "veth");
+        assert_eq!(way(TestNetwork::Bridged { mtu: 1500 }), "bridge");
+        assert_eq!(way(TestNetwork::Loopback), "loopback");
+        let given = ["eth1".to_owned(), "eth2@far".to_owned()];
+        assert_eq!(way(TestNetwork::Given(given)), "eth1 > eth2@far");
     }
 }

@@ -55,6 +55,12 @@ impl PrivatePair {
         self.host(99)
     }
 
+    /// The words that describe a side's end to `ip`, in the network of a process.
+    fn end(&self, index: usize, pid: u32, mtu: usize) -> String {
+        let (name, mac) = (self.names[index], self.macs[index]);
+        format!("{name} address {mac} mtu {mtu} numtxqueues 1 numrxqueues 1 netns {pid}")
+    }
+
     fn host(&self, host: u8) -> Ipv4Addr {
         let [a, b, c] = self.network;
         Ipv4Addr::new(a, b, c, host)
@@ -73,9 +79,10 @@ pub(super) fn sides(ground: &TestNetwork) -> Result<[NetworkSide; 2], StageError
     let made =
         |name: &str| NetworkSide { network: Some("new".into()), interface: Some(name.into()) };
     match ground {
-        TestNetwork::Private { .. } | TestNetwork::Ports | TestNetwork::Links { .. } => {
-            Ok(FIRST.names.map(made))
-        }
+        TestNetwork::Private { .. }
+        | TestNetwork::Bridged { .. }
+        | TestNetwork::Ports
+        | TestNetwork::Links { .. } => Ok(FIRST.names.map(made)),
         TestNetwork::Loopback => {
             Ok([(); 2].map(|()| NetworkSide { network: None, interface: None }))
         }
@@ -140,20 +147,37 @@ pub(super) fn add_second_address(pids: [u32; 2]) -> Result<Ipv4Addr, StageError>
 
 /// Joins the networks of two processes by a veth pair with one queue, up and with addresses.
 pub(super) fn join(pair: &PrivatePair, pids: [u32; 2], mtu: usize) -> Result<(), StageError> {
-    let PrivatePair { names, macs, .. } = pair;
-    let end = |index: usize| {
-        format!(
-            "{} address {} mtu {mtu} numtxqueues 1 numrxqueues 1 netns {}",
-            names[index], macs[index], pids[index]
-        )
-    };
-    // The pair is created in the first side's network: interface names of this one do not matter.
-    ip(pids[0], &format!("link add {} type veth peer name {}", end(0), end(1)))?;
+    add_pair(pair, 0, pids[0], mtu, &pair.end(1, pids[1], mtu))?;
     for (index, pid) in pids.into_iter().enumerate() {
-        ip(pid, "link set lo up")?;
-        ip(pid, &format!("addr add {}/24 dev {}", pair.address(index), names[index]))?;
-        ip(pid, &format!("link set {} up", names[index]))?;
+        raise(pair, index, pid)?;
     }
+    introduce(pair, pids)
+}
+
+/// Makes a side's end of a pair, and the other end as `far` describes it. It is created in the
+/// side's network, so that interface names of this one do not matter.
+pub(super) fn add_pair(
+    pair: &PrivatePair,
+    index: usize,
+    pid: u32,
+    mtu: usize,
+    far: &str,
+) -> Result<(), StageError> {
+    ip(pid, &format!("link add {} type veth peer name {far}", pair.end(index, pid, mtu)))?;
+    Ok(())
+}
+
+/// Gives a side's end its address, and sets it up.
+pub(super) fn raise(pair: &PrivatePair, index: usize, pid: u32) -> Result<(), StageError> {
+    ip(pid, "link set lo up")?;
+    ip(pid, &format!("addr add {}/24 dev {}", pair.address(index), pair.names[index]))?;
+    ip(pid, &format!("link set {} up", pair.names[index]))?;
+    Ok(())
+}
+
+/// Tells each side the other one's Ethernet address.
+pub(super) fn introduce(pair: &PrivatePair, pids: [u32; 2]) -> Result<(), StageError> {
+    let PrivatePair { names, macs, .. } = pair;
     for (index, pid) in pids.into_iter().enumerate() {
         // No side needs to ask for addresses during a measurement.
         let other = (pair.address(1 - index), macs[1 - index]);
@@ -198,8 +222,8 @@ pub(super) fn place(
     Ok(SideSetup { interface: Some(interface), mac, address: address.address, cpu })
 }
 
-/// Runs `ip` in the network of a process.
-fn ip(pid: u32, arguments: &str) -> Result<(), StageError> {
+/// Runs `ip` in the network of a process; returns its output.
+pub(super) fn ip(pid: u32, arguments: &str) -> Result<String, StageError> {
     let fail = |what: String| StageError::Network(format!("`ip {arguments}`: {what}"));
     let mut command = Command::new("ip");
     command.args(arguments.split(' '));
@@ -211,7 +235,7 @@ fn ip(pid: u32, arguments: &str) -> Result<(), StageError> {
     if !output.status.success() {
         return Err(fail(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
-    Ok(())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns a function that moves the calling thread into the network of a process. Without rights

@@ -69,6 +69,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=256))]
     batch: Option<u32>,
 
+    /// Number of packets that the receiver takes with each system call. It lets packets gather in
+    /// the socket's queue, so that the calls are full. By default it takes packets as they come.
+    /// Only plain kernel sockets have this, and only the workload drop: give --only 'kernel UDP'.
+    #[arg(long, value_name = "N", conflicts_with_all = ["choose", "link"],
+          value_parser = whole::<u32>(1..=64))]
+    receive_batch: Option<u32>,
+
     #[command(flatten)]
     rows: RowArgs,
 
@@ -126,8 +133,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (started, call_ns) = (now(), system_call_ns());
     let mut records = Vec::new();
     let trace = !args.no_trace && untraced.is_none();
-    let work = args.workload.iter().map(|workload| (*workload, args.rows(*workload)));
-    let work: Vec<_> = work.collect();
+    let mut work = Vec::new();
+    for workload in &args.workload {
+        work.push((*workload, args.receiving(*workload, args.rows(*workload))?));
+    }
     let rows: usize = work.iter().map(|(_, rows)| rows.len()).sum();
     let mut steps = Steps::new(args.turns(trace) * args.size.len() * rows);
     for (workload, rows) in work {
@@ -147,7 +156,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
-            records.extend(record::of(&args, workload, table, &started));
+            records.extend(record::of(&args, workload, table, stage.topology(), &started));
         }
         results.push(json!({ "workload": workload, "tables": tables }));
         if let Err(error) = ended {
@@ -166,10 +175,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     report.results = json!({
-        "places": stage.places(), "layout": text::layout(stage.places()),
+        "places": stage.places(), "topology": stage.topology(), "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
         "untraced": untraced, "system_call_ns": call_ns, "batch": args.batch,
-        "records": records,
+        "receive_batch": args.receive_batch, "records": records,
     });
     report.text += &text::call(call_ns);
     if let Some(why) = untraced {
@@ -236,6 +245,30 @@ impl Args {
             std::iter::once(PathRow::base()).chain(self.rows.link.iter().flat_map(row)).collect()
         };
         self.rows.choose(rows, &self.ground)
+    }
+
+    /// Gives the receivers the number of packets of each of their calls, if there is one.
+    fn receiving(
+        &self,
+        workload: Workload,
+        mut rows: Vec<PathRow>,
+    ) -> anyhow::Result<Vec<PathRow>> {
+        let Some(takes) = self.receive_batch else { return Ok(rows) };
+        anyhow::ensure!(
+            workload == Workload::Drop,
+            "--receive-batch {takes} needs a side that receives and sends nothing: leave out \
+             --workload, or give --workload drop"
+        );
+        for row in &mut rows {
+            anyhow::ensure!(
+                row.passive.path == Carriage::Kernel,
+                "--receive-batch {takes}: only plain kernel sockets receive so, and {} does not: \
+                 add --only 'kernel UDP'",
+                row.name
+            );
+            row.passive.call_takes = Some(takes as usize);
+        }
+        Ok(rows)
     }
 
     /// The interface of a choice.

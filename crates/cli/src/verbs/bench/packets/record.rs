@@ -7,7 +7,13 @@ use millstream_measure::Measured;
 use serde_json::json;
 
 /// Returns the CPU time of a packet on both sides of each row, once for each repetition.
-pub fn of(args: &Args, workload: Workload, table: &PacketTable, started: &str) -> Vec<Measured> {
+pub fn of(
+    args: &Args,
+    workload: Workload,
+    table: &PacketTable,
+    topology: &str,
+    started: &str,
+) -> Vec<Measured> {
     let mut records = Vec::new();
     for line in &table.lines {
         let traced = line.traced.as_ref();
@@ -20,12 +26,13 @@ pub fn of(args: &Args, workload: Workload, table: &PacketTable, started: &str) -
                 let (row, bytes, work) = (&line.name, table.frame_bytes, workload.name());
                 let series = format!("{row}, {work}, {bytes} bytes, {name}: CPU time of a packet");
                 let parameters = json!({
-                    "row": row, "frame_bytes": bytes, "batch": args.batch, "workload": workload,
-                    "rate_pps": args.packet_rate,
+                    "row": row, "frame_bytes": bytes, "batch": args.batch, "receive_batch": args.receive_batch,
+                    "workload": workload, "rate_pps": args.packet_rate,
                 });
                 let ns = side.cpu_ns_per_packet();
                 let mut record = cost("packets", series, ns, started, parameters);
                 record.seconds = side.seconds;
+                topology.clone_into(&mut record.topology);
                 if let Some(calls) = calls(side, traced) {
                     record.details.insert("calls_per_packet".to_owned(), calls.into());
                 }

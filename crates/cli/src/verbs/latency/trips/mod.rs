@@ -16,6 +16,7 @@ use millstream_lab::packets::round_trips::{PATIENCE, trip};
 use millstream_lab::packets::rows::round_trip;
 use millstream_lab::packets::{Carriage, PathRow, Round, StageError, Testbed, TripTable};
 use millstream_measure::Measured;
+use record::FoundTrips;
 use serde_json::json;
 use std::time::Instant;
 
@@ -92,10 +93,10 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
         "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo(),
         "quantiles": millstream_lab::packets::round_trips::QUANTILES, "rows": table.lines,
-        "records": records,
+        "topology": stage.topology(), "records": records,
     });
     let failure = ended.err().map(|error| error.to_string()).or(nothing);
-    let text = text::table(args, &table) + &explain::table::of_records(&records);
+    let text = text::table(args, stage.topology(), &table) + &explain::table::of_records(&records);
     Ok(Report { text, results, failure })
 }
 
@@ -125,13 +126,17 @@ impl TripArgs {
                     steps.next(|| row.name.clone());
                     let (round, started) = (self.round(*load_pps), now());
                     let begun = Instant::now();
+                    let before = stage.bridged()?;
                     let stop = watch.as_mut().map_or(Ok(None), RoundTripMonitor::begin)?;
                     match trip(stage, row, &round, stop) {
                         Ok(trips) => {
                             line.add(turn, &trips);
                             let seconds = begun.elapsed().as_secs_f64();
+                            let (topology, after) = (stage.topology(), stage.bridged()?);
+                            let bridged = after.zip(before).map(|(after, before)| after - before);
+                            let found = FoundTrips { trips: &trips, topology, bridged };
                             let mut record =
-                                record::measured(row, &round, &trips, started, seconds);
+                                record::measured(row, &round, &found, started, seconds);
                             if let Some(watch) = watch {
                                 record.outliers.extend(watch.end(trips.late, stage.pids())?);
                             }

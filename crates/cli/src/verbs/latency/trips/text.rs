@@ -10,14 +10,16 @@ use millstream_measure::picture::{draw, short_spread, short_time};
 use std::fmt::Write;
 
 /// All rows, the repetitions of each together.
-pub fn table(args: &TripArgs, table: &TripTable) -> String {
+pub fn table(args: &TripArgs, topology: &str, table: &TripTable) -> String {
     let class =
         args.ground.seats.fifo().map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
     let pace = match args.probes_pps() {
         Some(pps) => format!("{pps} probes a second by the clock, from when each was due"),
         None => "one after the other".to_owned(),
     };
-    let mut text = format!("\nround trips, frames of {} bytes, {pace}, {class}\n", args.size);
+    let size = args.size;
+    let mut text =
+        format!("\nround trips over {topology}, frames of {size} bytes, {pace}, {class}\n");
     let measured = || table.lines.iter().filter(|line| !line.runs.is_empty());
     let mut rows = Table::of(measured()).left("", |line| &line.name);
     for (share, name) in QUANTILES.into_iter().zip(["p50", "p90", "p99", "p99.9", "max"]) {
