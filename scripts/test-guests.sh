@@ -33,6 +33,18 @@ check() {
   fi
 }
 
+# with PROGRAM...: lets a guest have these programs and their libraries (array `files`).
+with() {
+  local program library
+  files=()
+  for program in "$@"; do
+    files+=(--file "$(command -v "$program")")
+    while read -r library; do
+      files+=(--file "$library")
+    done < <(ldd "$(command -v "$program")" | grep -o '/[^ ]*')
+  done
+}
+
 card=(--module e1000e --netdev user,id=n --device "e1000e,netdev=n")
 free=(--append isolcpus=1 --append nohz_full=1 --append rcu_nocbs=1)
 doctor=(-- host doctor --evidence --cpus 1)
@@ -54,6 +66,31 @@ check "priorities: a shield raises the threads of interrupts and restores them" 
 check "priorities: a kernel without such threads says so" "no interrupt of eth0 is a thread" \
   --kernel "$stock" "${card[@]}" --console -- host shield 1 --interface eth0 --napi soft --interrupt-class fifo:60 \
   --measure 0 -- /init host net links
+# The threads of a card's interrupts, placed in each way that the shield has. At the end all must be as before.
+with sh ip ping
+while read -r what irqs napi priority options <&3; do
+  read -ra options <<<"$options"
+  check "placement: ${what//-/ }" "placement: as asked, 3 threads of interrupts" --kernel "$rt" "${card[@]}" "${files[@]}" \
+    --file "$PWD/scripts/guest-placements.sh" --unchanged -- host shield 1 --measure 0 --interface eth0 --class fifo:50 \
+    --interrupt-class "fifo:$priority" "${options[@]}" \
+    -- "$(command -v sh)" "$PWD/scripts/guest-placements.sh" "$irqs" "$napi" "$priority"
+done 3<<'END'
+interrupts-away-from-the-stream,-soft 0 - 60 --napi soft
+interrupts-and-NAPI-threads-with-the-stream 1 1 60 --napi with --napi-class fifo:60
+interrupts-and-NAPI-threads-away 0 0 60 --napi away --napi-class fifo:60
+interrupts-with-the-stream,-below-it 1 1 40 --napi with --napi-class fifo:40
+END
+check "timerlat: the kernel's tracer beside our threads, and restored" "our thread .* (before|after) the kernel's" \
+  --kernel "$rt" --unchanged -- latency timer --timerlat --duration 2s
+never="interrupt to thread" check "timerlat: a kernel without the tracer" "CONFIG_TIMERLAT_TRACER" \
+  --kernel "$stock" "${files[@]}" --console -- host shield 1 --measure 0 \
+  -- "$(command -v sh)" -c '! /init latency timer --timerlat'
+# An ordinary user (nobody) whose limit was raised, which a container's root often may not do.
+with sh chroot
+nobody="$(command -v chroot) --userspec=65534:65534 / /init latency timer --cpus 1 --count 20 --class"
+check "priorities: an ordinary user has those up to its limit, and is told the limit" \
+  "priorities up to 20 \\(RLIMIT_RTPRIO\\)" --kernel "$stock" "${files[@]}" --console -- host shield 1 --measure 0 \
+  -- "$(command -v sh)" -c "set -e; ulimit -r 20; $nobody fifo:20; ! $nobody fifo:21"
 # What a driver can do is found by opening the link: kernels before 6.3 do not report it.
 for kernel in stock rt; do
   for card in "virtio-net-pci virtio_net native.copy" "e1000e e1000e generic" "rtl8139 8139cp generic"; do
