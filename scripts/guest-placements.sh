@@ -20,7 +20,12 @@ ip addr del 10.0.2.15/24 dev eth0
 for folder in /proc/[0-9]*; do
   { read -r name <"$folder/comm"; } 2>/dev/null || continue
   case $name in
-    irq/*-eth0*) irqs=$((irqs + 1)) at=$irq_cpus ;;
+    irq/*-eth0*)
+      irqs=$((irqs + 1)) at=$irq_cpus number=${name#irq/}
+      read -r affinity <"/proc/irq/${number%%-*}/smp_affinity_list"
+      [ "$affinity" = "$irq_cpus" ] || wrong="${wrong}the interrupt of $name goes to CPUs $affinity; "
+      # Its thread follows with the next interrupt, and that of the link's state (irq/N-eth0) has none.
+      case $name in *-rx-* | *-tx-*) ;; *) at= ;; esac ;;
     napi/eth0-*) napi=$((napi + 1)) at=$napi_cpus ;;
     *) continue ;;
   esac
@@ -31,7 +36,7 @@ for folder in /proc/[0-9]*; do
   # Behind the name: the state, field 3 of proc(5). Field 40 is the priority.
   set -- ${stat##*) }
   echo "at $name CPUs $cpus fifo:${38}"
-  [ "$cpus ${38}" = "$at $wanted" ] || wrong="$wrong$name is not on CPUs $at with fifo:$wanted; "
+  [ "$cpus ${38}" = "${at:-$cpus} $wanted" ] || wrong="$wrong$name is not on CPUs $at with fifo:$wanted; "
 done
 # { common_cpu:          1, next_comm: irq/25-eth0-rx-                    } hitcount:        100
 while read -r _ _ cpu _ name _ _ turns; do

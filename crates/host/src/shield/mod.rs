@@ -195,7 +195,7 @@ impl Shield {
                 let (changes, account) = (&mut changes, &mut account);
                 bound = bound::all(root);
                 let own = groups.join(own_group(root, None).unwrap_or_default());
-                let door = partition::make(groups, &own, plan, changes, account, read)?;
+                let door = partition::make((groups, &own), plan, &packets, changes, account, read)?;
                 (door, Some(own.join(partition::DOOR)))
             }
         };

@@ -195,7 +195,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
         assert_eq!(read(file)?, "root", "it was asked for");
         Ok("root invalid (Parent is not a partition root)\n".to_owned())
     };
-    let made = partition::make(&groups, &groups, &plan, &mut changes, &mut account, state);
+    let made = partition::make((&groups, &groups), &plan, &[], &mut changes, &mut account, state);
     let error = made.unwrap_err().to_string();
     assert!(error.contains("CPUs 3: it says `root invalid (Parent is not"), "{error}");
     drop(changes);
