@@ -145,6 +145,8 @@ fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::con
 /// Restores settings of the machine that a killed process left changed. Prints nothing when there
 /// are none, as is usual.
 fn put_back() {
+    // A tracer ends before its settings are restored.
+    millstream_host::trace::recover();
     let found = millstream_host::journal::recover().unwrap_or_else(|error| {
         let failed = vec![format!("the journals cannot be read: {error}")];
         millstream_host::journal::Recovered { failed, ..Default::default() }

@@ -37,6 +37,25 @@ fn every_deadline_of_every_cpu_is_a_latency_or_counted() {
     }
 }
 
+/// Where the kernel has no such tracer, its lack and the remedy are told.
+#[test]
+fn the_kernels_own_tracer_is_beside_the_threads_or_its_lack_is_told() {
+    millstream(Path::new("/"), &["latency", "timer", "--timerlat", "--interval", "50us"])
+        .fails(1, "give --interval whole microseconds from 100 to 1000000");
+    let args = ["latency", "timer", "--timerlat", "--cpus", "0", "--duration", "0.3", "--json"];
+    let outcome = millstream(Path::new("/"), &args);
+    if outcome.status != Some(0) {
+        let error = outcome.json()["error"].as_str().unwrap().to_owned();
+        let known = ["mount -t tracefs", "CONFIG_TIMERLAT_TRACER", "as root", "needs root"];
+        assert!(known.iter().any(|why| error.contains(why)), "{error}");
+        return;
+    }
+    let records = outcome.json()["results"]["records"].clone();
+    let [ours, kernels] = &records.as_array().unwrap()[..] else { panic!("{records}") };
+    assert_eq!((&ours["series"], &kernels["series"]), (&"cpu 0".into(), &"cpu 0, timerlat".into()));
+    assert_eq!(kernels["stages"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn the_parts_of_an_interrupt_sum_to_the_whole() {
     let args = ["latency", "irq", "--count", "100", "--repeat", "1", "--rate", "1M", "--json"];

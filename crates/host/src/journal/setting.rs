@@ -6,7 +6,7 @@ use super::kept::Since;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// A change of a file's content.
@@ -25,10 +25,18 @@ pub(super) struct OfFile {
     pub(super) beneath: Option<String>,
 }
 
+/// Reads a file in large calls: the list of CPUs of the kernel's tracers (osnoise/cpus) refuses a
+/// call for as few bytes as it has, even at its end.
+fn content(path: &Path) -> io::Result<String> {
+    let mut text = String::with_capacity(4096);
+    fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 impl OfFile {
     /// Returns the change that writing `text` makes.
     pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
-        let before = fs::read_to_string(path)?;
+        let before = content(path)?;
         Ok(Self {
             path: path.to_owned(),
             before,
@@ -50,7 +58,7 @@ impl OfFile {
     /// Writes the text, and stores the file's new content.
     pub(super) fn apply(&mut self) -> io::Result<()> {
         self.set(&self.text)?;
-        let found = fs::read_to_string(&self.path)?;
+        let found = content(&self.path)?;
         if is_same(&found, &self.text) {
             self.after = Some(found);
             return Ok(());
@@ -61,7 +69,7 @@ impl OfFile {
 
     /// Restores the old content, even after changes by others if they are overruled.
     pub(super) fn undo(&self, since: Since) -> io::Result<UndoOutcome> {
-        match found(fs::read_to_string(&self.path))? {
+        match found(content(&self.path))? {
             // The device, the processor or the group is gone.
             None => Ok(UndoOutcome::Nothing),
             Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
@@ -73,7 +81,7 @@ impl OfFile {
 
     fn put_back(&self) -> io::Result<UndoOutcome> {
         self.set(&self.before)?;
-        if fs::read_to_string(&self.path)? == self.before {
+        if content(&self.path)? == self.before {
             return Ok(UndoOutcome::PutBack);
         }
         let text = format!("it did not become `{}` again", self.before.trim());
@@ -156,9 +164,9 @@ mod tests {
         let mut change = OfFile::of(&path, "33554432").unwrap();
         assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "nothing was done yet");
         change.apply().unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "33554432\n");
+        assert_eq!(content(&path).unwrap(), "33554432\n");
         assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::PutBack);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "212992\n");
+        assert_eq!(content(&path).unwrap(), "212992\n");
         assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "once is enough");
     }
 
@@ -169,7 +177,7 @@ mod tests {
         change.apply().unwrap();
         fs::write(&path, "3\n").unwrap();
         assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Left);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
+        assert_eq!(content(&path).unwrap(), "3\n");
         fs::remove_file(&path).unwrap();
         assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "a file that is gone");
     }

@@ -94,7 +94,7 @@ fn line(line: &str) -> Option<TraceEvent> {
 }
 
 /// Splits at ` [001] `: name and number of the thread, the CPU, and the rest.
-fn split_at_cpu(line: &str) -> Option<(&str, i32, usize, &str)> {
+pub(super) fn split_at_cpu(line: &str) -> Option<(&str, i32, usize, &str)> {
     line.match_indices(" [").find_map(|(place, mark)| {
         let (cpu, rest) = line[place + mark.len()..].split_once("] ")?;
         let (name, thread) = line[..place].trim().rsplit_once('-')?;

@@ -4,8 +4,12 @@
 //! next process removes the ring of a killed one.
 
 mod line;
+mod timerlat;
 
 pub use line::{TraceEvent, TraceEventKind, parse};
+pub use timerlat::{TIMERLAT_PERIODS_US, Timerlat, TimerlatContext, TimerlatEvent, TimerlatLine};
+
+use crate::journal::JournalError;
 
 use millstream_cpu::folders;
 use std::fs::{self, File, OpenOptions};
@@ -32,6 +36,20 @@ pub enum TraceError {
          /sys/kernel/tracing`"
     )]
     NotMounted,
+    /// The kernel has no tracer `timerlat`.
+    #[error(
+        "this kernel has no tracer timerlat (it has only {tracers}): boot a kernel with \
+         CONFIG_TIMERLAT_TRACER, for example Debian's linux-image-rt-amd64, or use one in a \
+         virtual machine (millstream lab guest --kernel linux-image-rt-amd64 -- latency timer \
+         --timerlat)"
+    )]
+    NoTimerlat {
+        /// The tracers that it has.
+        tracers: String,
+    },
+    /// A setting of a tracer could not be changed.
+    #[error(transparent)]
+    Setting(#[from] JournalError),
     /// A file of it could not be used.
     #[error("cannot use {} of the kernel's trace: {source}{}", path.display(), hint(.source))]
     File {
@@ -134,6 +152,11 @@ impl Instance {
         Ok(parse(&String::from_utf8_lossy(&text)))
     }
 
+    /// The folder in which tracefs is mounted.
+    fn mount(&self) -> &Path {
+        self.folder.ancestors().nth(2).unwrap_or(&self.folder)
+    }
+
     fn set(&self, file: &str, text: &str) -> Result<(), TraceError> {
         let path = self.folder.join(file);
         let written = OpenOptions::new()
@@ -152,7 +175,13 @@ impl Drop for Instance {
     }
 }
 
-/// Removes the rings that dead processes left.
+/// Removes the rings that dead processes left, and ends their tracers.
+pub fn recover() {
+    for mount in MOUNTS {
+        remove_orphans(&Path::new(mount).join("instances"));
+    }
+}
+
 fn remove_orphans(instances: &Path) {
     for name in folders::names(instances) {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };

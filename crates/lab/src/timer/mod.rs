@@ -5,9 +5,11 @@
 //! and not slept for, so that one stall is one latency and a count.
 
 mod alarm;
+mod beside;
 mod quiet;
 
 pub use alarm::{Beat, Mechanism};
+pub use beside::{TimerlatFound, TimerlatMonitor, TimerlatSamples};
 pub use quiet::LowLatencyGuard;
 
 use std::io;

@@ -7,7 +7,6 @@ use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{allowed_cpus, cpu, name_of, one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count, note, now};
-use crate::table::Table;
 use crate::verbs::lab::adc;
 use millstream_cpu::sched::Class;
 use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
@@ -248,17 +247,7 @@ fn stages(records: &[Measured]) -> String {
 fn stages_of(series: &str, all: &[&Measured]) -> String {
     let blocks: u64 = all.iter().map(|one| one.observed.histogram.count()).sum();
     let total = |at: usize| all.iter().map(|one| one.stages[at].total_ns).sum::<u64>();
-    let quantile = |at: usize, share| {
-        let mut histogram = millstream_measure::Histogram::default();
-        all.iter().for_each(|one| histogram.merge(&one.stages[at].histogram));
-        short_time(histogram.quantile_ns(share))
-    };
     let parts = 0..all[0].stages.len();
-    let table = Table::of(parts.clone())
-        .left(series, |at| format!("  {}", all[0].stages[at].name))
-        .right("mean", |at| short_time(total(at) / blocks))
-        .right("p50", |at| quantile(at, 0.5))
-        .right("p99", |at| quantile(at, 0.99));
     let sum_of = |name| all.iter().map(|one| number(one, name)).sum::<f64>();
     let [sum, whole] =
         [parts.map(total).sum(), sum_of("total_ns") as u64].map(|ns| short_time(ns / blocks));
@@ -268,9 +257,9 @@ fn stages_of(series: &str, all: &[&Measured]) -> String {
         None => String::new(),
     };
     format!(
-        "\n{}  sum {sum}, whole way {whole}; CPU of driver and user {} a block\n  clocks related \
+        "{}  sum {sum}, whole way {whole}; CPU of driver and user {} a block\n  clocks related \
          to ±{:.0} ns{off}\n",
-        table.text(),
+        samples::parts(series, all),
         short_time((sum_of("cpu_ns_per_block") / all.len() as f64) as u64),
         worst("clock_bound_ns"),
     )

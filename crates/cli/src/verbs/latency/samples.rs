@@ -31,7 +31,8 @@ pub fn series(records: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
     all
 }
 
-fn together(samples: &[&Measured]) -> Histogram {
+/// All values of a series.
+pub fn together(samples: &[&Measured]) -> Histogram {
     let mut all = Histogram::default();
     samples.iter().for_each(|sample| all.merge(&sample.observed.histogram));
     all
@@ -69,7 +70,29 @@ pub fn text(title: &str, records: &[Measured], histograms: bool) -> String {
     text
 }
 
-fn troubles(samples: &[&Measured]) -> String {
+/// All values of one part of a series.
+pub fn part(samples: &[&Measured], at: usize) -> Histogram {
+    let mut all = Histogram::default();
+    samples.iter().for_each(|sample| all.merge(&sample.stages[at].histogram));
+    all
+}
+
+/// A table of the parts of a series' latency, in the order of time.
+pub fn parts(series: &str, samples: &[&Measured]) -> String {
+    let values = together(samples).count().max(1);
+    let total = |at: usize| samples.iter().map(|one| one.stages[at].total_ns).sum::<u64>();
+    let quantile = |at: usize, share| short_time(part(samples, at).quantile_ns(share));
+    let table = Table::of(0..samples[0].stages.len())
+        .left(series, |at| format!("  {}", samples[0].stages[at].name))
+        .right("mean", |at| short_time(total(at) / values))
+        .right("p50", |at| quantile(at, 0.5))
+        .right("p99", |at| quantile(at, 0.99))
+        .right("max", |at| quantile(at, 1.0));
+    format!("\n{}", table.text())
+}
+
+/// The problems of a series, a line each.
+pub fn troubles(samples: &[&Measured]) -> String {
     let mut text = String::new();
     let names = samples.iter().flat_map(|sample| sample.counters.keys());
     let names: std::collections::BTreeSet<_> = names.collect();

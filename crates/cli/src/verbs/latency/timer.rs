@@ -1,5 +1,7 @@
 //! `millstream latency timer`: the latency of threads after their timers.
 
+mod timerlat;
+
 use super::late::LateArgs;
 use super::{class, explain, samples};
 use crate::interrupt;
@@ -28,7 +30,8 @@ use std::time::Duration;
   sudo millstream latency timer
   sudo millstream latency timer --cpus 1 --class fifo:98 --interval 200us --duration 30
   millstream latency timer --class other --via timerfd --histograms
-  sudo millstream latency timer --explain-above 300us       explains the late wake-ups")]
+  sudo millstream latency timer --explain-above 300us       explains the late wake-ups
+  sudo millstream latency timer --cpus 1 --timerlat         beside the kernel's own tracer")]
 pub struct Args {
     /// CPUs to measure, for example 0-3,8. The default is all CPUs that this process may use.
     #[arg(long, value_name = "CPUS")]
@@ -63,6 +66,12 @@ pub struct Args {
     #[command(flatten)]
     late: LateArgs,
 
+    /// Run the kernel's tracer timerlat on the same CPUs at the same time and interval, and print
+    /// its two parts beside the result: how late the timer's interrupt came, and how much later a
+    /// thread of the kernel ran. Needs root and a kernel that has this tracer.
+    #[arg(long)]
+    timerlat: bool,
+
     /// Draw the distribution of each CPU.
     #[arg(long)]
     histograms: bool,
@@ -87,7 +96,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let open = |us| TraceMonitor::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
     let above_us = args.late.above_us()?;
     let mut guard = above_us.map(open).transpose()?;
-    let mut records = Vec::new();
+    let (mut records, mut kernels) = (Vec::new(), Vec::new());
     let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
     let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
     let so_far = LiveHistogram::default();
@@ -95,13 +104,19 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     during_with("measuring wake-ups", Some(all), words, || -> anyhow::Result<()> {
         while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
             let started = now();
+            let beside = args.timerlat.then(|| timerlat::start(&plan)).transpose()?;
             let taken = measure(&plan, guard.as_mut(), &so_far, interrupt::asked)?;
             let record = |taken| measured(&plan, above_us, &started, taken);
             records.extend(taken.into_iter().map(record));
+            if let Some(beside) = beside {
+                kernels.extend(timerlat::records(&plan, beside.end()?, &started));
+            }
         }
         Ok(())
     })?;
-    records.retain(|record| record.observed.histogram.count() > 0);
+    let has_values = |record: &Measured| record.observed.histogram.count() > 0;
+    records.retain(has_values);
+    kernels.retain(has_values);
     anyhow::ensure!(
         !records.is_empty(),
         "interrupted before there was a result: run the command again"
@@ -114,6 +129,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let mut text = samples::text(&title, &records, args.histograms);
     text += &explain::table::of_records(&records);
+    if args.timerlat {
+        text += &timerlat::text(&records, &kernels)?;
+    }
+    records.append(&mut kernels);
     let summary = samples::summary(&records);
     Ok(Report::done(text, json!({ "series": summary, "records": records })))
 }
@@ -128,6 +147,9 @@ impl Args {
         );
         within("--interval", (self.interval, " s"), 1e-6..=100.0, "1us to 100s")?;
         let interval_ns = (self.interval * 1e9).round();
+        if self.timerlat {
+            timerlat::check(interval_ns as u64)?;
+        }
         let count = self.count.unwrap_or((self.duration * 1e9 / interval_ns).ceil() as u64);
         Ok(TimerSpec {
             cpus: cpus.iter().collect(),

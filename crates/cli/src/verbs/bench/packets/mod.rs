@@ -175,7 +175,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     report.results = json!({
-        "places": stage.places(), "topology": stage.topology(), "layout": text::layout(stage.places()),
+        "places": stage.places(), "topology": stage.topology(),
+        "layout": text::layout(stage.places()),
         "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
         "untraced": untraced, "system_call_ns": call_ns, "batch": args.batch,
         "receive_batch": args.receive_batch, "records": records,

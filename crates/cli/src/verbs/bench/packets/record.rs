@@ -26,8 +26,9 @@ pub fn of(
                 let (row, bytes, work) = (&line.name, table.frame_bytes, workload.name());
                 let series = format!("{row}, {work}, {bytes} bytes, {name}: CPU time of a packet");
                 let parameters = json!({
-                    "row": row, "frame_bytes": bytes, "batch": args.batch, "receive_batch": args.receive_batch,
-                    "workload": workload, "rate_pps": args.packet_rate,
+                    "row": row, "frame_bytes": bytes, "batch": args.batch,
+                    "receive_batch": args.receive_batch, "workload": workload,
+                    "rate_pps": args.packet_rate,
                 });
                 let ns = side.cpu_ns_per_packet();
                 let mut record = cost("packets", series, ns, started, parameters);
