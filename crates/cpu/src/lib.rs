@@ -5,10 +5,12 @@
 //! recorded on another machine tests the parsers.
 
 mod classes;
+pub mod counters;
 mod cpu_set;
 mod environment;
 pub mod folders;
 mod hash;
+pub mod occupancy;
 pub mod proc;
 pub mod sched;
 pub mod thread;

@@ -1,39 +1,18 @@
 //! System calls counted by the kernel: a perf counter on the trace event `raw_syscalls:sys_enter`.
 
+use millstream_cpu::counters::{CountedEvent, ThreadCounter};
 use millstream_host::trace::TraceError;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::FromRawFd;
+use std::io;
 use std::path::Path;
 
 /// Counts the system calls of the thread that opened it and of all threads started afterwards.
 #[derive(Debug)]
 pub struct SyscallTrace {
-    counter: File,
-}
-
-/// `perf_event_attr` in its first published size (perf_event_open(2), `PERF_ATTR_SIZE_VER0`).
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    breakpoint_address: u64,
+    counter: ThreadCounter,
 }
 
 /// The mount points of tracefs, on kernels since 4.1 and before.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-const PERF_TYPE_TRACEPOINT: u32 = 2;
-/// Bit `inherit` of the flags.
-const INHERIT: u64 = 1 << 1;
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 impl SyscallTrace {
     /// Opens the counter.
@@ -42,34 +21,8 @@ impl SyscallTrace {
     /// The reason and the remedy: it needs rights (CAP_PERFMON) and a mounted tracefs.
     pub fn open() -> Result<Self, String> {
         let number = event_number(&TRACEFS.map(Path::new))?;
-        Self::of_event(number).map_err(|error| refused("perf_event_open", &error))
-    }
-
-    fn of_event(number: u64) -> io::Result<Self> {
-        let attributes = Attributes {
-            kind: PERF_TYPE_TRACEPOINT,
-            size: size_of::<Attributes>() as u32,
-            config: number,
-            flags: INHERIT,
-            ..Attributes::default()
-        };
-        // SAFETY: the attributes live through the call and their size is in them; the kernel reads
-        // no more than that.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                0 as libc::pid_t,
-                -1 as libc::c_int,
-                -1 as libc::c_int,
-                PERF_FLAG_FD_CLOEXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a descriptor that the kernel just made, with no other owner.
-        Ok(Self { counter: unsafe { File::from_raw_fd(fd as i32) } })
+        let counter = ThreadCounter::open(CountedEvent::Trace(number), 0);
+        Ok(Self { counter: counter.map_err(|error| refused("perf_event_open", &error))? })
     }
 
     /// Returns the system calls so far, which include the calls of `count` itself.
@@ -77,9 +30,7 @@ impl SyscallTrace {
     /// # Errors
     /// The system's.
     pub fn count(&mut self) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        self.counter.read_exact(&mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        self.counter.read()
     }
 }
 
