@@ -181,11 +181,6 @@ impl Live {
         Self { pause: Duration::from_secs(10), ..Self::new() }
     }
 
-    /// Whether standard error is a terminal.
-    pub fn is_terminal(&self) -> bool {
-        self.terminal
-    }
-
     /// Shows `text`, at most ten times a second on a terminal and seldom elsewhere.
     pub fn show(&mut self, now: Instant, text: impl FnOnce() -> String) {
         let pause = if self.terminal { Duration::from_millis(100) } else { self.pause };

@@ -133,6 +133,18 @@ impl EdgeCost {
         }
     }
 
+    /// Returns the bytes of its buffer that the items of this period used: of the ring, which they
+    /// go round in. In a fused chain that is the memory of a batch, because no ring is polled
+    /// there; `reader` is the reading block's cost.
+    #[must_use]
+    pub fn buffer_bytes(&self, reader: &BlockCost) -> u64 {
+        let items = match self.looks {
+            0 => self.items.div_ceil(reader.calls.max(1)),
+            _ => self.items,
+        };
+        items.min(self.capacity_items).saturating_mul(self.item_bytes)
+    }
+
     /// Returns the block that writes.
     #[must_use]
     pub fn writer(&self) -> &str {
@@ -202,6 +214,22 @@ mod tests {
         assert_eq!((stretch.elapsed_s, block.calls, block.items_in), (10.0, 10, 100));
         assert_eq!((block.busy_ns, edge.items, edge.starved), (70, 100, 30));
         assert!((edge.fill - 0.8).abs() < 1e-9, "{}", edge.fill);
+    }
+
+    #[test]
+    fn the_buffer_in_use_is_the_ring_as_far_as_items_went() {
+        let reader = BlockCost { calls: 10, ..BlockCost::default() };
+        let edge = |items, looks| EdgeCost {
+            item_bytes: 8,
+            items,
+            capacity_items: 1000,
+            looks,
+            ..EdgeCost::default()
+        };
+        assert_eq!(edge(100_000, 3).buffer_bytes(&reader), 8000, "it went round");
+        assert_eq!(edge(100, 3).buffer_bytes(&reader), 800);
+        assert_eq!(edge(1001, 0).buffer_bytes(&reader), 808, "a batch of a fused chain");
+        assert_eq!(edge(0, 0).buffer_bytes(&BlockCost::default()), 0);
     }
 
     #[test]

@@ -138,6 +138,36 @@ fn over_a_pipe_the_live_view_is_plain_lines() {
 }
 
 #[test]
+fn after_a_live_view_the_document_says_where_buffers_lie_and_what_is_not_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    graph(folder.path(), 1e6, 100_000);
+    let run = |live: &[&str]| {
+        let run = [&["run", "graph.toml", "--json", "--plan", "single"], live].concat();
+        let document = millstream(folder.path(), &run).succeeds().json();
+        document["results"]["caches"].clone()
+    };
+    assert!(run(&[]).is_null());
+    let caches = run(&["--live"]);
+    let edges = caches["edges"].as_array().unwrap();
+    assert_eq!(edges.len(), 3, "{caches}");
+    assert!(edges.iter().all(|edge| edge["buffer_bytes"].as_u64() > Some(0)), "{caches}");
+    let partition = caches["partitions"].as_object().unwrap().values().next().unwrap();
+    let not_counted = caches["not_counted"].to_string();
+    for (key, name) in [
+        ("last_level_misses", "misses of the last cache"),
+        ("l1d_misses", "misses of the first data cache"),
+        ("page_faults", "page faults"),
+    ] {
+        assert_eq!(partition[key].is_null(), not_counted.contains(name), "{caches}");
+    }
+    let occupancy = &caches["occupancy"];
+    assert!(occupancy["bytes"].is_array() || occupancy["missing"].is_string(), "{caches}");
+    let text = millstream(folder.path(), &["run", "graph.toml", "--live", "--plan", "single"]);
+    let told = text.succeeds().stdout.contains("not counted: ");
+    assert_eq!(told, not_counted != "[]", "{text:?}");
+}
+
+#[test]
 fn messages_are_sent_when_they_are_due() {
     let folder = tempfile::tempdir().unwrap();
     graph(folder.path(), 1e6, 1 << 40);

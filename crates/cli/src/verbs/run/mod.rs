@@ -20,6 +20,7 @@ use plan::{PlanArg, RequestedPlan};
 use send::{Outbox, Sending};
 use serde_json::json;
 use std::fmt::Write;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use supervisor::Supervisor;
@@ -111,8 +112,9 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     let stall_limit = stall_limit.context("--stall-limit")?;
     let outbox = Outbox::new(&args.send, &graph)?;
     let mut attendant = Supervisor::new(adapter, outbox, stall_limit);
-    let display = (&mut attendant, &mut dashboard);
-    let run = attended(&args, graph, &plan, display, &monitors, &publications)?;
+    let mut view = args.live.then(|| LiveView::new(&args.graph, std::io::stderr().is_terminal()));
+    let display = (&mut attendant, &mut dashboard, &mut view);
+    let run = attended(graph, &plan, display, &monitors, &publications)?;
     supervisor::tell(attendant.end(run.elapsed_s));
     let without = file.rehearsed(&registry);
     let advice = tuned.and_then(|record| stored::advice(&record, &run.snapshot, &without));
@@ -122,8 +124,9 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
     let signals = SignalReport::all(&monitors);
     let published = publications.ledgers();
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
+    let (seen, caches) = view.map(|mut view| view.end(&run)).unwrap_or_default();
     Ok(Report {
-        text: summary::text(&run, &ledgers, &published, &signals),
+        text: summary::text(&run, &ledgers, &published, &signals) + &seen,
         failure: failure(&run, &ledgers, &published, &signals),
         results: json!({
             "run": run,
@@ -134,41 +137,44 @@ pub fn run(mut args: Args) -> anyhow::Result<Report> {
             "events": attendant.events,
             "advice": advice,
             "choices": choices,
+            "caches": caches,
         }),
     })
 }
 
+/// Who attends to a running graph: its supervisor, and displays that the user asked for.
+type Display<'a> = (&'a mut Supervisor, &'a mut Option<Dashboard>, &'a mut Option<LiveView>);
+
 /// Runs the graph, with the requested display.
 fn attended(
-    args: &Args,
     graph: Graph,
     plan: &Plan,
-    (attendant, dashboard): (&mut Supervisor, &mut Option<Dashboard>),
+    (attendant, dashboard, view): Display,
     monitors: &Monitors,
     publications: &Publications,
 ) -> anyhow::Result<GraphReport> {
     let mut live = Live::new();
-    let mut view = (args.live && live.is_terminal()).then(|| LiveView::new(&args.graph));
     let run = graph_run::attended(graph, plan, |now, elapsed, running| {
         let signals = || SignalReport::all(monitors);
-        let events = attendant.attend(now, elapsed, running)?;
+        let events = attendant.attend(now, elapsed, running)?.to_vec();
         publications.feed(elapsed, || metrics(elapsed, &running.snapshot()));
         if let Some(dashboard) = dashboard {
             events.iter().for_each(|event| dashboard.board().note("note", "run", event.as_str()));
             dashboard.attend(now, elapsed, running, signals);
         }
-        if let Some(view) = &mut view {
-            view.show(now, elapsed, running, &signals(), &attendant.events);
+        let drawn =
+            |view: &mut LiveView| view.show(now, elapsed, running, &signals(), &attendant.events);
+        if view.as_mut().is_some_and(drawn) {
             return Ok(());
         }
         graph_run::tell_notes(publications, &mut live);
         if !events.is_empty() {
             live.end();
-            supervisor::tell(events);
+            supervisor::tell(&events);
         }
         live.show(now, || {
             let snapshot = running.snapshot();
-            let busy = args.live.then(|| view::brief(&running.profile(), &snapshot));
+            let busy = view.is_some().then(|| view::brief(&running.profile(), &snapshot));
             status(elapsed, &snapshot, &signals()) + &busy.unwrap_or_default()
         });
         Ok(())
@@ -177,7 +183,7 @@ fn attended(
     if let (Some(dashboard), Ok(run)) = (dashboard, &run) {
         dashboard.end(run, SignalReport::all(monitors));
     }
-    if view.is_some() {
+    if view.as_ref().is_some_and(LiveView::is_terminal) {
         supervisor::tell(&attendant.events);
     }
     graph_run::tell_notes(publications, &mut live);

@@ -1,5 +1,8 @@
 //! One picture: text from the measurements between two moments.
 
+use super::caches::Caches;
+use super::counted::ThreadCounts;
+use super::words::{bar, dash, nearest, scaled, wrapped};
 use crate::crossings;
 use crate::graph_run;
 use crate::live::fit;
@@ -7,6 +10,7 @@ use crate::output::percent;
 use crate::table::Table;
 use millstream_cpu::threads::ThreadInfo;
 use millstream_flow::{BlockCost, EdgeCost, PartitionStats, Profile, Snapshot};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Length of a bar.
@@ -22,8 +26,11 @@ pub struct ViewFrame<'a> {
     pub load: &'a Profile,
     pub snapshots: (&'a Snapshot, &'a Snapshot),
     pub threads: (&'a [ThreadInfo], &'a [ThreadInfo]),
-    /// Sizes of the caches of a CPU, from the nearest, bytes.
-    pub caches: &'a [u64],
+    pub caches: &'a Caches<'a>,
+    /// What the threads counted between the moments, by partition.
+    pub counted: &'a BTreeMap<String, ThreadCounts>,
+    /// What is not counted, and why.
+    pub missing: &'a [String],
     pub signals: &'a [String],
     pub events: &'a [String],
 }
@@ -52,6 +59,7 @@ impl ViewFrame<'_> {
         all.extend(self.signals.iter().cloned());
         all.extend(self.metrics());
         all.extend(self.events.iter().rev().take(EVENTS).rev().cloned());
+        all.extend(self.missing.iter().flat_map(|sentence| wrapped(sentence, columns)));
         let mut all: Vec<String> =
             all.iter().map(|line| fit(line, columns + 1).to_owned()).collect();
         if all.len() > rows {
@@ -88,14 +96,33 @@ impl ViewFrame<'_> {
         let migrations = |partition: &PartitionStats| {
             thread(partition).and_then(|thread| thread.migrations).map(|count| count.to_string())
         };
-        Table::of(&now.partitions)
+        let mut table = Table::of(&now.partitions)
             .left("partition", |one| &one.name)
             .right("busy", |one| percent(share(one)))
             .right("CPU", cpu)
-            .right("uses", |one| used(one).map_or_else(dash, percent))
+            .right("uses", |one| used(one).map_or_else(dash, percent));
+        type Count = fn(&ThreadCounts) -> Option<u64>;
+        let misses: [(&str, Count); 2] =
+            [("LLC/item", |one| one.last_level_misses), ("L1d/item", |one| one.l1d_misses)];
+        for (heading, count) in misses {
+            if self.counted.values().any(|one| count(one).is_some()) {
+                let per_item = |one: &ThreadCounts| one.per_item(count(one));
+                table = table.right(heading, |one: &PartitionStats| {
+                    let value = self.counted.get(&one.name).and_then(per_item);
+                    value.map_or_else(dash, |value| format!("{value:.3}"))
+                });
+            }
+        }
+        table = table
             .right("migrations", |one| migrations(one).unwrap_or_else(dash))
-            .right("waits/s", |one| self.per_second(waits(one)))
-            .left("", |one| bar(share(one), BAR))
+            .right("waits/s", |one| self.per_second(waits(one)));
+        let faults = |name: &str| self.counted.get(name).and_then(|one| one.page_faults);
+        if now.partitions.iter().any(|one| faults(&one.name).is_some()) {
+            table = table.right("faults/s", |one| {
+                faults(&one.name).map_or_else(dash, |count| self.per_second(count))
+            });
+        }
+        table.left("", |one| bar(share(one), BAR))
     }
 
     fn blocks(&self) -> Table<&BlockCost> {
@@ -108,28 +135,28 @@ impl ViewFrame<'_> {
             .right("ns/item", |block| format!("{:.2}", block.ns_per_item()))
             .right("calls/s", |block| self.per_second(block.calls))
             .right("set KiB", |block| block.working_set_bytes.div_ceil(1024))
-            .left("cache", |block| self.cache(block.working_set_bytes))
+            .left("cache", |block| nearest(self.caches.block(block.working_set_bytes)))
             .left("partition", |block| stats(block).map_or("", |stats| &stats.partition))
     }
 
     fn edges(&self) -> Table<&EdgeCost> {
+        let place = |edge: &EdgeCost| self.caches.edge(self.load, edge);
+        let cpus = |edge: &EdgeCost| match place(edge).cpus {
+            [Some(writer), Some(reader)] if writer == reader => writer.to_string(),
+            [writer, reader] => {
+                let [writer, reader] =
+                    [writer, reader].map(|cpu| cpu.map_or_else(dash, |cpu| cpu.to_string()));
+                format!("{writer}>{reader}")
+            }
+        };
         Table::of(&self.load.edges)
             .left("connection", |edge| format!("{} > {}", edge.writer(), edge.reader()))
-            .left("filled", |edge| bar(edge.fill, BAR))
-            .right("", |edge| percent(edge.fill))
+            .right("filled", |edge| percent(edge.fill))
             .right("starved/s", |edge| self.per_second(edge.starved))
             .right("blocked/s", |edge| self.per_second(edge.blocked))
-            .right("items", |edge| scaled(edge.capacity_items as f64))
-    }
-
-    /// The nearest cache with room for `bytes`, by size alone.
-    fn cache(&self, bytes: u64) -> String {
-        let level = self.caches.iter().position(|size| bytes <= *size);
-        match level {
-            Some(level) => format!("~L{}", level + 1),
-            None if self.caches.is_empty() => "-".to_owned(),
-            None => "memory".to_owned(),
-        }
+            .right("used KiB", |edge| place(edge).buffer_bytes.div_ceil(1024))
+            .left("cache", |edge| nearest(place(edge).cache))
+            .left("CPUs", cpus)
     }
 
     /// The metrics of blocks that publish any non-zero value.
@@ -146,35 +173,10 @@ fn find<'a>(threads: &'a [ThreadInfo], partition: &PartitionStats) -> Option<&'a
     threads.iter().find(|thread| thread.tid == partition.tid)
 }
 
-fn dash() -> String {
-    "-".to_owned()
-}
-
-/// Formats a count in three digits with a unit: `999`, `1.23 k`, `45.6 M`.
-fn scaled(value: f64) -> String {
-    const UNITS: [&str; 5] = ["", " k", " M", " G", " T"];
-    let (mut value, mut unit) = (value, 0);
-    while value >= 999.5 && unit + 1 < UNITS.len() {
-        (value, unit) = (value / 1000.0, unit + 1);
-    }
-    let decimals = match value {
-        _ if unit == 0 => 0,
-        value if value < 9.995 => 2,
-        value if value < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}{}", UNITS[unit])
-}
-
-/// Draws a share as a bar.
-fn bar(share: f64, width: usize) -> String {
-    let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
-    format!("[{}{}]", "#".repeat(filled), ".".repeat(width - filled))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_cpu::{Cache, Core, Topology};
     use millstream_flow::BlockStats;
     use std::collections::BTreeMap;
 
@@ -191,11 +193,64 @@ mod tests {
         }
     }
 
+    fn thread(tid: u32, cpu: u32) -> ThreadInfo {
+        ThreadInfo {
+            tid,
+            name: String::new(),
+            cpu,
+            allowed: String::new(),
+            class: String::new(),
+            nice: 0,
+            cpu_ns: 0,
+            run_delay_ns: None,
+            sleeps: 0,
+            preemptions: 0,
+            migrations: None,
+        }
+    }
+
+    /// Two CPUs with 48 KiB and 2 MiB each, and 32 MiB for both.
+    fn topology() -> Topology {
+        let flat = Topology::flat(&[0, 1].into_iter().collect());
+        let cache = |core: &Core, level, size_bytes| Cache {
+            level,
+            size_bytes,
+            shared_by: match level {
+                3 => [0, 1].into_iter().collect(),
+                _ => [core.cpu].into_iter().collect(),
+            },
+        };
+        let caches = |core: &Core| {
+            [(1, 48 << 10), (2, 2 << 20), (3, 32 << 20)]
+                .map(|(level, bytes)| cache(core, level, bytes))
+                .to_vec()
+        };
+        let cores = flat.cores.into_iter();
+        Topology { cores: cores.map(|core| Core { caches: caches(&core), ..core }).collect() }
+    }
+
     fn picture(columns: usize, rows: usize) -> Vec<String> {
+        let counted = ThreadCounts {
+            items: 1_000_000,
+            last_level_misses: Some(12_000),
+            l1d_misses: Some(125_000),
+            page_faults: Some(1),
+        };
+        let missing = "not counted: a long sentence about what a counter is, why there is none, \
+                       and what to do";
+        picture_of(columns, rows, &[("back".to_owned(), counted)].into(), &[missing.to_owned()])
+    }
+
+    fn picture_of(
+        columns: usize,
+        rows: usize,
+        counted: &BTreeMap<String, ThreadCounts>,
+        missing: &[String],
+    ) -> Vec<String> {
         let blocks = vec![block("source", "front"), block("demod", "back")];
         let partition = |name: &str, waits: u64, tid: u32| PartitionStats {
             name: name.into(),
-            cpu: None,
+            cpu: (tid == 8).then_some(1),
             tid,
             sweeps: 0,
             waits,
@@ -215,8 +270,11 @@ mod tests {
         let edge = EdgeCost {
             from: "source.out".into(),
             to: "demod.in".into(),
+            item_bytes: 8,
+            items: 1_000_000,
             capacity_items: 8192,
             fill: 0.5,
+            looks: 500,
             starved: 10,
             ..EdgeCost::default()
         };
@@ -231,7 +289,13 @@ mod tests {
             load: &load,
             snapshots: (&before, &now),
             threads: (&[], &[]),
-            caches: &[48 << 10, 2 << 20],
+            caches: &Caches {
+                topology: Some(&topology()),
+                snapshot: &now,
+                threads: &[thread(7, 0)],
+            },
+            counted,
+            missing,
             signals: &["SNR 20 dB".into()],
             events: &["1.0 s: moved".into()],
         };
@@ -242,19 +306,34 @@ mod tests {
     fn everything_is_on_a_terminal_of_80_columns() {
         let expected = "\
 rx.toml  12.3 s
-partition  busy  CPU  uses  migrations  waits/s
-front       1 %    -     -           -      100  [..........]
-back       90 %    -     -           -        0  [#########.]
+partition  busy  CPU  uses  LLC/item  L1d/item  migrations  waits/s  faults/s
+front       1 %    -     -         -         -           -      100         -
+back       90 %   =1     -     0.012     0.125           -        0         2
 
 block   core  items/s  ns/item  calls/s  set KiB  cache  partition
 source   1 %   2.00 M     5.00   1.00 k       16  ~L1    front
 demod   90 %   2.00 M   450.00   1.00 k       64  ~L2    back
 
-connection      filled              starved/s  blocked/s   items
-source > demod  [#####.....]  50 %         20          0  8.19 k
+connection      filled  starved/s  blocked/s  used KiB  cache  CPUs
+source > demod    50 %         20          0        64  ~L3    0>1
 SNR 20 dB
-1.0 s: moved";
+1.0 s: moved
+not counted: a long sentence about what a counter is, why there is none, and
+what to do";
         assert_eq!(picture(79, 23).join("\n"), expected);
+    }
+
+    #[test]
+    fn without_counters_of_the_processor_there_are_no_columns_for_them() {
+        let faults = ThreadCounts { items: 1, page_faults: Some(1), ..ThreadCounts::default() };
+        let lines = picture_of(79, 23, &[("back".to_owned(), faults)].into(), &[]);
+        let expected = "partition  busy  CPU  uses  migrations  waits/s  faults/s";
+        assert_eq!(lines[1], expected);
+        assert_eq!(
+            lines[3],
+            "back       90 %   =1     -           -        0         2  [#########.]"
+        );
+        assert!(picture_of(79, 23, &BTreeMap::new(), &[])[1].ends_with("waits/s"));
     }
 
     #[test]
@@ -263,28 +342,6 @@ SNR 20 dB
         assert!(lines.iter().all(|line| line.chars().count() <= 19), "{lines:#?}");
         assert_eq!(lines.len(), 6);
         assert_eq!(lines[2], "front       1 %");
-        assert_eq!(lines[5], "(8 lines more on a ");
-    }
-
-    #[test]
-    fn counts_have_three_digits() {
-        for (value, text) in [
-            (0.0, "0"),
-            (999.4, "999"),
-            (999.5, "1.00 k"),
-            (12_345.0, "12.3 k"),
-            (99_960.0, "100 k"),
-            (1.5e6, "1.50 M"),
-            (2e15, "2000 T"),
-        ] {
-            assert_eq!(scaled(value), text);
-        }
-    }
-
-    #[test]
-    fn bars_fill_up() {
-        assert_eq!(bar(0.0, 4), "[....]");
-        assert_eq!(bar(0.5, 4), "[##..]");
-        assert_eq!(bar(7.0, 4), "[####]");
+        assert_eq!(lines[5], "(13 lines more on a");
     }
 }

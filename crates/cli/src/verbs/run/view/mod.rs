@@ -3,14 +3,21 @@
 //! It stays on the screen below the earlier text: it uses no other screen, no hidden cursor and no
 //! mode of the terminal, so there is nothing to restore, however the program ends.
 
+mod caches;
+mod counted;
 mod frame;
+mod words;
 
+use crate::graph_run::GraphReport;
 use crate::live;
 use crate::signal::SignalReport;
+use caches::Caches;
+use counted::CacheCounters;
 use frame::ViewFrame;
-use millstream_cpu::Topology;
 use millstream_cpu::threads::{self, ThreadInfo};
+use millstream_cpu::{Topology, occupancy};
 use millstream_flow::{Profile, RunningGraph, Snapshot};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -19,10 +26,13 @@ use std::time::{Duration, Instant};
 /// Time between two pictures.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// A picture on standard error that is drawn over itself.
+/// A picture on standard error that is drawn over itself, and what it has seen of the caches.
 pub struct LiveView {
     graph: String,
-    caches: Vec<u64>,
+    /// Whether there is a terminal to draw on.
+    is_terminal: bool,
+    topology: Option<Topology>,
+    counters: CacheCounters,
     before: Option<Moment>,
     /// Lines of the drawn picture.
     lines: usize,
@@ -37,19 +47,23 @@ struct Moment {
 }
 
 impl LiveView {
-    pub fn new(graph: &Path) -> Self {
-        let topology = Topology::read(Path::new("/")).ok();
-        let first = topology.as_ref().and_then(|topology| topology.cores.first());
-        let caches = first.map(|core| core.caches.iter().map(|cache| cache.size_bytes).collect());
+    pub fn new(graph: &Path, is_terminal: bool) -> Self {
         Self {
             graph: graph.display().to_string(),
-            caches: caches.unwrap_or_default(),
+            is_terminal,
+            topology: Topology::read(Path::new("/")).ok(),
+            counters: CacheCounters::default(),
             before: None,
             lines: 0,
         }
     }
 
-    /// Draws when it is time.
+    /// Whether it draws.
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Looks, and draws, when it is time. Returns whether there is a terminal with the picture.
     pub fn show(
         &mut self,
         now: Instant,
@@ -57,9 +71,9 @@ impl LiveView {
         running: &RunningGraph,
         signals: &[SignalReport],
         events: &[String],
-    ) {
+    ) -> bool {
         if self.before.as_ref().is_some_and(|before| now - before.at < PERIOD) {
-            return;
+            return self.is_terminal;
         }
         let moment = Moment {
             at: now,
@@ -67,15 +81,23 @@ impl LiveView {
             snapshot: running.snapshot(),
             threads: threads::of_process(std::process::id()).unwrap_or_default(),
         };
-        let Some(before) = self.before.replace(moment) else { return };
+        let before = self.before.replace(moment);
         let moment = self.before.as_ref().expect("just put there");
+        let load = before
+            .as_ref()
+            .map_or_else(Profile::default, |before| moment.profile.since(&before.profile));
+        let counted = self.counters.step(&load, &moment.snapshot);
+        let Some(before) = before.filter(|_| self.is_terminal) else { return self.is_terminal };
+        let (snapshot, threads) = (&moment.snapshot, &moment.threads);
         let frame = ViewFrame {
             graph: &self.graph,
             elapsed,
-            load: &moment.profile.since(&before.profile),
-            snapshots: (&before.snapshot, &moment.snapshot),
-            threads: (&before.threads, &moment.threads),
-            caches: &self.caches,
+            load: &load,
+            snapshots: (&before.snapshot, snapshot),
+            threads: (&before.threads, threads),
+            caches: &Caches { topology: self.topology.as_ref(), snapshot, threads },
+            counted: &counted,
+            missing: &self.counters.sentences(),
             signals: &signals.iter().map(SignalReport::brief).collect::<Vec<_>>(),
             events,
         };
@@ -84,6 +106,43 @@ impl LiveView {
         // A failed write is not a reason to stop.
         let _ = std::io::stderr().lock().write_all(redraw(self.lines.min(rows), &lines).as_bytes());
         self.lines = lines.len();
+        true
+    }
+
+    /// Returns what it knows of the caches after the run, as text and for the document.
+    pub fn end(&mut self, run: &GraphReport) -> (String, Value) {
+        let snapshot = &run.snapshot;
+        let (load, threads) = match &self.before {
+            Some(before) => (run.profile.since(&before.profile), &before.threads[..]),
+            None => (Profile::default(), &[][..]),
+        };
+        self.counters.step(&load, snapshot);
+        let caches = Caches { topology: self.topology.as_ref(), snapshot, threads };
+        let occupancy = match occupancy::of_this_process(Path::new("/")) {
+            Ok(occupancy) => json!(occupancy),
+            Err(reason) => json!({ "missing": reason }),
+        };
+        let mut text = String::new();
+        for (partition, counted) in &self.counters.totals {
+            let names = ["misses of the last cache", "of the first data cache", "page faults"];
+            let counts = [counted.last_level_misses, counted.l1d_misses, counted.page_faults];
+            let known = names.iter().zip(counts).filter_map(|(name, count)| Some((name, count?)));
+            let known: Vec<_> = known.map(|(name, count)| format!("{count} {name}")).collect();
+            if !known.is_empty() {
+                let _ = writeln!(text, "partition {partition}: {}", known.join(", "));
+            }
+        }
+        let missing = self.counters.sentences();
+        for sentence in &missing {
+            let _ = writeln!(text, "{sentence}");
+        }
+        let document = json!({
+            "edges": caches.edges(&run.profile),
+            "partitions": self.counters.totals,
+            "not_counted": missing,
+            "occupancy": occupancy,
+        });
+        (text, document)
     }
 }
 
