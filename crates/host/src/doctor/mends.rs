@@ -1,5 +1,7 @@
 //! Tests every rule on a machine where it fires: mended by `apply`, by its command, and put back.
 
+mod page;
+
 use super::machine::TestMachine;
 use super::{DoctorRule, Finding, RULES, Since, Verdict, apply, examine, undo};
 use std::collections::{BTreeMap, BTreeSet};
