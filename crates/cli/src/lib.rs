@@ -131,6 +131,14 @@ pub fn main_with(
     for advice in millstream_net::engine::take_advice() {
         output::note(format_args!("millstream: {advice}"));
     }
+    for wrong in millstream_radio::convert::ConvertForm::wrong() {
+        output::note(format_args!(
+            "millstream: this processor executes the vector instructions of the conversion \
+             `{}` wrongly, so another was used; check the processor and its hypervisor, and please \
+             report it",
+            wrong.name()
+        ));
+    }
     output::finish(outcome)
 }
 

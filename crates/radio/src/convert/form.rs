@@ -1,5 +1,11 @@
 //! The forms of a conversion.
 
+use super::self_test::SelfTest;
+use std::sync::OnceLock;
+
+/// The test of the forms, which runs when the first one is chosen.
+static TESTED: OnceLock<SelfTest> = OnceLock::new();
+
 /// The form of a conversion: scalar or an instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -49,8 +55,15 @@ impl ConvertForm {
         };
     }
 
-    /// Returns the fastest form that this processor has.
+    /// Returns the fastest form that this processor has and that gives the bits of the scalar one.
+    /// The first call tests that, in a fraction of a millisecond.
     pub fn best() -> Self {
-        Self::ALL.into_iter().rev().find(|form| form.is_available()).unwrap_or(Self::Scalar)
+        TESTED.get_or_init(SelfTest::run).best
+    }
+
+    /// Returns the forms that this processor has, but that gave wrong results in the test; it is
+    /// empty before the test, too.
+    pub fn wrong() -> &'static [Self] {
+        TESTED.get().map_or(&[], |tested| &tested.wrong)
     }
 }

@@ -16,8 +16,10 @@
 //! | `scalar` | the reference form, from these |
 //! | `lanes` | the formats as blocks in vector registers, for any instruction set |
 //! | `simd` | the loop over blocks; AVX2, AVX-512 and NEON |
+//! | `self_test` | the test of the forms on the processor they run on |
 //!
-//! All forms give the same bits. The form is chosen at run time by the processor's instructions.
+//! All forms give the same bits. The form is chosen at run time: the widest that the processor has
+//! and that passes the test.
 
 mod form;
 #[cfg_attr(
@@ -27,6 +29,7 @@ mod form;
 mod lanes;
 mod sample;
 mod scalar;
+mod self_test;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod simd;
 mod stream;
@@ -52,7 +55,7 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Returns the fastest form that this processor has.
+    /// Returns a converter of the [fastest form](ConvertForm::best) that this processor has.
     pub fn new(wire: Wire) -> Self {
         Self { wire, form: ConvertForm::best() }
     }
