@@ -6,6 +6,7 @@ use crate::output::{Report, percent};
 use crate::table::Table;
 use millstream_lab::convert::{ConvertRow, ConvertSpec, FormatPair, measure, uhd};
 use millstream_measure::Summary;
+use millstream_radio::convert::ConvertForm;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,7 +68,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if plan.uhd.is_none() && !args.no_uhd {
         text += "UHD's converter_benchmark is not installed (Debian package uhd-host)\n";
     }
-    Ok(Report::done(text, json!({ "repeats": plan.repeats, "rows": rows })))
+    let chosen = ConvertForm::best().name();
+    text += &format!("streams on this processor use the form {chosen}\n");
+    Ok(Report::done(text, json!({ "repeats": plan.repeats, "rows": rows, "chosen": chosen })))
 }
 
 /// Million samples per second at one size.
