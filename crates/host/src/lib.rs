@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod ethtool;
 pub mod iio;
 pub mod journal;
+pub mod kernel_log;
 pub mod netlink;
 mod ntuple;
 pub mod packet_threads;

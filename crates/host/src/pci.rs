@@ -38,6 +38,25 @@ pub fn iommu_group(address: &str) -> Option<String> {
     link_name(&device(Path::new(BUS), address).join("iommu_group"))
 }
 
+/// Returns what the IOMMU does for the group of a device: `DMA` and `DMA-FQ` refuse all addresses but
+/// those that a driver of the kernel or VFIO has mapped, `identity` refuses none. `None` without an
+/// IOMMU.
+#[must_use]
+pub fn iommu_domain(address: &str) -> Option<String> {
+    let text = fs::read_to_string(domain_file(&iommu_group(address)?)).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Sets that for a device that no driver has, as [`release`] leaves it, and that is alone in its
+/// group.
+///
+/// # Errors
+/// The kernel's error.
+pub fn set_iommu_domain(address: &str, domain: &str) -> io::Result<()> {
+    let group = iommu_group(address).ok_or(io::ErrorKind::NotFound)?;
+    fs::write(domain_file(&group), domain)
+}
+
 /// Returns the kernel's interface on a device, while a kernel driver has it.
 #[must_use]
 pub fn interface_of(address: &str) -> Option<String> {
@@ -73,6 +92,19 @@ pub fn bind(address: &str, driver: &str) -> io::Result<()> {
 pub fn give_back(address: &str) -> io::Result<()> {
     // The kernel takes an empty line as no name.
     place(address, "\n")
+}
+
+/// Takes a device from its driver, and no other may take it.
+///
+/// # Errors
+/// The kernel's error.
+pub fn release(address: &str) -> io::Result<()> {
+    // No driver has that name.
+    place(address, "none")
+}
+
+fn domain_file(group: &str) -> String {
+    format!("/sys/kernel/iommu_groups/{group}/type")
 }
 
 fn place(address: &str, driver: &str) -> io::Result<()> {

@@ -24,6 +24,7 @@
 //! | [`trial`] | a test of the buffer law on a scaled clock |
 //! | [`turnaround`] | from received samples to the earliest answer |
 //! | [`uhd`] | UHD's `benchmark_rate` as a peer |
+//! | [`vfio`] | a device that VFIO gives to a program, and what it cannot reach |
 //! | [`search`] | the highest rate and the smallest buffer that hold |
 //! | [`Host`] | this machine as the place where a measurement plan runs |
 
@@ -55,6 +56,7 @@ pub mod timer;
 pub mod trial;
 pub mod turnaround;
 pub mod uhd;
+pub mod vfio;
 
 pub use budget::{EthernetLink, LinkBudget, WireFormat};
 pub use direction::Direction;

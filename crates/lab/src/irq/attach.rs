@@ -18,7 +18,7 @@ use super::board::{SharedBoard, command};
 use super::clock::Exchange;
 use super::host::{IrqError, PATIENCE};
 use super::iio::IioChoice;
-use super::vfio::{self, Ivshmem};
+use super::ivshmem::{self, Ivshmem};
 use crate::timer::now_ns;
 
 /// Clock queries before and after a measurement.
@@ -95,8 +95,8 @@ impl AttachedDevice {
 
     /// Opens the device behind VFIO.
     pub fn behind_vfio(plan: &IrqSpec) -> Result<Self, IrqError> {
-        let behind = vfio::open()?;
-        let board = SharedBoard::map_at(&behind.device, behind.memory_offset)?;
+        let behind = ivshmem::open()?;
+        let board = SharedBoard::map_at(behind.device.file(), behind.memory_offset)?;
         let line = behind.line.try_clone()?;
         Ok(Self { board, line, imitation: None, _behind: Some(behind) }.told(plan))
     }

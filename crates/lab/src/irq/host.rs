@@ -70,7 +70,7 @@ pub enum IrqError {
     Device(#[from] io::Error),
     /// There is no device behind VFIO.
     #[error(transparent)]
-    Vfio(#[from] super::vfio::VfioError),
+    Vfio(#[from] crate::vfio::VfioError),
     /// There is no device of the kernel's Industrial I/O, or it is not available.
     #[error(transparent)]
     Iio(#[from] millstream_host::iio::IioError),

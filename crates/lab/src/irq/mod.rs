@@ -22,13 +22,12 @@ pub mod clock;
 pub mod device;
 mod host;
 mod iio;
+mod ivshmem;
 mod stages;
-mod vfio;
 
 pub use attach::{DevicePlace, Imitation, StartImitation};
 pub use host::{IrqError, IrqSamples, measure};
 pub use iio::IioChoice;
-pub use vfio::VfioError;
 
 use millstream_cpu::sched::Class;
 use serde::{Deserialize, Serialize};

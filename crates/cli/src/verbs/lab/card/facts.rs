@@ -6,7 +6,7 @@ use super::{CardResult, HOST};
 use crate::output::Join;
 use anyhow::{Context, ensure};
 use millstream_host::netlink::Netlink;
-use millstream_host::pci;
+use millstream_host::{kernel_log, pci};
 use std::fs;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub fn machine(rig: &CardSetup) -> CardResult {
         format!("kernel {}", read("/proc/sys/kernel/osrelease")),
         format!("command line: {}", read("/proc/cmdline")),
     ];
-    lines.extend(kernel_log().filter(|line| is_about_the_iommu(line, &rig.card)));
+    let log = kernel_log::lines().map(|line| line.text);
+    lines.extend(log.filter(|line| is_about_the_iommu(line, &rig.card)));
     let device = |file: &str| read(&format!("/sys/bus/pci/devices/{}/{file}", rig.card));
     let (CardSetup { card, name, driver, .. }, vendor, number) =
         (rig, device("vendor"), device("device"));
@@ -41,7 +42,7 @@ pub fn bind(rig: &CardSetup) -> CardResult {
     let no_iommu = fs::read_to_string(NO_IOMMU).unwrap_or_else(|_| "not built in".to_owned());
     let no_iommu = no_iommu.trim();
     ensure!(no_iommu != "Y", "VFIO would hand devices out without an IOMMU ({NO_IOMMU})");
-    let domain = read(&format!("/sys/kernel/iommu_groups/{group}/type"));
+    let domain = pci::iommu_domain(&rig.card).unwrap_or_default();
     Ok(vec![
         format!("driver {}", pci::driver_of(&rig.card).unwrap_or_default()),
         format!("/dev/vfio/{group}; group {group} ({domain}): {}", members(&group).join(" ")),
@@ -124,22 +125,6 @@ pub fn give_back(rig: &CardSetup) -> CardResult {
 fn is_about_the_iommu(line: &str, card: &str) -> bool {
     let iommu = line.contains("DMAR") && (line.contains("enabled") || line.contains("Virtualiz"));
     iommu || line.contains("iommu: Default") || line.contains(card) && line.contains("iommu group")
-}
-
-/// The kernel's log (Documentation/ABI/testing/dev-kmsg): `level,number,µs,flags;text`.
-fn kernel_log() -> impl Iterator<Item = String> {
-    use std::io::Read;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = fs::OpenOptions::new();
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
-    let mut file = file.ok();
-    std::iter::from_fn(move || {
-        let mut record = [0; 8192];
-        let count = file.as_mut()?.read(&mut record).ok()?;
-        let record = String::from_utf8_lossy(&record[..count]).into_owned();
-        let text = record.split_once(';').map_or("", |(_, text)| text);
-        Some(text.lines().next().unwrap_or_default().to_owned())
-    })
 }
 
 fn members(group: &str) -> Vec<String> {
