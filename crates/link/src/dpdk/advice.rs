@@ -87,7 +87,9 @@ pub(super) fn check_pci(options: &DpdkOptions) -> Result<(), LinkError> {
         ));
     }
     let driver = millstream_host::pci::driver_of(address);
+    let domain = millstream_host::pci::iommu_domain(address);
     judge(address, driver.as_deref(), options.own.unsafe_uio)
+        .and_then(|()| judge_domain(address, driver.as_deref(), domain.as_deref()))
         .map_err(|(kind, hint)| failed(&options.device, "look at the device", kind.into(), hint))
 }
 
@@ -116,6 +118,27 @@ fn judge(
     }
 }
 
+/// Checks whether the IOMMU lets a device of UIO reach memory: UIO maps nothing for it. Otherwise the
+/// device would neither receive nor send, and only the kernel's log would say why.
+fn judge_domain(
+    address: &str,
+    driver: Option<&str>,
+    domain: Option<&str>,
+) -> Result<(), (io::ErrorKind, String)> {
+    match (driver, domain) {
+        (Some(uio @ ("uio_pci_generic" | "igb_uio")), Some(domain @ ("DMA" | "DMA-FQ"))) => Err((
+            io::ErrorKind::Unsupported,
+            format!(
+                "the IOMMU is on (domain {domain}), and {uio} maps no memory for the card, so it \
+                 could not transfer a packet: {}. Without protection {uio} also works, after the \
+                 kernel argument iommu=pt",
+                pci(address)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +152,18 @@ mod tests {
         assert_eq!(judged(Some("uio_pci_generic"), true), Ok(()));
         let error = judged(Some("e1000e"), true).unwrap_err();
         assert!(error.contains("dpdk-devbind.py --bind=vfio-pci 0000:03:00.0"), "{error}");
-        assert!(judged(None, false).unwrap_err().starts_with("no driver has it"));
+        assert!(judged(None, false).unwrap_err().starts_with("no driver has the card"));
+    }
+
+    #[test]
+    fn a_device_of_uio_is_refused_where_an_iommu_would_refuse_its_accesses() {
+        let judged = |driver, domain| judge_domain("0000:03:00.0", Some(driver), domain);
+        for free in [None, Some("identity")] {
+            assert_eq!(judged("uio_pci_generic", free), Ok(()));
+        }
+        assert_eq!(judged("vfio-pci", Some("DMA-FQ")), Ok(()));
+        let (kind, hint) = judged("uio_pci_generic", Some("DMA-FQ")).unwrap_err();
+        assert_eq!(kind, io::ErrorKind::Unsupported);
+        assert!(hint.contains("vfio-pci 0000:03:00.0") && hint.contains("iommu=pt"), "{hint}");
     }
 }
