@@ -18,6 +18,6 @@ for model in "${@:-vmxnet3}"; do
   log=$target/vfio/$model.log
   echo "== $model under $kernel; the log goes to $log"
   "$target/release/millstream" lab guest --kernel "$kernel" --cards "$model" --memory 1024 --timeout 10min -- \
-    lab card --card 0000:00:04.0 --cable /dev/ttyS2:card0 2>&1 | tee "$log" || status=1
+    lab card --card 0000:00:04.0 --cable /dev/ttyS2:card0 --dma-tester 0000:00:06.0 --unsafe-uio 2>&1 | tee "$log" || status=1
 done
 exit $status

@@ -30,6 +30,8 @@ const MODELS: [Model; 3] = [
 
 /// The addresses of the cards on the guest's bus: DPDK's, the kernel's.
 pub const ADDRESSES: [&str; 2] = ["0000:00:04.0", "0000:00:05.0"];
+/// The address of a device that reads and writes any address that a program tells it.
+pub const TESTER: &str = "0000:00:06.0";
 /// Options of the guest's kernel: a one-shot timer whose interrupt is lost by an emulated IOMMU on
 /// a busy machine would never fire again.
 pub const KERNEL_WORDS: [&str; 2] = ["nohz=off", "highres=off"];
@@ -70,6 +72,9 @@ impl Cards {
             let card = format!("{name},id=card{number},netdev=port{number},addr={slot}");
             all.push(("-device", card));
         }
+        // Without the mask it would reach 256 MiB only.
+        let tester = format!("edu,addr={},dma_mask=0xffffffffffffffff", &TESTER[8..]);
+        all.push(("-device", tester));
         all.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
     }
 
@@ -115,6 +120,7 @@ mod tests {
         let has = |text: &str| arguments.iter().any(|argument| argument == text);
         assert!(has("e1000e,id=card0,netdev=port0,addr=04.0"), "{arguments:?}");
         assert!(has("hubport,id=port1,hubid=0") && has("-mon"));
+        assert!(has("edu,addr=06.0,dma_mask=0xffffffffffffffff"), "{arguments:?}");
     }
 
     #[test]

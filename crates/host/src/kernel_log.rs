@@ -51,8 +51,8 @@ pub struct IommuFault {
 }
 
 impl IommuFault {
-    /// Reads it from a line of the log (Linux, drivers/iommu/intel/dmar.c; the prefix of the address
-    /// and the words around PASID depend on the version).
+    /// Reads it from a line of the log (Linux, drivers/iommu/intel/dmar.c). The prefix of the
+    /// address and the words around PASID depend on the version.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once("DMAR: [DMA ")?;

@@ -156,7 +156,7 @@ impl VfioDevice {
         Ok(line)
     }
 
-    /// Lets it read and write a page, which it sees at `device_address`, as long as the guard lives.
+    /// Lets it read and write a page, which it sees at `device_address`, while the guard lives.
     ///
     /// # Errors
     /// The kernel's.

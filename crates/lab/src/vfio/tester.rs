@@ -49,8 +49,8 @@ impl<'d> DmaTester<'d> {
         Ok(tester)
     }
 
-    /// The bytes of an access. QEMU ends itself when an access reaches the end of the 4 KiB that the
-    /// device has.
+    /// The bytes of an access. QEMU ends itself when an access reaches the end of the device's 4
+    /// KiB.
     pub const BYTES: usize = 4088;
 
     /// Makes it access an address of the bus, and waits until it has.

@@ -118,8 +118,8 @@ fn judge(
     }
 }
 
-/// Checks whether the IOMMU lets a device of UIO reach memory: UIO maps nothing for it. Otherwise the
-/// device would neither receive nor send, and only the kernel's log would say why.
+/// Checks whether the IOMMU lets a device of UIO reach memory: UIO maps nothing for it. Otherwise
+/// the device would neither receive nor send, and only the kernel's log would say why.
 fn judge_domain(
     address: &str,
     driver: Option<&str>,

@@ -23,7 +23,7 @@ pub fn pull(rig: &CardSetup) -> CardResult {
         write!(monitor, "\nset_link {name} {state}\n")?;
         std::thread::sleep(Duration::from_secs(1));
     }
-    process.end()?.refused(&["Network is down", "the data before that is in"])
+    process.end()?.refused(&["Network is down", "contains the data up to that point"])
 }
 
 /// The serial line as bytes, without an echo.

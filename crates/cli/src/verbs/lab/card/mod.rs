@@ -2,10 +2,12 @@
 
 mod cable;
 mod facts;
+mod outside;
 mod process;
 mod refused;
 mod rig;
 mod stream;
+mod uio;
 
 use crate::numbers::whole;
 use crate::output::{Report, note};
@@ -41,6 +43,16 @@ pub struct Args {
     #[arg(long, value_name = "LINE:NAME")]
     cable: Option<String>,
 
+    /// PCI address of a device `edu` of QEMU. The test makes it access memory that is not mapped
+    /// for it. The IOMMU must refuse that, and the kernel's log must report it.
+    #[arg(long, value_name = "ADDRESS")]
+    dma_tester: Option<String>,
+
+    /// Also receive and transmit over uio_pci_generic. Without the protection of an IOMMU the card
+    /// can then write to any memory of this machine.
+    #[arg(long)]
+    unsafe_uio: bool,
+
     /// Number of samples in each stream.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = whole::<u64>(..))]
     nsamps: u64,
@@ -68,7 +80,7 @@ type CardResult = anyhow::Result<Vec<String>>;
 type Step = (&'static str, fn(&CardSetup) -> CardResult);
 
 /// The steps in order. The card is the kernel's in the first ones, and again after the last.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     ("the machine", facts::machine),
     ("the kernel has the card: refused", refused::by_the_kernel),
     ("net import, before it is taken", refused::import),
@@ -83,6 +95,8 @@ const STEPS: [Step; 15] = [
     ("the cable is pulled: the stream ends", cable::pull),
     ("several queues", stream::queues),
     ("receive, with huge pages", stream::receive_huge),
+    ("both directions over UIO, unprotected", uio::streams),
+    ("an access to memory that is not mapped", outside::unmapped),
     ("given back to the kernel", facts::give_back),
 ];
 

@@ -3,6 +3,7 @@
 use super::CardResult;
 use super::process::CardProcess;
 use super::rig::CardSetup;
+use super::uio::UIO;
 use anyhow::Context;
 use millstream_host::pci;
 
@@ -14,13 +15,12 @@ pub fn by_the_kernel(rig: &CardSetup) -> CardResult {
 
 /// A driver without IOMMU protection has the card.
 pub fn as_unsafe(rig: &CardSetup) -> CardResult {
-    const UIO: &str = "uio_pci_generic";
     pci::bind(&rig.card, UIO).with_context(|| format!("cannot bind the card to {UIO}"))?;
     host(rig, "", &["any memory", "unsafe_uio=on"])
 }
 
 /// Starts a host on the card, which must be refused.
-fn host(rig: &CardSetup, more: &str, words: &[&str]) -> CardResult {
+pub fn host(rig: &CardSetup, more: &str, words: &[&str]) -> CardResult {
     let link = rig.link(more);
     CardProcess::start(&["host", "net", "host", "--link", &link, "--duration", "1"])?
         .end()?

@@ -21,6 +21,10 @@ pub struct CardSetup {
     pub radio: String,
     /// The place where its cable is pulled: a serial line, and its name there.
     pub cable: Option<(PathBuf, String)>,
+    /// The device that accesses any address that it is told.
+    pub tester: Option<String>,
+    /// Whether the card may be used without protection.
+    pub unsafe_uio: bool,
     pub samples: u64,
     pub rate_hz: f64,
     /// Further options of the link.
@@ -67,6 +71,8 @@ impl CardSetup {
             driver,
             radio,
             cable,
+            tester: args.dma_tester.clone(),
+            unsafe_uio: args.unsafe_uio,
             samples: args.nsamps,
             rate_hz: args.rate,
             options: args.link_options.clone(),

@@ -21,19 +21,25 @@ pub fn receive(rig: &CardSetup) -> CardResult {
     received(rig, "huge=off")
 }
 
-/// The same with huge pages, which are released afterwards.
+/// The same with huge pages.
 pub fn receive_huge(rig: &CardSetup) -> CardResult {
+    with_huge_pages(|| received(rig, "huge=on"))
+}
+
+/// Reserves huge pages, and releases them afterwards.
+pub fn with_huge_pages(work: impl FnOnce() -> CardResult) -> CardResult {
     let before = fs::read_to_string(PAGES)?;
     fs::write(PAGES, PAGES_WANTED.to_string())?;
     let got = fs::read_to_string(PAGES)?;
-    let outcome = received(rig, "huge=on");
+    let outcome = work();
     fs::write(PAGES, before.trim())?;
     let mut lines = outcome.with_context(|| format!("cannot reserve {} huge pages", got.trim()))?;
     lines.push(format!("{} huge pages; afterwards {}", got.trim(), before.trim()));
     Ok(lines)
 }
 
-fn received(rig: &CardSetup, more: &str) -> CardResult {
+/// Receives all samples over the link with these options.
+pub fn received(rig: &CardSetup, more: &str) -> CardResult {
     let radio = rig.radio(&[])?;
     let file = recording();
     let process = start(rig, more, rig.samples as f64 / rig.rate_hz, &file)?;
@@ -78,10 +84,15 @@ pub fn kill(rig: &CardSetup) -> CardResult {
 
 /// Transmits the received samples; the radio records them.
 pub fn transmit(rig: &CardSetup) -> CardResult {
+    transmitted(rig, "huge=off")
+}
+
+/// The same over the link with these options.
+pub fn transmitted(rig: &CardSetup, more: &str) -> CardResult {
     let (file, sent) = (recording(), folder().join("sent.sc16"));
     let _ = fs::remove_file(&sent);
     let radio = rig.radio(&["--tx-out", &sent.to_string_lossy()])?;
-    let device = format!("addr={RADIO},link={}", rig.link("huge=off"));
+    let device = format!("addr={RADIO},link={}", rig.link(more));
     let (input, rate) = (file.to_string_lossy(), rig.rate_hz.to_string());
     let words = ["--json", "tx", "--args", &device, "--in", &input, "--rate", &rate];
     let ended = CardProcess::start(&words)?.end()?;
