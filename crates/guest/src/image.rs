@@ -12,8 +12,8 @@ pub type Files = Vec<(String, Vec<u8>)>;
 
 /// Builds the initial file system that runs `job` with the calling program itself, or with
 /// `program`, a static one for a guest with another processor. It includes the libraries that the
-/// calling program is linked with, and `plug_ins`, shared objects that it opens itself, with
-/// theirs. A static program has none.
+/// calling program is linked with, and `others`, with theirs: programs, and shared objects that a
+/// program opens itself. A static program has none.
 ///
 /// # Errors
 /// When the program or a library cannot be read.
@@ -21,7 +21,7 @@ pub fn build(
     program: Option<&Path>,
     job: &GuestJob,
     files: &Files,
-    plug_ins: &[PathBuf],
+    others: &[PathBuf],
 ) -> Result<Vec<u8>, Error> {
     let mut archive = Archive::new();
     for directory in ["proc", "sys", "dev", "tmp", "run", "root", "var/run"] {
@@ -33,9 +33,9 @@ pub fn build(
     let init = program.unwrap_or(&own);
     archive.file("/init", &std::fs::read(init).map_err(at(init))?);
     let mut objects = if program.is_none() { vec![own] } else { Vec::new() };
-    objects.extend_from_slice(plug_ins);
+    objects.extend_from_slice(others);
     let mut paths = if objects.is_empty() { BTreeSet::new() } else { libraries(&objects)? };
-    paths.extend(plug_ins.iter().cloned());
+    paths.extend(others.iter().cloned());
     add_objects(&mut archive, &paths)?;
     for (path, content) in files {
         archive.file(path, content);

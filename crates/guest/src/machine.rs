@@ -19,6 +19,8 @@ const SHOWN: usize = 12;
 pub struct GuestMachine {
     /// The number of CPUs.
     pub cpus: usize,
+    /// The hardware threads of a core (SMT); `cpus` is a multiple of it.
+    pub threads: usize,
     /// Memory, MiB.
     pub memory_mib: usize,
     /// QEMU's model of the CPU; empty for the usual one of the kernel's processor.
@@ -41,6 +43,7 @@ impl Default for GuestMachine {
     fn default() -> Self {
         Self {
             cpus: 2,
+            threads: 1,
             memory_mib: 512,
             cpu: String::new(),
             accelerator: "tcg".to_owned(),
@@ -131,7 +134,10 @@ impl GuestMachine {
         if !self.chipset.is_empty() {
             chipset = format!("{chipset},{}", self.chipset);
         }
-        let cpu = if self.cpu.is_empty() { processor.cpu(&self.accelerator) } else { &self.cpu };
+        let usual = || processor.cpu(&self.accelerator, self.threads);
+        let cpu = if self.cpu.is_empty() { usual() } else { &self.cpu };
+        let (cores, threads) = (self.cpus / self.threads.max(1), self.threads);
+        let cpus = format!("{},sockets=1,cores={cores},threads={threads}", self.cpus);
         let console = format!("console={}", processor.console());
         let mut line = vec![console.as_str(), "panic=-1", "loglevel=4"];
         line.extend(self.command_line.iter().map(String::as_str));
@@ -139,7 +145,7 @@ impl GuestMachine {
             ["-machine", &chipset],
             ["-accel", &self.accelerator],
             ["-cpu", cpu],
-            ["-smp", &self.cpus.to_string()],
+            ["-smp", &cpus],
             ["-m", &self.memory_mib.to_string()],
             ["-append", &line.join(" ")],
             ["-display", "none"],
@@ -226,6 +232,17 @@ mod tests {
             let wanted = format!("console={console} panic=-1 loglevel=4 mitigations=off");
             assert!(machine.arguments(processor).contains(&wanted));
         }
+    }
+
+    #[test]
+    fn hardware_threads_are_shown_by_a_cpu_of_intel() {
+        let machine = GuestMachine { cpus: 4, threads: 2, ..GuestMachine::default() };
+        let arguments = machine.arguments(Processor::X86);
+        let has = |text: &str| arguments.iter().any(|argument| argument == text);
+        assert!(has("4,sockets=1,cores=2,threads=2"), "{arguments:?}");
+        assert!(has("max,vendor=GenuineIntel"), "{arguments:?}");
+        let arguments = GuestMachine::default().arguments(Processor::X86);
+        assert!(arguments.contains(&"2,sockets=1,cores=2,threads=1".to_owned()), "{arguments:?}");
     }
 
     #[test]

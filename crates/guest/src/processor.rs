@@ -83,11 +83,14 @@ impl Processor {
     }
 
     /// Returns QEMU's model of the CPU unless another is wanted. KVM on ARM64 runs the host's model
-    /// only; on x86-64 `max` has all that the host has.
-    pub(crate) fn cpu(self, accelerator: &str) -> &'static str {
+    /// only; on x86-64 `max` has all that the host has. In software `max` is a CPU of AMD, and QEMU
+    /// does not emulate the way in which that reports hardware threads.
+    pub(crate) fn cpu(self, accelerator: &str, threads: usize) -> &'static str {
+        let kvm = accelerator.split(',').next() == Some("kvm");
         match self {
+            Self::X86 if threads > 1 && !kvm => "max,vendor=GenuineIntel",
             Self::X86 => "max",
-            Self::Arm64 if accelerator.split(',').next() == Some("kvm") => "host",
+            Self::Arm64 if kvm => "host",
             Self::Arm64 => "cortex-a53",
         }
     }

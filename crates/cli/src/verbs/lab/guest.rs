@@ -73,6 +73,11 @@ pub struct GuestOptions {
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
+    /// Copy this program to the same path in the virtual machine, with the libraries that it is
+    /// linked with. Repeat the option for more.
+    #[arg(long = "with", value_name = "PROGRAM")]
+    pub programs: Vec<PathBuf>,
+
     /// Word for the kernel's command line. Repeat the option for more.
     #[arg(long = "append", value_name = "WORD")]
     pub command_line: Vec<String>,
@@ -110,6 +115,10 @@ pub struct GuestOptions {
     /// Number of CPUs.
     #[arg(long, default_value_t = 2, value_name = "N")]
     pub vcpus: usize,
+
+    /// Hardware threads of each core (SMT). The number of CPUs must be a multiple of it.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub threads: usize,
 
     /// Memory, in MiB.
     #[arg(long, default_value_t = 512, value_name = "MIB")]
@@ -207,11 +216,20 @@ impl GuestOptions {
             let place = std::path::absolute(path)?;
             files.push((place.to_string_lossy().into_owned(), content));
         }
+        ensure!(
+            self.threads > 0 && self.vcpus.is_multiple_of(self.threads),
+            "--vcpus {} is no multiple of --threads {}: each core has the same number of threads",
+            self.vcpus,
+            self.threads
+        );
         let converter = self.adc.then(Converter::start).transpose()?;
         let rig = self.cards.as_deref().map(Rig::new).transpose()?;
         let mut machine = self.machine(words);
         let (mut modules, mut wanted) = (Vec::new(), self.modules.clone());
-        let (mut settings, mut plug_ins) = (self.settings.clone(), Vec::new());
+        let (mut settings, mut objects) = (self.settings.clone(), Vec::new());
+        for program in &self.programs {
+            objects.push(std::path::absolute(program)?);
+        }
         if let Some(converter) = &converter {
             settings.extend(SharedWindow::settings());
             machine.devices.extend(converter.window.arguments());
@@ -219,7 +237,7 @@ impl GuestOptions {
         }
         if let Some(rig) = &rig {
             wanted.extend(rig.cards.modules().map(str::to_owned));
-            plug_ins = rig.cards.plug_ins()?;
+            objects.extend(rig.cards.plug_ins()?);
             machine.devices.extend(rig.cards.arguments());
             machine.command_line.extend(cards::KERNEL_WORDS.map(str::to_owned));
         }
@@ -248,7 +266,7 @@ impl GuestOptions {
         let (up, unchanged) = (!self.backs.is_empty(), self.unchanged);
         let job = GuestJob { modules, settings, arguments, up, unchanged };
         let program = self.program_for(kernel)?;
-        let image = image::build(program, &job, &files, &plug_ins)?;
+        let image = image::build(program, &job, &files, &objects)?;
         let watch = |line: &str| {
             if self.console {
                 output::note(format_args!("  {}| {line}", kernel.name));
@@ -305,6 +323,7 @@ impl GuestOptions {
         let devices = self.devices.iter().flat_map(|device| ["-device".into(), device.clone()]);
         GuestMachine {
             cpus: self.vcpus,
+            threads: self.threads,
             memory_mib: self.memory,
             cpu: self.cpu_model.clone(),
             accelerator: self.accel.clone(),
