@@ -103,5 +103,27 @@ for kernel in stock rt; do
       -- host net host --link xdp:eth0,address=10.0.2.15/24 --duration 0.3
   done
 done
+# Two cores with two hardware threads each: the neighbours of a pipe are to share one, and without threads none does.
+here=$PWD/scripts/guests
+plan=(--file "$here/pipes.toml" --file "$here/pipes.json" -- graph plan "$here/pipes.toml" --profile "$here/pipes.json")
+check "smt: the threads of a core are found" "CPU 0 on a core with the stream's CPU 1" \
+  --kernel "$stock" --vcpus 4 --threads 2 -- host doctor smt-rivals --cpus 1
+check "smt: the neighbours of a pipe share a core" "a_one -> a_two: .*across SMT siblings of one core" \
+  --kernel "$stock" --vcpus 4 --threads 2 "${plan[@]}"
+never="SMT siblings" check "smt: four cores without threads have no siblings" "a_one -> a_two: .*across" \
+  --kernel "$stock" --vcpus 4 "${plan[@]}"
+# Programs that others wrote for XDP, under kernels that load them.
+place() { readlink -f "$(PATH=$PATH:/usr/sbin type -P "$1")"; }
+if bench=$(place xdp-bench) && ip=$(place ip) && ethtool=$(place ethtool); then
+  shell=$(place bash) with=(--with "$bench" --with "$ip" --with "$ethtool")
+  for tool in bash cat grep mkdir sed sleep tail; do with+=(--with "$(place "$tool")"); done
+  for kernel in stock rt; do
+    check "xdp-bench, $kernel: it passes on and takes what the link receives and sends" \
+      "all agree: xdp-bench drop: sent 200" --kernel "${!kernel}" --module veth --append ipv6.disable=1 \
+      --file "$here/xdp-bench.sh" "${with[@]}" -- host shield 1 --measure 0 -- "$shell" "$here/xdp-bench.sh"
+  done
+else
+  echo "skipped xdp-bench: it, ip or ethtool is not installed (apt install xdp-tools iproute2 ethtool)"
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
