@@ -39,8 +39,8 @@ pub fn iommu_group(address: &str) -> Option<String> {
 }
 
 /// Returns what the IOMMU does for the group of a device: `DMA` and `DMA-FQ` refuse all addresses
-/// but those that a driver of the kernel or VFIO has mapped, `identity` refuses none. `None` without
-/// an IOMMU.
+/// but those that a driver of the kernel or VFIO has mapped, `identity` refuses none. Without an
+/// IOMMU it is `None`.
 #[must_use]
 pub fn iommu_domain(address: &str) -> Option<String> {
     let text = fs::read_to_string(domain_file(&iommu_group(address)?)).ok()?;
