@@ -1,4 +1,4 @@
-//! CPU time spent, for measurements (clock_gettime(2)).
+//! CPU time spent and sleeps, for measurements (clock_gettime(2), getrusage(2)).
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -13,6 +13,28 @@ pub fn process_cpu_time() -> Duration {
 #[must_use]
 pub fn thread_cpu_time() -> Duration {
     read(ClockId::ThreadCPUTime)
+}
+
+/// Returns how often the threads of this process have gone to sleep so far (voluntary context
+/// switches). Each sleep ends with a wake-up.
+#[must_use]
+pub fn process_sleeps() -> u64 {
+    sleeps(libc::RUSAGE_SELF)
+}
+
+/// Returns how often the calling thread has gone to sleep so far.
+#[must_use]
+pub fn thread_sleeps() -> u64 {
+    sleeps(libc::RUSAGE_THREAD)
+}
+
+fn sleeps(whose: libc::c_int) -> u64 {
+    // SAFETY: a plain C structure for which all-zero bytes are a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one live `rusage`.
+    let rc = unsafe { libc::getrusage(whose, &raw mut usage) };
+    debug_assert_eq!(rc, 0);
+    usage.ru_nvcsw.unsigned_abs()
 }
 
 fn read(clock: ClockId) -> Duration {
@@ -33,5 +55,13 @@ mod tests {
         }
         assert!(process_cpu_time() > process);
         assert!(process_cpu_time() >= thread_cpu_time());
+    }
+
+    #[test]
+    fn each_sleep_counts() {
+        let (process, thread) = (process_sleeps(), thread_sleeps());
+        (0..10).for_each(|_| std::thread::sleep(Duration::from_micros(200)));
+        assert!(thread_sleeps() >= thread + 10);
+        assert!(process_sleeps() >= process + 10);
     }
 }

@@ -126,6 +126,58 @@ fn a_bridge_is_on_the_way_of_every_round_trip_and_is_gone() {
 }
 
 #[test]
+fn a_packet_by_single_calls_has_one_call_and_one_copy_each_way() {
+    let args = ["--loopback", "--budget", "--batch", "1", "--only", "kernel UDP", "--no-trace"];
+    let document = millstream(Path::new("/"), &[&QUICK[..], &args, &["--json"]].concat());
+    let document = document.succeeds().json();
+    for run in lines(&document)[0]["runs"].as_array().unwrap() {
+        let figure = |of: &str, name: &str| run[1][of][name].as_f64().unwrap();
+        for side in ["sender", "receiver"] {
+            let calls = figure(side, "calls_per_packet");
+            assert!((calls - 1.0).abs() < 0.05, "{side}: {calls} calls a packet: {run}");
+            let wakeups = figure(side, "wakeups_per_packet");
+            assert!((0.0..=1.5).contains(&wakeups), "{side}: {run}");
+        }
+        let copies = ["sender_copies", "receiver_copies"].map(|side| figure("budget", side));
+        assert_eq!(copies, [1.0, 1.0]);
+        let [median, p99] = ["delay_median_us", "delay_p99_us"].map(|of| figure("budget", of));
+        assert!(0.0 < median && median <= p99 && p99 < 10e6, "{run}");
+    }
+    let text = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
+    let text = &text.succeeds().stdout;
+    assert!(text.contains("budget of a packet, frames of 1514 bytes\n"), "{text}");
+    assert!(text.contains("delay us") && text.contains("- where a driver"), "{text}");
+}
+
+#[test]
+fn frames_of_xdp_take_far_less_than_a_call_and_a_port_copies_nothing_more() {
+    let args = ["--budget", "--only", "xdp native", "--no-trace", "--json"];
+    let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
+    if outcome.stderr.contains("cannot make a network namespace") {
+        eprintln!("skipped: {}", outcome.stderr);
+        return;
+    }
+    let document = outcome.json();
+    for name in ["xdp native, spin", "xdp native port, spin"] {
+        let line = lines(&document).iter().find(|line| line["name"] == name).unwrap();
+        if let Some(reason) = line["refused"].as_str() {
+            eprintln!("skipped: {name}: {reason}");
+            continue;
+        }
+        let run = &line["runs"][0][1];
+        // veth has no zero-copy: the kernel copies once on each side, and the port nothing more.
+        assert_eq!(run["budget"]["sender_copies"], 1.0, "{name}: {run}");
+        assert_eq!(run["budget"]["receiver_copies"], 1.0, "{name}: {run}");
+        assert!(run["budget"]["delay_median_us"].as_f64().unwrap() > 0.0, "{name}: {run}");
+        for side in ["sender", "receiver"] {
+            // A port does not count its calls.
+            let calls = run[side]["calls_per_packet"].as_f64();
+            assert!(calls.is_none_or(|calls| calls < 0.2), "{name}, {side}: {run}");
+        }
+    }
+}
+
+#[test]
 fn the_base_alone_is_no_success() {
     let once = ["--loopback", "--repeat", "1", "--no-trace"];
     for (wanted, reason) in [

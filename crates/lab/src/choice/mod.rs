@@ -136,7 +136,7 @@ pub fn measure_link(
     let frame_bytes = need.frame_bytes;
     let (rate_pps, load_pps, patience) = (None, None, PATIENCE);
     let (workload, batch_max, trace) = (Workload::Drop, usize::MAX, false);
-    let how = How { workload, frame_bytes, span, rate_pps, batch_max, trace, fifo };
+    let how = How { workload, frame_bytes, span, rate_pps, batch_max, stamped: false, trace, fifo };
     let round = Round { frame_bytes, count: 1000, rate_pps, load_pps, fifo, patience };
     let (mut rates, mut trips) = (Vec::new(), Histogram::default());
     let mut once = || -> Result<(), StageError> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::explain::{LateTrip, Stop};
 use millstream_measure::Histogram;
 
+use super::budget::PacketCopies;
 use super::end::EndAddress;
 use super::launch::{LaunchArrivals, LaunchPlan, LaunchSent};
 use super::plan::{EndPlan, Span};
@@ -31,7 +32,12 @@ pub enum Role {
     /// Opens its end and waits for the stop request.
     Hold,
     /// Receives and drops packets until the stop request.
-    Receive(Span),
+    Receive {
+        /// Duration.
+        span: Span,
+        /// Whether some packets carry the time at which they were sent.
+        stamped: bool,
+    },
     /// Sends all packets back until the stop request.
     Turn(Span),
     /// Sends as fast as the link allows, or at a rate.
@@ -46,6 +52,8 @@ pub enum Role {
         batch_max: usize,
         /// Whether it takes, and counts, returned packets.
         drain: bool,
+        /// Whether some packets carry the time at which they are sent.
+        stamped: bool,
     },
     /// Sends numbered packets back, and drops all others, until the stop request.
     Echo,
@@ -125,6 +133,12 @@ pub struct JobResult {
     pub came: u64,
     /// The link's counts, by name.
     pub events: Vec<(String, u64)>,
+    /// Copies of a packet's content.
+    #[serde(default)]
+    pub copies: PacketCopies,
+    /// Times from sending to delivery (a receiver of packets with times).
+    #[serde(default)]
+    pub delays: Option<Histogram>,
     /// Round trips.
     pub trips: Option<RoundTrips>,
     /// Packets sent with launch times.

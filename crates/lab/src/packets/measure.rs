@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::budget::PacketBudget;
 use super::end::EndAddress;
 use super::job::{JobResult, Role, SideJob};
 use super::limit::{LimitFigures, LimitingResource, limit};
-use super::plan::{Carriage, PacketWait, Span, Workload};
+use super::plan::{Carriage, EndPlan, PacketWait, Span, Workload};
 use super::rows::{Half, PathRow};
 use super::testbed::{StageError, Testbed};
 use super::window::WindowCounts;
@@ -32,6 +33,8 @@ pub struct RowMeasurement {
     pub events: Vec<(String, u64)>,
     /// Lost, and counted by neither side.
     pub unaccounted: u64,
+    /// Copies and delays of a packet.
+    pub budget: PacketBudget,
     /// The limiting resource.
     pub limit: LimitingResource,
 }
@@ -47,8 +50,11 @@ pub struct How {
     pub span: Span,
     /// Packets per second offered; `None`: as many as the link takes.
     pub rate_pps: Option<f64>,
-    /// The most packets that the sender gives to one call; links with smaller batches give fewer.
+    /// The most packets of one call of the sender, and of a receiving socket of the kernel; links
+    /// with smaller batches give fewer.
     pub batch_max: usize,
+    /// Whether some packets carry the time at which they were sent, so that delays are known.
+    pub stamped: bool,
     /// Whether the kernel counts system calls.
     pub trace: bool,
     /// SCHED_FIFO at this priority.
@@ -66,13 +72,15 @@ pub fn measure(
 ) -> Result<RowMeasurement, StageError> {
     let places = stage.places().clone();
     let job = |half: &Half, index: usize, role| SideJob {
-        end: half.at(&places[index], how.frame_bytes),
+        end: EndPlan { batch_max: how.batch_max, ..half.at(&places[index], how.frame_bytes) },
         role,
         trace: how.trace,
         fifo: how.fifo,
     };
     let passive = match how.workload {
-        Workload::Drop => job(&row.passive, 1, Role::Receive(how.span)),
+        Workload::Drop => {
+            job(&row.passive, 1, Role::Receive { span: how.span, stamped: how.stamped })
+        }
         Workload::Swap => job(&row.passive, 1, Role::Turn(how.span)),
         // A socket without a reader: datagrams end there, frames at the interface.
         Workload::Transmit => {
@@ -82,7 +90,8 @@ pub fn measure(
     let drain = how.workload == Workload::Swap;
     let active = |to: EndAddress| {
         let How { span, rate_pps, batch_max, .. } = *how;
-        job(&row.active, 0, Role::Transmit { span, to, rate_pps, batch_max, drain })
+        let stamped = how.stamped && how.workload == Workload::Drop;
+        job(&row.active, 0, Role::Transmit { span, to, rate_pps, batch_max, drain, stamped })
     };
     let longest = Duration::from_nanos(how.span.total_ns());
     let [sender, receiver] = stage.play(&passive, active, longest)?;
@@ -109,6 +118,7 @@ fn judge(how: &How, sender: JobResult, receiver: JobResult) -> RowMeasurement {
         receiver_cpu: receiver.counted.cpus(),
         paced: how.rate_pps.is_some(),
     };
+    let budget = PacketBudget::of(how.workload, &sender, &receiver);
     let lost = seen.sent.saturating_sub(seen.received);
     let named = ring_losses(&receiver.events) + named_losses(&sender.events, &SENT_IN_VAIN);
     let prefix = |side: &str, events: Vec<(String, u64)>| {
@@ -126,6 +136,7 @@ fn judge(how: &How, sender: JobResult, receiver: JobResult) -> RowMeasurement {
         returned: sender.returned,
         events,
         unaccounted: lost.saturating_sub(named),
+        budget,
         limit: limit(&seen),
     }
 }

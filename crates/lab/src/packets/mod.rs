@@ -6,6 +6,7 @@
 //! is a plain kernel socket, a port of ours, or bare frames on a link, so that the loops (`side`,
 //! `ping`) are the same for all of them.
 
+mod budget;
 mod bulk;
 pub mod end;
 pub mod job;
@@ -26,6 +27,7 @@ pub mod waiting;
 mod window;
 pub mod worker;
 
+pub use budget::{PacketBudget, PacketCopies};
 pub use limit::{LimitFigures, LimitingResource, limit};
 pub use measure::RowMeasurement;
 pub use pace::Pace;

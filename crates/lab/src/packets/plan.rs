@@ -79,6 +79,15 @@ pub struct EndPlan {
     pub address: Ipv4Addr,
     /// Bytes of each packet as an Ethernet frame, without its check sequence.
     pub frame_bytes: usize,
+    /// The most packets of one call, where the end can limit them.
+    #[serde(default = "unlimited")]
+    pub batch_max: usize,
+}
+
+/// No limit to a batch.
+#[must_use]
+pub fn unlimited() -> usize {
+    usize::MAX
 }
 
 /// The times of one measurement.

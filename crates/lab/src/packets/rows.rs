@@ -22,7 +22,7 @@ impl Half {
     #[must_use]
     pub fn at(&self, place: &SideSetup, frame_bytes: usize) -> EndPlan {
         let way = Self { link: self.link_at(place), ..self.clone() };
-        EndPlan { way, address: place.address, frame_bytes }
+        EndPlan { way, address: place.address, frame_bytes, batch_max: usize::MAX }
     }
 
     /// The link string in a side's set-up. An I/O thread shares the CPU of its side, so that no row

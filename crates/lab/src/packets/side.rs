@@ -4,8 +4,9 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_cpu::usage::process_cpu_time;
+use millstream_cpu::usage::{process_cpu_time, process_sleeps};
 
+use super::budget::{StampedDelays, Stamps};
 use super::end::{EchoMode, Look, PathEnd};
 use super::job::{JobResult, Role};
 use super::pace::{Pace, PollPolicy};
@@ -49,11 +50,12 @@ impl PacketSide<'_> {
     pub fn play(&mut self, role: &Role) -> io::Result<JobResult> {
         match role {
             Role::Hold => Ok(self.hold()),
-            Role::Receive(span) => self.receive(*span, None),
-            Role::Turn(span) => self.receive(*span, Some(EchoMode::All)),
-            Role::Echo => self.receive(NOTHING, Some(EchoMode::Numbered)),
-            Role::Transmit { span, rate_pps, batch_max, drain, .. } => {
-                self.transmit(*span, rate_pps.map(Pace::new), *batch_max, *drain)
+            Role::Receive { span, stamped } => self.receive(*span, None, *stamped),
+            Role::Turn(span) => self.receive(*span, Some(EchoMode::All), false),
+            Role::Echo => self.receive(NOTHING, Some(EchoMode::Numbered), false),
+            Role::Transmit { span, rate_pps, batch_max, drain, stamped, .. } => {
+                let stamps = stamped.then(Stamps::default);
+                self.transmit(*span, rate_pps.map(Pace::new), *batch_max, *drain, stamps)
             }
             Role::Ping(plan) => ping::run(self, plan),
             Role::Bulk(plan) => bulk::run(self, plan),
@@ -73,16 +75,23 @@ impl PacketSide<'_> {
     }
 
     /// Receives, and sends back the packets of `turn`, until there are no more.
-    fn receive(&mut self, span: Span, turn: Option<EchoMode>) -> io::Result<JobResult> {
+    fn receive(
+        &mut self,
+        span: Span,
+        turn: Option<EchoMode>,
+        stamped: bool,
+    ) -> io::Result<JobResult> {
         let start = Instant::now();
         let (mut window, mut idle) = (MeasuringWindow::new(span), IdleShare::default());
         let mut governor = PollPolicy::new(self.wait);
         let (mut came, mut turned, mut look) = (0, 0, Look::Glance);
         let mut vain = 0;
+        let mut stamped = stamped.then(StampedDelays::default);
         loop {
-            let (some, back) = match turn {
-                None => (self.end.take(look)?, 0),
-                Some(which) => self.end.echo(look, which)?,
+            let (some, back) = match (turn, &mut stamped) {
+                (Some(which), _) => self.end.echo(look, which)?,
+                (None, Some(stamped)) => (stamped.take(self.end, look)?, 0),
+                (None, None) => (self.end.take(look)?, 0),
             };
             vain = if some > 0 || look == Look::Sleep { 0 } else { vain + 1 };
             if vain > 1 && vain % LOOKS_PER_CLOCK != 0 {
@@ -103,7 +112,9 @@ impl PacketSide<'_> {
         }
         let total = if turn.is_none() { came } else { turned };
         let counted = window.end(|| self.moment(start, total, &idle));
-        Ok(JobResult { counted, total, came, events: self.end.events(), ..JobResult::default() })
+        let (events, copies) = (self.end.events(), self.end.copies());
+        let delays = stamped.map(|stamped| stamped.delays);
+        Ok(JobResult { counted, total, came, events, copies, delays, ..JobResult::default() })
     }
 
     /// Sends until the time is up.
@@ -113,6 +124,7 @@ impl PacketSide<'_> {
         pace: Option<Pace>,
         batch_max: usize,
         drain: bool,
+        mut stamps: Option<Stamps>,
     ) -> io::Result<JobResult> {
         // The first packets may wait for a neighbour's address, which does not count as part of the
         // span.
@@ -128,6 +140,12 @@ impl PacketSide<'_> {
             }
             let due = pace.map_or(u64::MAX, |pace| pace.due(now_ns));
             let count = (due - sent).min(batch as u64) as usize;
+            if let Some(stamps) = &mut stamps
+                && count > 0
+            {
+                sent += stamps.send(self.end)?;
+            }
+            let count = (due - sent).min(count as u64) as usize;
             if count > 0 {
                 let took = self.end.send(count)?;
                 sent += took as u64;
@@ -145,8 +163,8 @@ impl PacketSide<'_> {
         while drain && idle_for(start, span) {
             returned += self.end.take(Look::Sleep)? as u64;
         }
-        let events = self.end.events();
-        Ok(JobResult { counted, total: sent, returned, events, ..JobResult::default() })
+        let (events, copies) = (self.end.events(), self.end.copies());
+        Ok(JobResult { counted, total: sent, returned, events, copies, ..JobResult::default() })
     }
 
     fn moment(&mut self, start: Instant, packets: u64, idle: &IdleShare) -> window::CountsAt {
@@ -156,6 +174,7 @@ impl PacketSide<'_> {
             at_ns,
             packets,
             cpu_ns: process_cpu_time().as_nanos() as u64,
+            sleeps: process_sleeps(),
             idle_ns: idle.total_ns(at_ns),
             calls,
             traced: self.trace.as_mut().and_then(|trace| trace.count().ok()),

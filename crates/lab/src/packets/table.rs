@@ -102,6 +102,7 @@ impl RowResults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::budget::PacketBudget;
     use crate::packets::limit::LimitingResource;
     use crate::packets::window::WindowCounts;
 
@@ -115,6 +116,7 @@ mod tests {
             returned: 0,
             events: Vec::new(),
             unaccounted: 0,
+            budget: PacketBudget::default(),
             limit: LimitingResource::Unclear,
         }
     }

@@ -2,6 +2,8 @@
 
 use millstream_cpu::counters::{CountedEvent, ThreadCounter};
 use millstream_host::trace::TraceError;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::io;
 use std::path::Path;
 
@@ -20,7 +22,7 @@ impl SyscallTrace {
     /// # Errors
     /// The reason and the remedy: it needs rights (CAP_PERFMON) and a mounted tracefs.
     pub fn open() -> Result<Self, String> {
-        let number = event_number(&TRACEFS.map(Path::new))?;
+        let number = number_of_calls()?;
         let counter = ThreadCounter::open(CountedEvent::Trace(number), 0);
         Ok(Self { counter: counter.map_err(|error| refused("perf_event_open", &error))? })
     }
@@ -38,6 +40,25 @@ impl SyscallTrace {
 #[must_use]
 pub fn untraceable() -> Option<String> {
     SyscallTrace::open().err()
+}
+
+/// The number of the event. Where no tracefs is mounted, a thread mounts one for itself: nobody
+/// else sees it, and it ends with the thread.
+fn number_of_calls() -> Result<u64, String> {
+    let look = || event_number(&TRACEFS.map(Path::new));
+    look().or_else(|why| {
+        let own = std::thread::spawn(move || own_tracefs().ok().and_then(|()| look().ok()));
+        own.join().ok().flatten().ok_or(why)
+    })
+}
+
+/// Mounts a tracefs that only the calling thread sees.
+fn own_tracefs() -> rustix::io::Result<()> {
+    // SAFETY: the mounts and the working directory of this thread become its own; descriptors and
+    // files stay as they are.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS)? };
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    mount("tracefs", TRACEFS[0], "tracefs", MountFlags::empty(), None)
 }
 
 /// The number of the event in the tracefs at one of these mount points.

@@ -15,6 +15,8 @@ pub struct CountsAt {
     pub cpu_ns: u64,
     /// Idle time so far, nanoseconds.
     pub idle_ns: u64,
+    /// Sleeps of the threads of the process so far.
+    pub sleeps: u64,
     /// System calls that the end counted.
     pub calls: Option<u64>,
     /// System calls that the kernel's trace counted.
@@ -32,6 +34,9 @@ pub struct WindowCounts {
     pub cpu_s: f64,
     /// Idle share of the time: no packet came, or the link took none.
     pub idle_share: f64,
+    /// Wake-ups of the threads of the process, per packet.
+    #[serde(default)]
+    pub wakeups_per_packet: f64,
     /// System calls per packet by the end's own count.
     pub calls_per_packet: Option<f64>,
     /// System calls per packet by the kernel's trace.
@@ -69,6 +74,7 @@ impl WindowCounts {
             packets,
             cpu_s: to.cpu_ns.saturating_sub(from.cpu_ns) as f64 / 1e9,
             idle_share: to.idle_ns.saturating_sub(from.idle_ns) as f64 / ns.max(1) as f64,
+            wakeups_per_packet: (to.sleeps - from.sleeps) as f64 / packets.max(1) as f64,
             calls_per_packet: per_packet(from.calls, to.calls),
             traced_per_packet: per_packet(from.traced, to.traced),
         }
@@ -174,6 +180,7 @@ mod tests {
             at_ns,
             packets,
             cpu_ns: at_ns / 2,
+            sleeps: packets / 5,
             calls: Some(packets * 2),
             ..CountsAt::default()
         };
@@ -187,6 +194,7 @@ mod tests {
         let counted = window.end(|| unreachable!("it is over"));
         assert_eq!((counted.packets, counted.rate()), (500, 0.5e9));
         assert_eq!((counted.cpu_ns_per_packet(), counted.calls_per_packet), (1.0, Some(2.0)));
+        assert_eq!(counted.wakeups_per_packet, 0.2);
         assert_eq!(counted.traced_per_packet, None);
     }
 

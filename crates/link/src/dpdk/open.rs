@@ -14,7 +14,7 @@ use super::device::{DeviceName, Driver};
 use super::link::{BURST, CONNECT, DpdkLink, LOOK};
 use super::options::DpdkOptions;
 use crate::coarse;
-use crate::frame::{ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
+use crate::frame::{Copies, ETHERNET_BYTES_MAX, FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::{LinkError, Spec};
 
 const NAME: &str = super::LINK.name;
@@ -239,6 +239,13 @@ fn info(options: &DpdkOptions, wanted: &PortWanted, port: &Port, eal: &Eal) -> L
     if matches!(options.device, DeviceName::Pci(_)) {
         info.mode = Mode::ZeroCopy;
     }
+    info.copies = match options.device.driver() {
+        // Over virtio the process with the vhost end copies both ways.
+        None | Some(Driver::VirtioUser | Driver::Ring) => Copies::NONE,
+        Some(Driver::Vhost) => Copies::ONCE,
+        Some(Driver::Memif) if is_without_copies(options) => Copies::default(),
+        Some(Driver::Memif) => Copies::ONCE,
+    };
     info.detail = detail;
     info.queues = wanted.queues.into();
     info.receive_frames = ring;

@@ -13,6 +13,7 @@
 //!
 //! A frame is in one of those places, and the sum of their [`FrameCounts`] is constant.
 
+mod copies;
 mod counters;
 mod memory;
 mod steer;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use crate::LinkError;
 
+pub use copies::Copies;
 pub use counters::{FrameCounts, LinkCounters};
 pub use memory::{Frame, FrameMemory};
 pub use steer::Steer;
@@ -69,6 +71,8 @@ pub struct LinkInfo {
     pub mtu: usize,
     /// How frames reach the frame memory.
     pub mode: Mode,
+    /// Copies of a packet's content.
+    pub copies: Copies,
     /// The results of probing and the decisions when it was opened, in one line for people.
     pub detail: String,
     /// Queues of the interface that this link serves.
@@ -105,6 +109,7 @@ impl LinkInfo {
             mac,
             mtu,
             mode: Mode::Memory,
+            copies: Copies::default(),
             detail: String::new(),
             queues: 1,
             udp_ports: Vec::new(),

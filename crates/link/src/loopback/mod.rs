@@ -32,7 +32,7 @@ use rustix::mm::MapFlags;
 use crate::buffers::Buffers;
 use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{
-    ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
+    Copies, ETHERNET_BYTES_MAX, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo,
 };
 use crate::options::{Options, Words, maybe, number};
 use crate::{LinkError, Spec, options};
@@ -177,6 +177,7 @@ fn join(
     cable: Cable,
 ) -> LoopLink {
     let mut info = LinkInfo::new(LINK.name, mac, options.mtu);
+    info.copies = Copies { send: Some(1), receive: Some(0) };
     info.part_bytes_max = options.part_bytes_max.unwrap_or(info.part_bytes_max);
     let parts_each = (options.mtu + ETHERNET_BYTES_MAX).div_ceil(info.part_bytes_max);
     info.receive_frames = receive.slots / parts_each;

@@ -54,8 +54,8 @@ use crate::buffers::Buffers;
 use crate::device::InterfaceState;
 use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{
-    ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters, LinkInfo, Mode,
-    Steer,
+    Copies, ETHERNET_BYTES_MAX, Frame, FrameLink, FrameMemory, FrameOptions, LinkCounters,
+    LinkInfo, Mode, Steer,
 };
 use crate::options::Options;
 use crate::rights::{self, Family, RightsOptions};
@@ -312,6 +312,9 @@ impl RingSizes {
         let mut info = LinkInfo::new(LINK.name, device.mac, device.mtu);
         info.interface = Some(device.name.clone());
         info.mode = Mode::Generic;
+        // The kernel sends the pages of a transmit ring, and copies only a header out of it.
+        let sends = u32::from(matches!(transmit, TransmitRing::Batch(_)));
+        info.copies = Copies { send: Some(sends), receive: Some(1) };
         info.detail = format!("{ring}, {way}, {queue}");
         info.queues = device.receive_queues.map_or(1, |queues| queues as usize);
         info.part_bytes_max = self.longest;

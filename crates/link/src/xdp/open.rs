@@ -20,7 +20,7 @@ use super::ring::Mapping;
 use super::watchdog::Watchdog;
 use super::{advice, bpf};
 use crate::device::InterfaceState;
-use crate::frame::{FrameMemory, FrameOptions, LinkInfo, Mode};
+use crate::frame::{Copies, FrameMemory, FrameOptions, LinkInfo, Mode};
 use crate::rights::{self, Attach, AttachedProgram, BusyPoll, Hook, Rights, RightsOptions};
 use crate::spec::bad;
 use crate::{LinkError, Spec};
@@ -310,6 +310,7 @@ impl Opening {
         LinkInfo {
             interface: Some(device.name.clone()),
             mode,
+            copies: Copies::of_xdp(mode, &device.driver),
             detail,
             queues,
             part_bytes_max: plan.geometry.part_bytes() as usize,

@@ -5,6 +5,7 @@ use std::io;
 use millstream_link::frame::{Frame, FrameLink, Steer};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::super::budget::PacketCopies;
 use super::template::{ETHERTYPE, PacketTemplate, reverse};
 use super::{BATCH, EchoMode, EndAddress, Look, PathEnd, SLEEP_MS, link_events};
 
@@ -227,6 +228,10 @@ impl PathEnd for FrameEnd {
 
     fn calls(&mut self) -> Option<u64> {
         Some(self.link.counters().syscalls + self.sleeps)
+    }
+
+    fn copies(&mut self) -> PacketCopies {
+        PacketCopies::new(self.link.info().copies, 0, 0)
     }
 
     fn events(&mut self) -> Vec<(String, u64)> {

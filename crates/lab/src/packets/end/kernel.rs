@@ -9,9 +9,11 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use millstream_host::socket;
+use millstream_link::frame::Copies;
 
+use super::super::budget::PacketCopies;
+use super::super::plan::Half;
 use super::{BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, load, nowhere, number};
-use crate::packets::plan::Half;
 
 /// Bytes of the socket's queues, as ports request.
 const QUEUE_BYTES: libc::c_int = 8 << 20;
@@ -33,6 +35,8 @@ pub struct KernelEnd {
     heads: Vec<libc::mmsghdr>,
     /// The number of filled slots, from the first.
     used: usize,
+    /// Largest number of packets of one call.
+    batch: usize,
     /// Largest number of datagrams of the next poll: one after an empty poll, as a program that
     /// waits for an answer would ask.
     asked: usize,
@@ -47,11 +51,17 @@ pub struct KernelEnd {
 }
 
 impl KernelEnd {
-    /// Binds a socket for payloads of `payload_bytes`, with the options of `way`.
+    /// Binds a socket for payloads of `payload_bytes`. One call sends and receives no more than
+    /// `batch_max` packets.
     ///
     /// # Errors
     /// The system's.
-    pub fn open(local: SocketAddrV4, payload_bytes: usize, way: &Half) -> io::Result<Self> {
+    pub fn open(
+        local: SocketAddrV4,
+        payload_bytes: usize,
+        way: &Half,
+        batch_max: usize,
+    ) -> io::Result<Self> {
         let socket = UdpSocket::bind(local)?;
         socket.set_read_timeout(Some(Duration::from_millis(SLEEP_MS as u64)))?;
         socket.set_write_timeout(Some(Duration::from_secs(1)))?;
@@ -83,7 +93,8 @@ impl KernelEnd {
             vectors: vec![vector; BATCH],
             heads: vec![head; BATCH],
             used: BATCH,
-            asked: BATCH,
+            asked: BATCH.min(batch_max),
+            batch: BATCH.min(batch_max),
             takes: way.call_takes.map(|takes| takes.clamp(1, BATCH)),
             is_drained: true,
             singles: 0,
@@ -199,7 +210,7 @@ impl KernelEnd {
         let count = unsafe { socket::receive_messages(&self.socket, heads, flags) };
         let count = count.map_or(-1, usize::cast_signed);
         self.used = usize::try_from(count).unwrap_or(0).max(1);
-        self.asked = if count > 0 { BATCH } else { 1 };
+        self.asked = if count > 0 { self.batch } else { 1 };
         count
     }
 
@@ -232,8 +243,12 @@ impl PathEnd for KernelEnd {
         self.peer = raw(peer.udp);
     }
 
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
     fn send(&mut self, count: usize) -> io::Result<usize> {
-        let count = count.min(BATCH);
+        let count = count.min(self.batch);
         self.used = self.used.max(count);
         let payloads = self.load.chunks_exact_mut(self.payload_bytes).take(count);
         for ((head, vector), payload) in self.heads.iter_mut().zip(&mut self.vectors).zip(payloads)
@@ -294,6 +309,10 @@ impl PathEnd for KernelEnd {
 
     fn calls(&mut self) -> Option<u64> {
         Some(self.calls)
+    }
+
+    fn copies(&mut self) -> PacketCopies {
+        PacketCopies::new(Copies::ONCE, 0, 0)
     }
 
     fn events(&mut self) -> Vec<(String, u64)> {

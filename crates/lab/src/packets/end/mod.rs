@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use millstream_link::frame::{FrameOptions, LinkCounters};
 use serde::{Deserialize, Serialize};
 
+use super::budget::PacketCopies;
 use super::plan::{Carriage, EndPlan};
 
 pub use frames::FrameEnd;
@@ -104,6 +105,9 @@ pub trait PathEnd {
     /// System calls since its opening, where the end or its link counts them.
     fn calls(&mut self) -> Option<u64>;
 
+    /// Copies of a packet's content.
+    fn copies(&mut self) -> PacketCopies;
+
     /// Losses and other trouble since its opening, by name; without zeros.
     fn events(&mut self) -> Vec<(String, u64)>;
 }
@@ -119,7 +123,7 @@ pub fn open(plan: &EndPlan, receives: bool) -> Result<Box<dyn PathEnd>, String> 
     let way = &plan.way;
     match way.path {
         Carriage::Kernel => {
-            let end = KernelEnd::open(local, payload, way);
+            let end = KernelEnd::open(local, payload, way, plan.batch_max);
             end.map(boxed).map_err(|error| format!("cannot open a UDP socket: {error}"))
         }
         Carriage::Port => PortEnd::open(&way.link, local, payload).map(boxed),

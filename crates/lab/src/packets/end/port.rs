@@ -4,9 +4,11 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
+use millstream_link::frame::Copies;
 use millstream_link::port::{Datagram, Port, PortOptions, PortTx};
-use millstream_net::engine::inventory;
+use millstream_net::engine::{LinkReport, PortReport, inventory};
 
+use super::super::budget::PacketCopies;
 use super::{
     BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, load, nowhere, number,
 };
@@ -63,6 +65,16 @@ impl PortEnd {
         }
         tx.depart()?;
         Ok(sent)
+    }
+
+    /// The counts of the frame link below, and of the port on it; `None` for the kernel's sockets.
+    fn report(&self) -> Option<(LinkReport, PortReport)> {
+        let inventory = inventory();
+        let threads = inventory.threads.into_iter().flat_map(|thread| thread.links);
+        threads.chain(inventory.inline).find_map(|link| {
+            let port = link.ports.iter().find(|port| port.local == self.port.local)?.clone();
+            Some((link, port))
+        })
     }
 
     fn receive(&mut self, look: Look) -> io::Result<usize> {
@@ -146,6 +158,13 @@ impl PathEnd for PortEnd {
         None
     }
 
+    fn copies(&mut self) -> PacketCopies {
+        match self.report() {
+            Some((link, port)) => PacketCopies::new(link.info.copies, port.joined, port.delivered),
+            None => PacketCopies::new(Copies::ONCE, 0, 0),
+        }
+    }
+
     fn events(&mut self) -> Vec<(String, u64)> {
         let mut events = Vec::new();
         let mut note = |name: &str, count| {
@@ -155,14 +174,9 @@ impl PathEnd for PortEnd {
         };
         note("port_queue_full", self.port.rx.queue_drops());
         // The I/O thread of a frame link reports its own losses.
-        let inventory = inventory();
-        let threads = inventory.threads.iter().flat_map(|thread| &thread.links);
-        for link in threads.chain(&inventory.inline) {
-            if let Some(port) = link.ports.iter().find(|port| port.local == self.port.local) {
-                note("unsent", port.unsent);
-                events.extend(link_events(&link.link));
-                break;
-            }
+        if let Some((link, port)) = self.report() {
+            note("unsent", port.unsent);
+            events.extend(link_events(&link.link));
         }
         events
     }

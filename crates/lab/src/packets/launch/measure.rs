@@ -73,6 +73,7 @@ pub fn launch(
             way: Half::new(Carriage::Kernel, via.link(), PacketWait::Block),
             address: places[index].address,
             frame_bytes: how.frame_bytes,
+            batch_max: usize::MAX,
         },
         role,
         trace: false,

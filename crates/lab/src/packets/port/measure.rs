@@ -132,6 +132,7 @@ fn bulk(case: &PortCase, port: ActivePort) -> SideJob {
         way: Half::new(Carriage::Kernel, "", PacketWait::Block),
         address: port.address(),
         frame_bytes: case.bulk.frame_bytes,
+        batch_max: usize::MAX,
     };
     let plan = BulkPlan {
         to: port.nobody(),

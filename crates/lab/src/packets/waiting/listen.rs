@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millstream_cpu::usage::thread_cpu_time;
+use millstream_cpu::usage::{thread_cpu_time, thread_sleeps};
 use millstream_link::port::{Port, PortOptions};
 
 use super::Delivered;
@@ -83,14 +83,4 @@ impl ListenEnd {
         let came = delivered.delays.count();
         Ok(JobResult { total: came, came, waited: Some(delivered), ..JobResult::default() })
     }
-}
-
-/// Times at which the calling thread went to sleep so far (getrusage(2)).
-fn thread_sleeps() -> u64 {
-    // SAFETY: a plain C structure for which all-zero bytes are a valid value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one live `rusage`.
-    let rc = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    debug_assert_eq!(rc, 0);
-    usage.ru_nvcsw.unsigned_abs()
 }

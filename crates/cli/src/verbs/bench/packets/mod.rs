@@ -1,5 +1,6 @@
 //! `millstream bench packets`: packets a second over any link, and their cost.
 
+mod budget;
 mod choose;
 mod record;
 mod text;
@@ -36,6 +37,7 @@ use std::time::Duration;
   sudo millstream bench packets --choose --size 1514 --packet-rate 200k --max-latency 50us \
     --interface eth1 --peer eth2                  eth1 and eth2 are wired to each other
   millstream bench packets --loopback
+  sudo millstream bench packets --budget --packet-rate 50k --size 1514
   millstream bench packets --loopback --workload transmit --size 64 --batch 1 --only 'kernel UDP'")]
 pub struct Args {
     #[command(flatten)]
@@ -65,7 +67,7 @@ pub struct Args {
     packet_rate: Option<f64>,
 
     /// The most packets that the sender gives to one system call or ring operation. By default it
-    /// gives as many as the link takes at once.
+    /// gives as many as the link takes at once. Plain kernel UDP also receives no more with a call.
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=256))]
     batch: Option<u32>,
 
@@ -83,6 +85,10 @@ pub struct Args {
     #[arg(long, value_name = "LAYER", default_value = "both", requires = "link",
           value_parser = one_of(&LAYERS))]
     path: &'static [Carriage],
+
+    /// Print the budget of a packet too: its system calls, copies, wake-ups and delay.
+    #[arg(long, conflicts_with = "choose")]
+    budget: bool,
 
     /// Leave out the extra run of each row that counts system calls.
     #[arg(long)]
@@ -156,6 +162,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
+            if args.budget {
+                report.text += &budget::table(table);
+            }
             records.extend(record::of(&args, workload, table, stage.topology(), &started));
         }
         results.push(json!({ "workload": workload, "tables": tables }));
@@ -286,6 +295,7 @@ impl Args {
             span,
             rate_pps: self.packet_rate,
             batch_max: self.batch.map_or(usize::MAX, |batch| batch as usize),
+            stamped: self.budget,
             trace,
             fifo: self.ground.seats.fifo(),
         }

@@ -87,12 +87,24 @@ pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> 
     reasons.into_iter().filter_map(text).collect()
 }
 
-type Side = fn(&RowMeasurement) -> &WindowCounts;
+/// A side of a row.
+pub(super) type Side = fn(&RowMeasurement) -> &WindowCounts;
+
+/// System calls per packet; the kernel's count replaces the missing count of a link.
+pub(super) fn calls(line: &RowResults, side: Side) -> String {
+    let traced = || line.traced.as_ref().and_then(|run| side(run).traced_per_packet);
+    let calls = line.median(|run| side(run).calls_per_packet).or_else(traced);
+    or_dash(calls.map(|calls| format!("{calls:.3}")))
+}
+
+/// A figure, or a dash where there is none.
+pub(super) fn or_dash(figure: Option<String>) -> String {
+    figure.unwrap_or_else(|| "-".to_owned())
+}
 
 /// The measured rows.
 fn rows(table: &PacketTable) -> String {
     let kilo = |pps: f64| format!("{:.0}", pps / 1e3);
-    let or_dash = |figure: Option<String>| figure.unwrap_or_else(|| "-".to_owned());
     let cost = |line: &RowResults, side: Side| {
         let ns = |run: &RowMeasurement| {
             let side = side(run);
@@ -102,12 +114,6 @@ fn rows(table: &PacketTable) -> String {
     };
     let cpus = |line: &RowResults, side: Side| {
         or_dash(line.median(|run| Some(side(run).cpus())).map(|cpus| format!("{cpus:.2}")))
-    };
-    // The kernel's count replaces the missing count of a link.
-    let calls = |line: &RowResults, side: Side| {
-        let traced = || line.traced.as_ref().and_then(|run| side(run).traced_per_packet);
-        let calls = line.median(|run| side(run).calls_per_packet).or_else(traced);
-        or_dash(calls.map(|calls| format!("{calls:.3}")))
     };
     let shown = table.lines.iter().filter_map(|line| Some((line, line.rate_pps?, line.ratio?)));
     Table::of(shown)
