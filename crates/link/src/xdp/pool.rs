@@ -268,6 +268,10 @@ impl FramePool {
 }
 
 #[cfg(test)]
+#[path = "pool_cost.rs"]
+mod pool_cost;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use rustix::mm::MapFlags;
