@@ -6,10 +6,10 @@ use millstream_lab::packets::{PacketBudget, PacketTable, RowResults};
 
 /// What the columns mean, and why one can have no figure.
 const LEGEND: &str = "\
-  Copies follow from how a link works, and a port counts those that it adds; - where a driver
+Copies follow from how a link works, and a port counts those that it adds; - where a driver
   decides. Wake-ups are those of all threads of the process. The delay is the time from the call
-  that sends a packet to its delivery; - where nothing receives. It contains the time in all queues:
-  give a --packet-rate below the highest, or the queues are full.
+  that sends a packet to its delivery, with the time in all queues: give a --packet-rate below the
+  highest, or they are full. It is measured for the workload `drop` only.
 ";
 
 /// The budgets of the measured rows.
@@ -42,5 +42,5 @@ pub fn table(table: &PacketTable) -> String {
         .right("delay us\nmedian", |line| delay(line, |budget| budget.delay_median_us))
         .right("\np99", |line| delay(line, |budget| budget.delay_p99_us))
         .text();
-    format!("\nbudget of a packet, frames of {} bytes\n{rows}{LEGEND}", table.frame_bytes)
+    format!("\nbudget of a packet, frames of {} bytes\n{rows}  {LEGEND}", table.frame_bytes)
 }
