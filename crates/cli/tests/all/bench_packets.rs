@@ -127,7 +127,7 @@ fn a_bridge_is_on_the_way_of_every_round_trip_and_is_gone() {
 
 #[test]
 fn a_packet_by_single_calls_has_one_call_and_one_copy_each_way() {
-    let args = ["--loopback", "--budget", "--batch", "1", "--only", "kernel UDP", "--no-trace"];
+    let args = ["--loopback", "--per-packet", "--batch", "1", "--only", "kernel UDP", "--no-trace"];
     let document = millstream(Path::new("/"), &[&QUICK[..], &args, &["--json"]].concat());
     let document = document.succeeds().json();
     for run in lines(&document)[0]["runs"].as_array().unwrap() {
@@ -151,7 +151,7 @@ fn a_packet_by_single_calls_has_one_call_and_one_copy_each_way() {
 
 #[test]
 fn frames_of_xdp_take_far_less_than_a_call_and_a_port_copies_nothing_more() {
-    let args = ["--budget", "--only", "xdp native", "--no-trace", "--json"];
+    let args = ["--per-packet", "--only", "xdp native", "--no-trace", "--json"];
     let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
     if outcome.stderr.contains("cannot make a network namespace") {
         eprintln!("skipped: {}", outcome.stderr);

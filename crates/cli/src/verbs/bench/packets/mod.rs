@@ -37,7 +37,7 @@ use std::time::Duration;
   sudo millstream bench packets --choose --size 1514 --packet-rate 200k --max-latency 50us \
     --interface eth1 --peer eth2                  eth1 and eth2 are wired to each other
   millstream bench packets --loopback
-  sudo millstream bench packets --budget --packet-rate 50k --size 1514
+  sudo millstream bench packets --per-packet --packet-rate 50k --size 1514
   millstream bench packets --loopback --workload transmit --size 64 --batch 1 --only 'kernel UDP'")]
 pub struct Args {
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub struct Args {
 
     /// Print the budget of a packet too: its system calls, copies, wake-ups and delay.
     #[arg(long, conflicts_with = "choose")]
-    budget: bool,
+    per_packet: bool,
 
     /// Leave out the extra run of each row that counts system calls.
     #[arg(long)]
@@ -162,7 +162,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for table in &mut tables {
             table.sum_up();
             report.text += &text::table(workload, table, text::layout(stage.places()));
-            if args.budget {
+            if args.per_packet {
                 report.text += &budget::table(table);
             }
             records.extend(record::of(&args, workload, table, stage.topology(), &started));
@@ -295,7 +295,7 @@ impl Args {
             span,
             rate_pps: self.packet_rate,
             batch_max: self.batch.map_or(usize::MAX, |batch| batch as usize),
-            stamped: self.budget,
+            stamped: self.per_packet,
             trace,
             fifo: self.ground.seats.fifo(),
         }
