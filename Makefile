@@ -22,7 +22,7 @@ help:
 	@echo "make test-page   tests of the dashboard's page in a browser (make test runs the quick ones, too)"
 	@echo "make test-dpdk   the link dpdk over ports in software, with and without huge pages"
 	@echo "make test-vfio   the link dpdk on a card behind vfio-pci and an IOMMU, in a guest"
-	@echo "make test-guests isolation and priorities under other kernels and boot parameters, in guests"
+	@echo "make test-guests isolation, priorities, placements, XDP and hardware threads in guests with other kernels"
 	@echo "make test-zenoh  the block zenoh_sink, which no other target builds: lints, tests, and Zenoh's Python package"
 	@echo "make test-gpu    the crate gpu, which no other target builds: lints, and kernels on what Vulkan and CUDA find"
 	@echo "make test-peers  against programs that nobody here wrote: UHD, GNU Radio, ffprobe"

@@ -20,7 +20,7 @@ import time
 import common
 
 # Within the limit of run-all.sh there is time for fewer tasks than on their own.
-LIMIT_S = int(os.environ.get("MILLSTREAM_PEER_LIMIT_S", "3600"))
+LIMIT_S = common.LIMIT_S
 if LIMIT_S < 1000:
     os.environ.setdefault("MILLSTREAM_TASKS", "60")
 from batch_common import check_streams, copy, failed, run_here, sums, SETTINGS_COUNT, TASKS

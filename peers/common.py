@@ -17,6 +17,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Among all peers (run-all.sh), one that could take minutes does less.
 SHORT = "MILLSTREAM_PEER_LIMIT_S" in os.environ
+# The seconds that a peer may take.
+LIMIT_S = int(os.environ.get("MILLSTREAM_PEER_LIMIT_S", "3600"))
 MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
 CARGO = os.environ.get("CARGO", "cargo")
 # Debian's Python, which sees Debian's modules.

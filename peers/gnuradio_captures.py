@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import MILLSTREAM, ROOT, skip
+from common import LIMIT_S, MILLSTREAM, ROOT, skip
 
 FOLDER = os.environ.get("MILLSTREAM_CAPTURES", os.path.join(ROOT, "../shared/data"))
 RATE = "6.25e6"
@@ -28,7 +28,7 @@ def decode(recording, folder):
     done = subprocess.run(
         [MILLSTREAM, "--json", "run", os.path.join(ROOT, "graphs/atsc-rx.toml"),
          "--set", f"in={recording}", "--set", f"rate={RATE}", "--set", f"out={out}"],
-        stdout=subprocess.PIPE, timeout=120, check=True)
+        stdout=subprocess.PIPE, timeout=LIMIT_S, check=True)
     with open(out, "rb") as file:
         return file.read(), json.loads(done.stdout)["results"]["signals"][0]
 

@@ -5,6 +5,7 @@ the processor has, its test of the forms finds none wrong, and the television re
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ GRAPH = os.path.join(common.ROOT, "graphs/atsc-rx.toml")
 
 def output(folder, command):
     """What a command printed; ends the peer when it fails, or finds a form wrong."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=common.LIMIT_S, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-2000:]}"
     assert "wrongly" not in done.stderr, done.stderr
     return done.stdout
@@ -39,6 +40,9 @@ def main():
     """Every model."""
     if shutil.which(QEMU) is None:
         common.skip(f"no {QEMU} (Debian package qemu-user)")
+    told = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout
+    if tuple(map(int, re.search(r"(\d+)\.(\d+)", told).groups())) < (7, 2):
+        common.skip(f"AVX2 needs QEMU 7.2 or later, and this is {told.splitlines()[0]}")
     if os.uname().machine != "x86_64":
         common.skip("the models are of x86-64")
     with tempfile.TemporaryDirectory() as folder:

@@ -24,14 +24,15 @@ pub enum CountedEvent {
 impl CountedEvent {
     /// Type and configuration, as perf_event_open(2) numbers them.
     const fn numbers(self) -> (u32, u64) {
-        const HARDWARE: u32 = 0;
         const SOFTWARE: u32 = 1;
         const TRACEPOINT: u32 = 2;
         const CACHE: u32 = 3;
         match self {
             // The cache L1D (0), its operation `read` (0), the result `miss` (1).
             Self::L1dMisses => (CACHE, 1 << 16),
-            Self::LastLevelMisses => (HARDWARE, 3),
+            // The same of the last cache (2). The generic event of cache misses counts another
+            // cache on some processors.
+            Self::LastLevelMisses => (CACHE, 1 << 16 | 2),
             Self::PageFaults => (SOFTWARE, 2),
             Self::Trace(number) => (TRACEPOINT, number),
         }
@@ -122,23 +123,25 @@ impl ThreadCounter {
     /// share a counter of the processor, it is an estimate from the time in which this one had it.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's, and one if the processor had no free counter for it all the time.
     pub fn read(&mut self) -> io::Result<u64> {
         let mut bytes = [0; 24];
         self.file.read_exact(&mut bytes)?;
         let (words, _) = bytes.as_chunks();
         let [count, wanted, counted] = [0, 1, 2].map(|at| u64::from_ne_bytes(words[at]));
-        Ok(estimate(count, wanted, counted))
+        estimate(count, wanted, counted)
+            .ok_or_else(|| io::Error::other("the processor had no free counter for this event"))
     }
 }
 
-/// Extrapolates a count that was taken in `counted` of the `wanted` nanoseconds.
-fn estimate(count: u64, wanted: u64, counted: u64) -> u64 {
-    if counted == 0 || counted >= wanted {
-        return count;
+/// Extrapolates a count that was taken in `counted` of the `wanted` nanoseconds; `None` if nothing
+/// was counted.
+fn estimate(count: u64, wanted: u64, counted: u64) -> Option<u64> {
+    if counted >= wanted {
+        return Some(count);
     }
-    let all = u128::from(count) * u128::from(wanted) / u128::from(counted);
-    u64::try_from(all).unwrap_or(u64::MAX)
+    let all = (u128::from(count) * u128::from(wanted)).checked_div(u128::from(counted))?;
+    Some(u64::try_from(all).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -153,8 +156,12 @@ mod tests {
         let (go, wait) = mpsc::channel::<()>();
         let body = move || {
             tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
-            // Memory that nothing has touched yet; for huge pages it is too small.
+            // Memory that nothing has touched yet, without huge pages.
             let mut memory: Vec<u8> = Vec::with_capacity(2 * PAGES * 4096);
+            let begin = memory.as_mut_ptr().addr().next_multiple_of(4096);
+            let bytes = memory.as_mut_ptr().addr() + memory.capacity() - begin;
+            // SAFETY: the pages lie in the vector, and keep what they hold.
+            unsafe { libc::madvise(begin as *mut _, bytes, libc::MADV_NOHUGEPAGE) };
             while wait.recv().is_ok() {
                 memory.resize(memory.len() + PAGES * 4096, 1);
                 tell.send(0).unwrap();
@@ -191,10 +198,11 @@ mod tests {
 
     #[test]
     fn a_counter_that_had_half_of_the_time_counts_twice() {
-        assert_eq!(estimate(7, 1000, 500), 14);
-        assert_eq!(estimate(7, 1000, 1000), 7);
-        assert_eq!(estimate(0, 1000, 0), 0, "it never had its turn");
-        assert_eq!(estimate(u64::MAX, 3, 1), u64::MAX);
+        assert_eq!(estimate(7, 1000, 500), Some(14));
+        assert_eq!(estimate(7, 1000, 1000), Some(7));
+        assert_eq!(estimate(0, 1000, 0), None, "it never had its turn");
+        assert_eq!(estimate(0, 0, 0), Some(0), "nobody wanted it yet");
+        assert_eq!(estimate(u64::MAX, 3, 1), Some(u64::MAX));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub fn lines() -> impl Iterator<Item = LogLine> {
         loop {
             let mut record = [0; 8192];
             match file.as_mut()?.read(&mut record) {
+                // A container may have another file in its place.
+                Ok(0) => return None,
                 Ok(count) => return Some(line(&String::from_utf8_lossy(&record[..count]))),
                 // The log has overwritten what was to come; the next record is there.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}

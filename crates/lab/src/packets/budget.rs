@@ -82,7 +82,7 @@ impl Stamps {
             return Ok(0);
         }
         self.next_ns = now_ns + STAMP_NS;
-        Ok(u64::from(end.send_numbered(now_ns)?))
+        Ok(end.send_among(now_ns)? as u64)
     }
 }
 

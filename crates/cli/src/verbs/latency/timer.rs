@@ -96,7 +96,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let open = |us| TraceMonitor::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
     let above_us = args.late.above_us()?;
     let mut guard = above_us.map(open).transpose()?;
-    let (mut records, mut kernels) = (Vec::new(), Vec::new());
+    // What the tracer does not give is no reason to lose what was measured.
+    let (mut records, mut kernels, mut failure) = (Vec::new(), Vec::new(), None);
     let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
     let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
     let so_far = LiveHistogram::default();
@@ -109,7 +110,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             let record = |taken| measured(&plan, above_us, &started, taken);
             records.extend(taken.into_iter().map(record));
             if let Some(beside) = beside {
-                kernels.extend(timerlat::records(&plan, beside.end()?, &started));
+                match beside.end() {
+                    Ok(seen) => kernels.extend(timerlat::records(&plan, seen, &started)),
+                    Err(error) => failure = Some(error.to_string()),
+                }
             }
         }
         Ok(())
@@ -129,12 +133,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let mut text = samples::text(&title, &records, args.histograms);
     text += &explain::table::of_records(&records);
-    if args.timerlat {
-        text += &timerlat::text(&records, &kernels)?;
+    if args.timerlat && failure.is_none() {
+        match timerlat::text(&records, &kernels) {
+            Ok(parts) => text += &parts,
+            Err(error) => failure = Some(error.to_string()),
+        }
     }
     records.append(&mut kernels);
     let summary = samples::summary(&records);
-    Ok(Report::done(text, json!({ "series": summary, "records": records })))
+    Ok(Report { text, results: json!({ "series": summary, "records": records }), failure })
 }
 
 impl Args {

@@ -7,15 +7,19 @@ use std::path::Path;
 
 const COLUMNS: usize = 120;
 
+/// The first words of sentences that stand where other rules have a command.
+const ADVICE: [&str; 2] = ["dedicate ", "give "];
+
 /// The paragraphs before the rules.
 const HEAD: [&str; 2] = [
     "This page lists the rules of `millstream host doctor`: why each looks, what it finds on a \
      machine that has the fault, and what to type there, as root. The guide [prepare the \
      host](../guides/prepare-the-host.md) explains the command. A test makes this page from the \
      rules: `cargo test -p millstream-host --lib mends::page` prints what it must contain.",
-    "A command stands for the machine of its example: `eth0`, CPU 1 and numbers are others on \
-     yours, and the doctor names them. `--apply` makes a fix with a risk only if you name its \
-     rule. Rules of the topic `dpdk` are checked only if you name them or their topic.",
+    "The commands are those for the machine of the example. On yours the interface, the CPU \
+     and the numbers differ, and the doctor prints the right ones. `--apply` makes a fix with \
+     a risk only if you name its rule. Rules of the topic `dpdk` are checked only if you name \
+     them or their topic.",
 ];
 
 /// Paragraphs of a page, in lines.
@@ -73,8 +77,9 @@ fn section(rule: &DoctorRule) -> String {
             page.push_str("\nThe doctor knows no fix.\n");
             continue;
         };
-        // What is longer than a line is advice, no command.
-        let _ = match mend.command.len() + 4 > COLUMNS {
+        // Some rules have a sentence instead of a command.
+        let is_advice = ADVICE.iter().any(|verb| mend.command.starts_with(verb));
+        let _ = match is_advice || mend.command.len() + 4 > COLUMNS {
             true => write!(page, "\n{}", filled(&sentence(&mend.command))),
             false => write!(page, "\n    {}\n", mend.command),
         };

@@ -169,6 +169,17 @@ impl FrameEnd {
     }
 }
 
+impl FrameEnd {
+    /// Writes one frame with a number behind those that wait; returns false without a free frame.
+    fn write_numbered(&mut self, number: u64) -> bool {
+        self.template.set_number(Some(number));
+        let before = self.waiting.len();
+        self.write(1);
+        self.template.set_number(None);
+        self.waiting.len() > before
+    }
+}
+
 impl PathEnd for FrameEnd {
     fn address(&self) -> EndAddress {
         EndAddress { mac: self.link.info().mac, udp: self.template.local() }
@@ -185,13 +196,14 @@ impl PathEnd for FrameEnd {
     }
 
     fn send_numbered(&mut self, number: u64) -> io::Result<bool> {
-        self.template.set_number(Some(number));
-        let before = self.waiting.len();
-        self.write(1);
-        self.template.set_number(None);
-        let written = self.waiting.len() > before;
+        let written = self.write_numbered(number);
         self.hand_over()?;
         Ok(written)
+    }
+
+    fn send_among(&mut self, number: u64) -> io::Result<usize> {
+        self.write_numbered(number);
+        self.hand_over()
     }
 
     fn take(&mut self, look: Look) -> io::Result<usize> {

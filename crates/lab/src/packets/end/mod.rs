@@ -83,6 +83,14 @@ pub trait PathEnd {
     /// The link's.
     fn send_numbered(&mut self, number: u64) -> io::Result<bool>;
 
+    /// Sends one packet with a number, after all that wait; returns how many packets the link took.
+    ///
+    /// # Errors
+    /// The link's.
+    fn send_among(&mut self, number: u64) -> io::Result<usize> {
+        self.send_numbered(number).map(usize::from)
+    }
+
     /// Takes the packets that came, without reading them; returns their number.
     ///
     /// # Errors

@@ -74,7 +74,7 @@ pub struct Args {
     /// Number of packets that the receiver takes with each system call. It lets packets gather in
     /// the socket's queue, so that the calls are full. By default it takes packets as they come.
     /// Only plain kernel sockets have this, and only the workload drop: give --only 'kernel UDP'.
-    #[arg(long, value_name = "N", conflicts_with_all = ["choose", "link"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["batch", "choose", "link"],
           value_parser = whole::<u32>(1..=64))]
     receive_batch: Option<u32>,
 

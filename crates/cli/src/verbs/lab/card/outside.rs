@@ -11,10 +11,12 @@ pub fn unmapped(rig: &CardSetup) -> CardResult {
     let Some(tester) = &rig.tester else {
         return Ok(vec!["not tried: --dma-tester was not given".to_owned()]);
     };
-    pci::bind(tester, "vfio-pci").with_context(|| format!("cannot bind {tester} to vfio-pci"))?;
-    let tried = outside::try_access(tester);
-    pci::give_back(tester)?;
+    let bound = pci::bind(tester, "vfio-pci");
+    let bound = bound.with_context(|| format!("cannot bind {tester} to vfio-pci"));
+    let tried = bound.and_then(|_| Ok(outside::try_access(tester)?));
+    let back = pci::give_back(tester);
     let tried = tried?;
+    back?;
     if let Some(wrong) = tried.wrong() {
         anyhow::bail!("{wrong}");
     }

@@ -57,6 +57,19 @@ impl CardSetup {
                 other.join(", ")
             ),
         };
+        if let Some(tester) = &args.dma_tester {
+            let id = |file: &str| {
+                let path = format!("/sys/bus/pci/devices/{tester}/{file}");
+                std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+            };
+            let found = [id("vendor"), id("device")];
+            ensure!(
+                found == ["0x1234", "0x11e8"],
+                "--dma-tester {tester} is no device `edu` of QEMU (vendor and device {}): give the \
+                 address of one, as `lspci -d 1234:11e8` prints it",
+                found.join(":")
+            );
+        }
         let cable = match args.cable.as_deref().map(|cable| cable.split_once(':')) {
             None => None,
             Some(Some((line, name))) => Some((PathBuf::from(line), name.to_owned())),

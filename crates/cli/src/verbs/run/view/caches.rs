@@ -50,9 +50,10 @@ impl Caches<'_> {
         EdgeCache { from, to, buffer_bytes, cpus, crosses_cores, cache }
     }
 
-    /// The nearest cache with room for `bytes` of one block.
-    pub fn block(&self, bytes: u64) -> Option<String> {
-        nearest(self.topology?.cores.first()?, None, bytes)
+    /// The nearest cache with room for `bytes` of one block, on the CPU on which it runs.
+    pub fn block(&self, name: &str, bytes: u64) -> Option<String> {
+        let core = self.cpu(name).and_then(|cpu| self.core(cpu));
+        nearest(core.or(self.topology?.cores.first())?, None, bytes)
     }
 
     /// The CPU on which a block runs: that of its plan, or the last one of its thread.
@@ -155,6 +156,6 @@ mod tests {
         let load = Profile { edges: vec![EdgeCost::default()], ..Profile::default() };
         let edge = caches.edges(&load).remove(0);
         assert_eq!((edge.cache, edge.crosses_cores, edge.cpus), (None, None, [None, None]));
-        assert_eq!(caches.block(7), None);
+        assert_eq!(caches.block("none", 7), None);
     }
 }

@@ -58,12 +58,19 @@ impl ThreadCounts {
 
 impl CacheCounters {
     /// Returns what the thread of each partition counted since the last step, while `load` passed.
-    /// A thread that is new is counted from now on.
-    pub fn step(&mut self, load: &Profile, snapshot: &Snapshot) -> BTreeMap<String, ThreadCounts> {
+    /// A thread that is new is counted from now on, while the graph runs.
+    pub fn step(
+        &mut self,
+        load: &Profile,
+        snapshot: &Snapshot,
+        runs: bool,
+    ) -> BTreeMap<String, ThreadCounts> {
         let mut since = BTreeMap::new();
         for partition in snapshot.partitions.iter().filter(|partition| partition.tid > 0) {
             let Some(counters) = self.threads.get_mut(&partition.tid) else {
-                self.open(partition.tid);
+                if runs {
+                    self.open(partition.tid);
+                }
                 continue;
             };
             let [last_level_misses, l1d_misses, page_faults] =
@@ -131,7 +138,7 @@ mod tests {
         while seen.values().all(|one: &ThreadCounts| one.items == 0) {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let now = running.profile();
-            seen = counters.step(&now.since(&before), &running.snapshot());
+            seen = counters.step(&now.since(&before), &running.snapshot(), true);
             before = now;
         }
         running.stopper().stop();

@@ -135,7 +135,7 @@ impl ViewFrame<'_> {
             .right("ns/item", |block| format!("{:.2}", block.ns_per_item()))
             .right("calls/s", |block| self.per_second(block.calls))
             .right("set KiB", |block| block.working_set_bytes.div_ceil(1024))
-            .left("cache", |block| nearest(self.caches.block(block.working_set_bytes)))
+            .left("cache", |block| nearest(self.caches.block(&block.name, block.working_set_bytes)))
             .left("partition", |block| stats(block).map_or("", |stats| &stats.partition))
     }
 

@@ -86,7 +86,7 @@ impl LiveView {
         let load = before
             .as_ref()
             .map_or_else(Profile::default, |before| moment.profile.since(&before.profile));
-        let counted = self.counters.step(&load, &moment.snapshot);
+        let counted = self.counters.step(&load, &moment.snapshot, true);
         let Some(before) = before.filter(|_| self.is_terminal) else { return self.is_terminal };
         let (snapshot, threads) = (&moment.snapshot, &moment.threads);
         let frame = ViewFrame {
@@ -116,7 +116,7 @@ impl LiveView {
             Some(before) => (run.profile.since(&before.profile), &before.threads[..]),
             None => (Profile::default(), &[][..]),
         };
-        self.counters.step(&load, snapshot);
+        self.counters.step(&load, snapshot, false);
         let caches = Caches { topology: self.topology.as_ref(), snapshot, threads };
         let occupancy = match occupancy::of_this_process(Path::new("/")) {
             Ok(occupancy) => json!(occupancy),
