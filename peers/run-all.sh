@@ -3,13 +3,15 @@
 # with its reason) or anything else (disagrees). Nothing is run again. Ends with what the disagreeing ones said last, the
 # seconds of each peer and one line of counts.
 #
-# Peers that only calculate run beside the others, which wait more than they calculate, with the lowest priority.
+# Peers that only calculate run beside the others, which wait more than they calculate, with the lowest priority. So do
+# long ones that wait most of their time, in a network namespace of their own, and judge by no time of their own.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # Peers that could take longer do less then.
 export MILLSTREAM_PEER_LIMIT_S=300
 calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statistics_scipy.py)
 calculating+=(cachegrind_misses.py qemu_cpu_models.py)
+waiting=(uhd_devices.py net_linux.py mpm_host.py)
 passed=0 failed=() skipped=0 times=
 said=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
@@ -34,21 +36,25 @@ count() {
   times+=" $name $seconds"
 }
 
-(
-  trap 'kill $running; exit 1' TERM
-  for name in "${calculating[@]}"; do
-    MILLSTREAM_PEER_LIMIT_S=900 ask "peers/$name" nice -n 19
-  done
-) >/dev/null &
-beside=$!
+# Runs peers one after the other, beside the caller: beside SECONDS NICE PEER...
+beside() {
+  (
+    trap 'kill $running; exit 1' TERM
+    for name in "${@:3}"; do
+      MILLSTREAM_PEER_LIMIT_S=$1 ask "peers/$name" nice -n "$2"
+    done
+  ) >/dev/null &
+}
+beside 900 19 "${calculating[@]}"
+beside 300 0 "${waiting[@]}"
 for peer in peers/*_*.py peers/*_*.sh; do
-  [[ -x "$peer" && " ${calculating[*]} " != *" ${peer##*/} "* ]] || continue
+  [[ -x "$peer" && " ${calculating[*]} ${waiting[*]} " != *" ${peer##*/} "* ]] || continue
   echo "== $peer"
   ask "$peer"
   count "$peer"
 done
-wait $beside
-for name in "${calculating[@]}"; do
+wait
+for name in "${calculating[@]}" "${waiting[@]}"; do
   echo "== peers/$name"
   cat "$said/$name"
   count "peers/$name"
