@@ -8,7 +8,7 @@ SOAPY := target/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io semver miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -33,6 +33,7 @@ help:
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
 	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
 	@echo "make msrv        everything with the oldest Rust that Cargo.toml promises, where it is installed"
+	@echo "make semver      the library's interface against the last release, or BASELINE=COMMIT: no break that the version does not say"
 	@echo "make crates-io   the packages for crates.io: complete, and each compiles by itself"
 	@echo "make crates      lines and dependencies of the crates, as a table and docs/pictures/crates.svg"
 	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
@@ -151,6 +152,11 @@ lint: rust
 msrv: rust
 	@scripts/need.sh build
 	scripts/msrv.sh || [ $$? -eq 77 ]
+
+# 77: there is no release to compare with yet.
+semver: rust
+	@scripts/need.sh build
+	scripts/semver.sh $(BASELINE) || [ $$? -eq 77 ]
 
 crates-io: rust
 	@scripts/need.sh build
