@@ -14,13 +14,15 @@ use crate::journal::JournalError;
 use millstream_cpu::folders;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder of tracefs, on kernels since 4.1 and before.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The prefix of our instances' names: `millstream-PID-NUMBER`.
+/// The prefix of our instances' names: `millstream-NAMESPACE-PID-NUMBER`. Containers can share
+/// tracefs with the host: a PID means something in its own namespace only.
 const PREFIX: &str = "millstream-";
 
 /// The largest part of a trace that is read, bytes.
@@ -83,7 +85,8 @@ impl Instance {
         remove_orphans(&instances);
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let owner = std::process::id();
+        let folder = instances.join(format!("{PREFIX}{}-{owner}-{number}", namespace()));
         fs::create_dir(&folder)
             .map_err(|source| TraceError::File { path: folder.clone(), source })?;
         let instance = Self { folder };
@@ -184,12 +187,24 @@ pub fn recover() {
 
 fn remove_orphans(instances: &Path) {
     for name in folders::names(instances) {
-        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
-        let owner = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        let is_alive = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+        if owner(&name).is_some_and(|pid| !is_alive(pid)) {
             let _ = fs::remove_dir(instances.join(&name));
         }
     }
+}
+
+/// The owner of a ring, if it lives or lived in our PID namespace.
+fn owner(ring: &str) -> Option<u32> {
+    let mut parts = ring.strip_prefix(PREFIX)?.split('-').map(str::parse::<u64>);
+    let (space, owner) = (parts.next()?.ok()?, parts.next()?.ok()?);
+    parts.next()?.ok()?;
+    (space == namespace()).then(|| u32::try_from(owner).ok())?
+}
+
+/// The number of our PID namespace.
+fn namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
 #[cfg(test)]
@@ -223,6 +238,22 @@ mod tests {
         let folder = instance.folder.clone();
         drop(instance);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn only_rings_of_our_own_pid_namespace_have_owners() {
+        let space = namespace();
+        assert!(space > 0);
+        assert_eq!(owner(&format!("millstream-{space}-17-0")), Some(17));
+        for other in [
+            format!("millstream-{}-17-0", space + 1),
+            format!("millstream-{space}-17"),
+            format!("millstream-{space}-x-0"),
+            format!("other-{space}-17-0"),
+            "millstream-17-0".to_owned(),
+        ] {
+            assert_eq!(owner(&other), None, "{other}");
+        }
     }
 
     #[test]

@@ -189,6 +189,7 @@ impl Drop for Timerlat {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MOUNTS;
     use super::*;
 
     const IRQ: &str = "          <idle>-0       [001] d.h1.    54.029328: #1     context    irq \
@@ -247,11 +248,13 @@ mod tests {
     #[test]
     fn its_settings_are_restored() {
         let cpus: CpuSet = "0".parse().unwrap();
-        let settings = |timerlat: &Timerlat| {
-            let folder = timerlat.instance.mount().join("osnoise");
-            ["cpus", "timerlat_period_us"]
-                .map(|name| fs::read_to_string(folder.join(name)).unwrap())
+        let settings = || {
+            ["cpus", "timerlat_period_us"].map(|name| {
+                let places = MOUNTS.map(|mount| format!("{mount}/osnoise/{name}"));
+                places.iter().find_map(|path| fs::read_to_string(path).ok()).unwrap_or_default()
+            })
         };
+        let before = settings();
         let mut timerlat = match Timerlat::start(&cpus, 1000) {
             Ok(timerlat) => timerlat,
             Err(error) => {
@@ -259,7 +262,7 @@ mod tests {
                 return;
             }
         };
-        assert_eq!(settings(&timerlat).map(|text| text.trim().to_owned()), ["0", "1000"]);
+        assert_eq!(settings().map(|text| text.trim().to_owned()), ["0", "1000"]);
         std::thread::sleep(std::time::Duration::from_millis(100));
         timerlat.stop().unwrap();
         let mut events = 0;
@@ -268,5 +271,6 @@ mod tests {
         let folder = timerlat.instance.folder.clone();
         drop(timerlat);
         assert!(!folder.exists());
+        assert_eq!(settings(), before);
     }
 }

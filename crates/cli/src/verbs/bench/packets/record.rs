@@ -34,7 +34,7 @@ pub fn of(
                 let mut record = cost("packets", series, ns, started, parameters);
                 record.seconds = side.seconds;
                 topology.clone_into(&mut record.topology);
-                if let Some(calls) = calls(side, traced) {
+                if let Some(calls) = calls_per_packet(side.calls_per_packet, traced) {
                     record.details.insert("calls_per_packet".to_owned(), calls.into());
                 }
                 records.push(record);
@@ -44,7 +44,7 @@ pub fn of(
     records
 }
 
-/// System calls per packet; the kernel's count replaces the missing count of a link.
-fn calls(side: &WindowCounts, traced: Option<&WindowCounts>) -> Option<f64> {
-    side.calls_per_packet.or_else(|| traced?.traced_per_packet)
+/// System calls per packet: the link's count, or the kernel's where the link does not count.
+pub(super) fn calls_per_packet(link: Option<f64>, traced: Option<&WindowCounts>) -> Option<f64> {
+    link.or_else(|| traced?.traced_per_packet)
 }

@@ -1,5 +1,6 @@
 //! The tables of `bench packets` as text.
 
+use super::record::calls_per_packet;
 use crate::output::Join;
 use crate::table::Table;
 use millstream_lab::packets::WindowCounts;
@@ -90,10 +91,10 @@ pub fn refusals<'a>(lines: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> 
 /// A side of a row.
 pub(super) type Side = fn(&RowMeasurement) -> &WindowCounts;
 
-/// System calls per packet; the kernel's count replaces the missing count of a link.
+/// System calls per packet, as text.
 pub(super) fn calls(line: &RowResults, side: Side) -> String {
-    let traced = || line.traced.as_ref().and_then(|run| side(run).traced_per_packet);
-    let calls = line.median(|run| side(run).calls_per_packet).or_else(traced);
+    let traced = line.traced.as_ref().map(side);
+    let calls = calls_per_packet(line.median(|run| side(run).calls_per_packet), traced);
     or_dash(calls.map(|calls| format!("{calls:.3}")))
 }
 

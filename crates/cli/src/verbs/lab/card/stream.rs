@@ -33,7 +33,9 @@ pub fn with_huge_pages(work: impl FnOnce() -> CardResult) -> CardResult {
     let got = fs::read_to_string(PAGES)?;
     let outcome = work();
     fs::write(PAGES, before.trim())?;
-    let mut lines = outcome.with_context(|| format!("cannot reserve {} huge pages", got.trim()))?;
+    let mut lines = outcome.with_context(|| {
+        format!("it failed with {} huge pages; {PAGES_WANTED} were asked for", got.trim())
+    })?;
     lines.push(format!("{} huge pages; afterwards {}", got.trim(), before.trim()));
     Ok(lines)
 }

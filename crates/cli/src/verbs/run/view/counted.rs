@@ -38,6 +38,15 @@ struct Kept {
 }
 
 impl ThreadCounts {
+    /// What was counted, as words: `12 page faults`.
+    pub fn words(&self) -> Vec<String> {
+        let counts = [self.last_level_misses, self.l1d_misses, self.page_faults];
+        let word = |((_, name), count): ((CountedEvent, &str), Option<u64>)| {
+            Some(format!("{} {name}", count?))
+        };
+        EVENTS.into_iter().zip(counts).filter_map(word).collect()
+    }
+
     /// Misses or faults for an item.
     pub fn per_item(&self, count: Option<u64>) -> Option<f64> {
         count.filter(|_| self.items > 0).map(|count| count as f64 / self.items as f64)

@@ -124,12 +124,9 @@ impl LiveView {
         };
         let mut text = String::new();
         for (partition, counted) in &self.counters.totals {
-            let names = ["misses of the last cache", "of the first data cache", "page faults"];
-            let counts = [counted.last_level_misses, counted.l1d_misses, counted.page_faults];
-            let known = names.iter().zip(counts).filter_map(|(name, count)| Some((name, count?)));
-            let known: Vec<_> = known.map(|(name, count)| format!("{count} {name}")).collect();
-            if !known.is_empty() {
-                let _ = writeln!(text, "partition {partition}: {}", known.join(", "));
+            let counts = counted.words();
+            if !counts.is_empty() {
+                let _ = writeln!(text, "partition {partition}: {}", counts.join(", "));
             }
         }
         let missing = self.counters.sentences();
