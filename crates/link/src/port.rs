@@ -249,6 +249,9 @@ pub struct PortOptions {
     /// The user of the port tolerates latency: it sleeps even where the link string makes users of
     /// ports spin.
     pub patient: bool,
+    /// How many ports like this one follow. A link that divides its memory among its ports keeps as
+    /// much for each of them.
+    pub more_ports: usize,
 }
 
 impl Default for PortOptions {
@@ -258,6 +261,7 @@ impl Default for PortOptions {
             recv_queue_bytes: 8 << 20,
             send_queue_bytes: 4 << 20,
             patient: false,
+            more_ports: 0,
         }
     }
 }

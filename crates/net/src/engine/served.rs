@@ -289,13 +289,15 @@ impl OpenLink {
         LinkError::Bind { address: bind, source, hint }
     }
 
-    /// Returns the frames that a new port may hold: what it wants, at most half of the rest.
+    /// Returns the frames that a new port may hold: what it wants, but of the rest as much must
+    /// remain as it gets, for each port that follows it, and once more for any other.
     fn shares(&self, options: &PortOptions, asked: &Asked) -> Result<Shares, LinkError> {
         let parts = self.shape.parts_max();
         let budget = self.budget();
         let wanted = registry::queue_wanted(options, asked, self.info.mtu);
-        let receive = (wanted * parts + BATCH).min(budget.receive / 2);
-        let transmit = TRANSMIT_SHARE.max(4 * parts).min(budget.transmit / 2);
+        let among = options.more_ports.saturating_add(2);
+        let receive = (wanted * parts + BATCH).min(budget.receive / among);
+        let transmit = TRANSMIT_SHARE.max(4 * parts).min(budget.transmit / among);
         if receive < 2 * BATCH || transmit < 2 * parts {
             let what = format!(
                 "{} frames of {} are left for another port: close one, or open the link with a \

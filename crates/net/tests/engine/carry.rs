@@ -205,6 +205,21 @@ fn a_port_gets_the_queue_that_it_asks_for_as_far_as_there_are_frames() {
     assert!(error.contains("are left for another port"), "{error}");
 }
 
+#[test]
+fn ports_that_are_opened_together_get_the_same() {
+    let frames = FrameOptions { receive_frames: 4096, transmit_frames: 1024 };
+    let net = Net::new("", &LoopOptions { mtu: 1500, frames, ..LoopOptions::default() });
+    let open = |more_ports| {
+        let options =
+            PortOptions { recv_queue_bytes: 64 << 20, more_ports, ..PortOptions::default() };
+        net.far.open(any(), &options).unwrap()
+    };
+    let ports = [3, 2, 1, 0].map(open);
+    let queues = ports.each_ref().map(|port| port.rx.capabilities().recv_queue_datagrams.unwrap());
+    let spread = queues.iter().max().unwrap() - queues.iter().min().unwrap();
+    assert!(queues[0] > 500 && spread <= 1, "{queues:?}");
+}
+
 /// Each of several users of a link without a thread gets its datagrams, whichever user polls.
 #[test]
 fn the_users_of_an_inline_link_serve_each_other() {

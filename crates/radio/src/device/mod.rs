@@ -300,6 +300,11 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
+        self.rx_stream_of(args, 0)
+    }
+
+    /// The same for a stream of a group, of which `more` follow.
+    pub(super) fn rx_stream_of(&self, args: RxArgs, more: usize) -> Result<RxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.rx.len());
         let what = "receive";
         let none = RadioError::NoSuchChannel { what, channel, available };
@@ -310,6 +315,7 @@ impl Device {
             // A longer packet than the path carries does not belong to this stream.
             datagram_bytes_max: path.frame_bytes,
             recv_queue_bytes: args.recv_queue_bytes.unwrap_or(self.args.recv_queue_bytes),
+            more_ports: more / self.links.len().max(1),
             ..PortOptions::default()
         };
         let port = self.stream_port(number, &path, &options)?;
@@ -321,8 +327,8 @@ impl Device {
     /// # Errors
     /// Those of [`Device::rx_stream`]; [`RxError::BadGroup`] without channels.
     pub fn rx_group(&self, channels: &[RxArgs]) -> Result<RxGroup, RxError> {
-        let streams: Result<Vec<_>, _> =
-            channels.iter().map(|args| self.rx_stream(*args)).collect();
+        let open = |(args, more): (&RxArgs, usize)| self.rx_stream_of(*args, more);
+        let streams: Result<Vec<_>, _> = with_rest(channels).map(open).collect();
         RxGroup::new(streams?)
     }
 
@@ -333,6 +339,11 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn tx_stream(&self, args: TxArgs) -> Result<TxStreamer, RadioError> {
+        self.tx_stream_of(args, 0)
+    }
+
+    /// The same for a stream of a group, of which `more` follow.
+    pub(super) fn tx_stream_of(&self, args: TxArgs, more: usize) -> Result<TxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.tx.len());
         let what = "transmit";
         let none = RadioError::NoSuchChannel { what, channel, available };
@@ -342,6 +353,7 @@ impl Device {
         let options = PortOptions {
             datagram_bytes_max: path.frame_bytes,
             send_queue_bytes: args.send_queue_bytes,
+            more_ports: more / self.links.len().max(1),
             ..PortOptions::default()
         };
         let port = self.stream_port(number, &path, &options)?;
@@ -353,10 +365,15 @@ impl Device {
     /// # Errors
     /// Those of [`Device::tx_stream`]; [`TxError::BadGroup`] without channels.
     pub fn tx_group(&self, channels: &[TxArgs]) -> Result<TxGroup, TxError> {
-        let streams: Result<Vec<_>, _> =
-            channels.iter().map(|args| self.tx_stream(*args)).collect();
+        let open = |(args, more): (&TxArgs, usize)| self.tx_stream_of(*args, more);
+        let streams: Result<Vec<_>, _> = with_rest(channels).map(open).collect();
         TxGroup::new(streams?)
     }
+}
+
+/// The members of a group, each with the number of those that follow it.
+pub(super) fn with_rest<T>(members: &[T]) -> impl Iterator<Item = (&T, usize)> {
+    members.iter().zip((0..members.len()).rev())
 }
 
 impl std::fmt::Debug for Device {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Device;
+use super::{Device, with_rest};
 use crate::deadline::deadline;
 use crate::stream::{RxArgs, RxError, RxGroup};
 use crate::tx::{TxArgs, TxError, TxGroup};
@@ -82,12 +82,12 @@ impl DeviceSet {
     /// # Errors
     /// Those of [`Device::rx_group`]; [`RxError::BadGroup`] for a device that does not exist.
     pub fn rx_group(&self, channels: &[(usize, RxArgs)]) -> Result<RxGroup, RxError> {
-        let open = |(device, args): &(usize, RxArgs)| {
+        let open = |((device, args), more): (&(usize, RxArgs), usize)| {
             let reason = "it names a device that is not in the set";
             let device = self.devices.get(*device).ok_or(RxError::BadGroup { reason })?;
-            Ok(device.rx_stream(*args)?)
+            Ok(device.rx_stream_of(*args, more)?)
         };
-        let streams: Result<_, RxError> = channels.iter().map(open).collect();
+        let streams: Result<_, RxError> = with_rest(channels).map(open).collect();
         RxGroup::new(streams?)
     }
 
@@ -96,12 +96,12 @@ impl DeviceSet {
     /// # Errors
     /// Those of [`Device::tx_group`]; [`TxError::BadGroup`] for a device that does not exist.
     pub fn tx_group(&self, channels: &[(usize, TxArgs)]) -> Result<TxGroup, TxError> {
-        let open = |(device, args): &(usize, TxArgs)| {
+        let open = |((device, args), more): (&(usize, TxArgs), usize)| {
             let reason = "one is of a device that is not in the set";
             let device = self.devices.get(*device).ok_or(TxError::BadGroup { reason })?;
-            Ok(device.tx_stream(*args)?)
+            Ok(device.tx_stream_of(*args, more)?)
         };
-        let streams: Result<_, TxError> = channels.iter().map(open).collect();
+        let streams: Result<_, TxError> = with_rest(channels).map(open).collect();
         TxGroup::new(streams?)
     }
 
