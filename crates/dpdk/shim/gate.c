@@ -24,8 +24,9 @@
 
 #include "shim.h"
 
-/* An interrupt waits no longer than that for a poll that lets it through. */
-#define PATIENCE_NS 10000000L
+/* An interrupt waits no longer than that for a poll that lets it through: twice what ports take to
+ * ask. Each round costs those that poll a change of threads. */
+#define PATIENCE_NS 100000000L
 
 struct flag {
 	_Alignas(64) atomic_bool is;
@@ -148,6 +149,8 @@ bool ms_gate_enter(uint16_t port)
 	if (!atomic_load(&running))
 		return true;
 	atomic_store_explicit(&polling[port].is, false, memory_order_release);
+	/* The interrupt thread may be on this CPU, and would get it at the end of our slice only. */
+	sched_yield();
 	return false;
 }
 
