@@ -21,7 +21,7 @@ pub fn play_refused() {
     for _ in 0..2 {
         let error = open("dpdk:ring0,huge=on").err();
         let error = error.expect("there are no huge pages").to_string();
-        assert!(error.contains("cannot open dpdk on ring0 (start DPDK)"), "{error}");
+        assert!(error.contains("cannot open dpdk on ring0 (failed step: start DPDK)"), "{error}");
         assert!(error.contains("sysctl vm.nr_hugepages=512"), "{error}");
     }
     assert_nothing_left(std::process::id());
