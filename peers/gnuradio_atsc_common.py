@@ -10,8 +10,7 @@ PACKET = 188
 SYMBOL_RATE_HZ = 4.5e6 / 286 * 684
 
 try:
-    from gnuradio import gr  # noqa: F401 (the peers use it)
-    import gnuradio.dtv  # noqa: F401
+    from gnuradio import blocks, dtv, gr  # noqa: F401 (the peers use gr)
 except ImportError as error:
     skip(f"no GNU Radio with dtv ({error}; Debian package gnuradio)")
 
@@ -34,6 +33,16 @@ def example(name, *arguments):
     if done.returncode != 0:
         raise SystemExit(f"{name} ended with {done.returncode}")
     return done.stdout
+
+
+def coder():
+    """GNU Radio's coder, block by block: packets in, symbols of three bits out.
+
+    A segment of GNU Radio's is 4 bytes of its place, 832 symbols, and padding.
+    """
+    return [dtv.atsc_pad(), dtv.atsc_randomizer(), dtv.atsc_rs_encoder(), dtv.atsc_interleaver(),
+            dtv.atsc_trellis_encoder(), dtv.atsc_field_sync_mux(),
+            blocks.vector_to_stream(1, 1024), blocks.keep_m_in_n(1, 832, 1024, 4)]
 
 
 def split(stream):

@@ -15,8 +15,8 @@ import os
 import random
 import tempfile
 
-from gnuradio_atsc_common import SYMBOL_RATE_HZ, compare, example, numbered_stream, split
-from gnuradio import blocks, digital, dtv, filter, gr
+from gnuradio_atsc_common import SYMBOL_RATE_HZ, coder, compare, example, numbered_stream, split
+from gnuradio import blocks, digital, filter, gr
 
 RATE_HZ = 6.25e6
 PACKETS = 18_000
@@ -34,10 +34,6 @@ SPAN_SYMBOLS = 64
 
 def transmit(stream, signal):
     top = gr.top_block()
-    # A segment of GNU Radio's is 4 bytes of its place, 832 symbols, and padding.
-    coder = [dtv.atsc_pad(), dtv.atsc_randomizer(), dtv.atsc_rs_encoder(), dtv.atsc_interleaver(),
-             dtv.atsc_trellis_encoder(), dtv.atsc_field_sync_mux(),
-             blocks.vector_to_stream(1, 1024), blocks.keep_m_in_n(1, 832, 1024, 4)]
     levels = digital.chunks_to_symbols_bc([complex(2 * bits - 7 + PILOT) for bits in range(8)])
     # The pilot moves to the lower edge; a pulse of half the symbol rate then leaves one sideband.
     shift = blocks.rotator_cc(-cmath.pi / 2)
@@ -45,7 +41,7 @@ def transmit(stream, signal):
         INTERPOLATION * LEVEL, INTERPOLATION * SYMBOL_RATE_HZ, SYMBOL_RATE_HZ / 2, ROLL_OFF,
         INTERPOLATION * SPAN_SYMBOLS)
     shape = filter.rational_resampler_ccf(INTERPOLATION, DECIMATION, taps)
-    top.connect(blocks.file_source(1, stream, False), *coder, levels, shift, shape,
+    top.connect(blocks.file_source(1, stream, False), *coder(), levels, shift, shape,
                 blocks.complex_to_interleaved_short(False, 1.0),
                 blocks.file_sink(gr.sizeof_short, signal))
     top.run()

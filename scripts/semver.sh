@@ -5,6 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 baseline=${1:-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
+if [ -z "$baseline" ] && grep -q '^## \[[0-9]' CHANGELOG.md; then
+  echo "semver: CHANGELOG.md has a release, but there is no tag v* here: git fetch --tags, or name a commit" >&2
+  exit 1
+fi
 [ -n "$baseline" ] || { echo "skipped: there is no release yet to compare with; name a commit: make semver BASELINE=COMMIT"; exit 77; }
 git rev-parse --quiet --verify "$baseline^{commit}" >/dev/null ||
   { echo "semver: '$baseline' is no commit here; expected a commit or a tag, such as v0.1.0 (git fetch --tags)" >&2; exit 1; }
@@ -15,7 +19,8 @@ if ! command -v "$tool" >/dev/null; then
   cargo install --quiet --locked --root target/tools "$tool" --version 0.51.0 \
     --config 'profile.release.lto=false' --config 'profile.release.codegen-units=16' --config 'profile.release.opt-level=1'
 fi
-# The facade, and the crates that it shows: what it re-exports is documented in them.
+# The facade, and the crates that it shows: what it re-exports is documented in them. What they re-export themselves from
+# crates that it does not show is not compared.
 mapfile -t shown < <(sed -n 's/^ *pub use \(millstream_[a-z]*\).*/\1/p' crates/millstream/src/*.rs | tr _ - | sort -u)
 echo "semver: millstream ${shown[*]} against $baseline"
 # Default features: others need libraries of the machine.

@@ -263,15 +263,15 @@ impl RadioParts {
         options: &RxOptions,
     ) -> Result<RxSource, ClientError> {
         self.with(|state| {
-            let mut streams = Vec::with_capacity(channels.len());
+            let mut all = Vec::with_capacity(channels.len());
             for channel in channels {
                 state.tune_once(StreamDirection::Rx, *channel)?;
                 let mut args = RxArgs::new(*channel);
                 args.samples_per_packet = options.samples_per_packet;
                 args.recv_queue_bytes = options.recv_queue_bytes;
-                streams.push(state.device.rx_stream(args)?);
+                all.push(args);
             }
-            Ok(RxSource::new(streams)?)
+            Ok(RxSource::new(state.device.rx_streams(&all)?)?)
         })
     }
 
@@ -282,14 +282,14 @@ impl RadioParts {
         options: &TxOptions,
     ) -> Result<TxStreams, ClientError> {
         self.with(|state| {
-            let mut streams = Vec::with_capacity(channels.len());
+            let mut all = Vec::with_capacity(channels.len());
             for channel in channels {
                 state.tune_once(StreamDirection::Tx, *channel)?;
                 let mut args = TxArgs::new(*channel);
                 args.samples_per_packet = options.samples_per_packet;
-                streams.push(state.device.tx_stream(args)?);
+                all.push(args);
             }
-            Ok(TxStreams::new(streams)?)
+            Ok(TxStreams::new(state.device.tx_streams(&all)?)?)
         })
     }
 }

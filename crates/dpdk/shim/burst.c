@@ -69,8 +69,10 @@ unsigned ms_receive(struct ms_port *port, uint16_t queue, struct ms_part *parts,
 	if (unlikely(!port->started))
 		return 0;
 	if (likely(port->next == port->end)) {
-		if (port->guarded && !ms_gate_enter(port->id))
+		if (port->guarded && !ms_gate_enter(port->id)) {
+			ms_gate_make_way(port->id);
 			return 0;
+		}
 		port->next = 0;
 		port->end = rte_eth_rx_burst(port->id, queue, port->waiting,
 					     room < BURST ? room : BURST);
@@ -149,7 +151,7 @@ static bool enter_soon(uint16_t port)
 	for (int tries = 0; tries < 64; tries++) {
 		if (ms_gate_enter(port))
 			return true;
-		sched_yield();
+		ms_gate_make_way(port);
 	}
 	return false;
 }

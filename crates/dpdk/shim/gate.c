@@ -24,9 +24,14 @@
 
 #include "shim.h"
 
-/* An interrupt waits no longer than that for a poll that lets it through: twice what ports take to
- * ask. Each round costs those that poll a change of threads. */
+/* How long an interrupt waits for a poll that lets it through: where ports ask, twice the time that
+ * they take to, as each round costs those that poll a change of threads; where none has asked since
+ * the last round, nobody may be polling. */
 #define PATIENCE_NS 100000000L
+#define IMPATIENCE_NS 10000000L
+/* Of so many refused polls one sleeps: a thread of a real-time class yields to no other one. */
+#define REFUSED_MAX 64
+#define SLEEP_US 20
 
 struct flag {
 	_Alignas(64) atomic_bool is;
@@ -35,8 +40,11 @@ struct flag {
 /* Each port's, and one of whoever starts or closes one. */
 #define CHANGES RTE_MAX_ETHPORTS
 static struct flag polling[RTE_MAX_ETHPORTS + 1];
+/* Each one is counted by the thread that polls the port. */
+static unsigned refused[RTE_MAX_ETHPORTS];
 static atomic_bool running;
 static atomic_bool asked;
+static atomic_bool attended;
 static atomic_uint entered;
 static sem_t turn;
 static int always = -1;
@@ -51,7 +59,7 @@ static void wait_for_turn(void)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += PATIENCE_NS;
+	until.tv_nsec += atomic_exchange(&attended, false) ? PATIENCE_NS : IMPATIENCE_NS;
 	if (until.tv_nsec >= 1000000000L) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
@@ -149,9 +157,16 @@ bool ms_gate_enter(uint16_t port)
 	if (!atomic_load(&running))
 		return true;
 	atomic_store_explicit(&polling[port].is, false, memory_order_release);
-	/* The interrupt thread may be on this CPU, and would get it at the end of our slice only. */
-	sched_yield();
 	return false;
+}
+
+void ms_gate_make_way(uint16_t port)
+{
+	/* The interrupt thread may be on this CPU, and would get it at the end of our slice only. */
+	if (++refused[port] % REFUSED_MAX == 0)
+		usleep(SLEEP_US);
+	else
+		sched_yield();
 }
 
 void ms_gate_leave(uint16_t port)
@@ -172,6 +187,7 @@ void ms_gate_let_go(void)
 
 void ms_gate_turn(void)
 {
+	atomic_store(&attended, true);
 	if (!atomic_exchange(&asked, true))
 		sem_post(&turn);
 }

@@ -118,6 +118,8 @@ void ms_flow_remove(const struct ms_port *port, struct rte_flow *rule);
 
 /* Whether the port may be polled now; then ms_gate_leave must follow soon. */
 bool ms_gate_enter(uint16_t port);
+/* For a thread that was refused: lets the interrupt thread have the CPU. */
+void ms_gate_make_way(uint16_t port);
 void ms_gate_leave(uint16_t port);
 /* Keeps drivers' interrupts away while a port is started or closed, by one thread at a time. */
 void ms_gate_hold(void);

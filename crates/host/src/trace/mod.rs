@@ -1,7 +1,8 @@
 //! The kernel's trace events, in a separate ring (Documentation/trace/ftrace.rst, "Instances").
 //!
 //! Other users of tracing are not disturbed, and the ring is removed with its [`Instance`]. The
-//! next process removes the ring of a killed one.
+//! next process removes the ring of a killed one of its own PID namespace; that of a container that
+//! is gone stays until somebody removes its folder from `instances`.
 
 mod line;
 mod timerlat;
@@ -199,12 +200,21 @@ fn owner(ring: &str) -> Option<u32> {
     let mut parts = ring.strip_prefix(PREFIX)?.split('-').map(str::parse::<u64>);
     let (space, owner) = (parts.next()?.ok()?, parts.next()?.ok()?);
     parts.next()?.ok()?;
-    (space == namespace()).then(|| u32::try_from(owner).ok())?
+    (space != 0 && space == namespace()).then(|| u32::try_from(owner).ok())?
 }
 
-/// The number of our PID namespace.
+/// The number of our PID namespace; 0, in which no ring has an owner, where it cannot be known.
 fn namespace() -> u64 {
+    // The folder of another namespace's processes has not our number.
+    let is_ours = fs::read_link("/proc/self").is_ok_and(|pid| pid == pid_folder());
+    if !is_ours {
+        return 0;
+    }
     fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+fn pid_folder() -> PathBuf {
+    std::process::id().to_string().into()
 }
 
 #[cfg(test)]
@@ -251,6 +261,7 @@ mod tests {
             format!("millstream-{space}-x-0"),
             format!("other-{space}-17-0"),
             "millstream-17-0".to_owned(),
+            "millstream-0-17-0".to_owned(),
         ] {
             assert_eq!(owner(&other), None, "{other}");
         }

@@ -303,7 +303,7 @@ impl Device {
         self.rx_stream_of(args, 0)
     }
 
-    /// The same for a stream of a group, of which `more` follow.
+    /// The same for a stream after which `more` are opened together with it.
     pub(super) fn rx_stream_of(&self, args: RxArgs, more: usize) -> Result<RxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.rx.len());
         let what = "receive";
@@ -322,14 +322,21 @@ impl Device {
         RxStreamer::open(port, path, lease, &args, self.args.silence_max)
     }
 
+    /// Opens several receive streams; those on one link share its memory equally.
+    ///
+    /// # Errors
+    /// Those of [`Device::rx_stream`].
+    pub fn rx_streams(&self, channels: &[RxArgs]) -> Result<Vec<RxStreamer>, RadioError> {
+        let rest = (0..channels.len()).rev();
+        channels.iter().zip(rest).map(|(args, more)| self.rx_stream_of(*args, more)).collect()
+    }
+
     /// Opens several channels for aligned reception.
     ///
     /// # Errors
     /// Those of [`Device::rx_stream`]; [`RxError::BadGroup`] without channels.
     pub fn rx_group(&self, channels: &[RxArgs]) -> Result<RxGroup, RxError> {
-        let open = |(args, more): (&RxArgs, usize)| self.rx_stream_of(*args, more);
-        let streams: Result<Vec<_>, _> = with_rest(channels).map(open).collect();
-        RxGroup::new(streams?)
+        RxGroup::new(self.rx_streams(channels)?)
     }
 
     /// Opens a transmit stream, on its own port or on that of its link
@@ -342,7 +349,7 @@ impl Device {
         self.tx_stream_of(args, 0)
     }
 
-    /// The same for a stream of a group, of which `more` follow.
+    /// The same for a stream after which `more` are opened together with it.
     pub(super) fn tx_stream_of(&self, args: TxArgs, more: usize) -> Result<TxStreamer, RadioError> {
         let (channel, available) = (args.channel, self.tx.len());
         let what = "transmit";
@@ -360,20 +367,22 @@ impl Device {
         TxStreamer::open(port, path, lease, &args)
     }
 
+    /// Opens several transmit streams; those on one link share its memory equally.
+    ///
+    /// # Errors
+    /// Those of [`Device::tx_stream`].
+    pub fn tx_streams(&self, channels: &[TxArgs]) -> Result<Vec<TxStreamer>, RadioError> {
+        let rest = (0..channels.len()).rev();
+        channels.iter().zip(rest).map(|(args, more)| self.tx_stream_of(*args, more)).collect()
+    }
+
     /// Opens several channels for aligned transmission.
     ///
     /// # Errors
     /// Those of [`Device::tx_stream`]; [`TxError::BadGroup`] without channels.
     pub fn tx_group(&self, channels: &[TxArgs]) -> Result<TxGroup, TxError> {
-        let open = |(args, more): (&TxArgs, usize)| self.tx_stream_of(*args, more);
-        let streams: Result<Vec<_>, _> = with_rest(channels).map(open).collect();
-        TxGroup::new(streams?)
+        TxGroup::new(self.tx_streams(channels)?)
     }
-}
-
-/// The members of a group, each with the number of those that follow it.
-pub(super) fn with_rest<T>(members: &[T]) -> impl Iterator<Item = (&T, usize)> {
-    members.iter().zip((0..members.len()).rev())
 }
 
 impl std::fmt::Debug for Device {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Device, with_rest};
+use super::Device;
 use crate::deadline::deadline;
 use crate::stream::{RxArgs, RxError, RxGroup};
 use crate::tx::{TxArgs, TxError, TxGroup};
@@ -82,12 +82,12 @@ impl DeviceSet {
     /// # Errors
     /// Those of [`Device::rx_group`]; [`RxError::BadGroup`] for a device that does not exist.
     pub fn rx_group(&self, channels: &[(usize, RxArgs)]) -> Result<RxGroup, RxError> {
-        let open = |((device, args), more): (&(usize, RxArgs), usize)| {
+        let open = |(at, (number, args)): (usize, &(usize, RxArgs))| {
             let reason = "it names a device that is not in the set";
-            let device = self.devices.get(*device).ok_or(RxError::BadGroup { reason })?;
-            Ok(device.rx_stream_of(*args, more)?)
+            let device = self.devices.get(*number).ok_or(RxError::BadGroup { reason })?;
+            Ok(device.rx_stream_of(*args, of_same_device(&channels[at + 1..], *number))?)
         };
-        let streams: Result<_, RxError> = with_rest(channels).map(open).collect();
+        let streams: Result<_, RxError> = channels.iter().enumerate().map(open).collect();
         RxGroup::new(streams?)
     }
 
@@ -96,12 +96,12 @@ impl DeviceSet {
     /// # Errors
     /// Those of [`Device::tx_group`]; [`TxError::BadGroup`] for a device that does not exist.
     pub fn tx_group(&self, channels: &[(usize, TxArgs)]) -> Result<TxGroup, TxError> {
-        let open = |((device, args), more): (&(usize, TxArgs), usize)| {
+        let open = |(at, (number, args)): (usize, &(usize, TxArgs))| {
             let reason = "one is of a device that is not in the set";
-            let device = self.devices.get(*device).ok_or(TxError::BadGroup { reason })?;
-            Ok(device.tx_stream_of(*args, more)?)
+            let device = self.devices.get(*number).ok_or(TxError::BadGroup { reason })?;
+            Ok(device.tx_stream_of(*args, of_same_device(&channels[at + 1..], *number))?)
         };
-        let streams: Result<_, TxError> = with_rest(channels).map(open).collect();
+        let streams: Result<_, TxError> = channels.iter().enumerate().map(open).collect();
         TxGroup::new(streams?)
     }
 
@@ -175,6 +175,11 @@ impl DeviceSet {
 }
 
 /// Waits for an edge and returns the device's time at it, ticks.
+/// The number of members that are of a device.
+fn of_same_device<T>(members: &[(usize, T)], device: usize) -> usize {
+    members.iter().filter(|(number, _)| *number == device).count()
+}
+
 fn next_edge(device: &Device, timeout: Duration) -> Result<u64, RadioError> {
     let (before, mut now) = (device.time_last_pps()?, device.time_ticks()?);
     let until = deadline(timeout);
