@@ -31,6 +31,15 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Returns a namespace with nothing but a loopback interface, in which no other program takes
+    /// ports; `None` without the rights for one, or without `ip`.
+    #[must_use]
+    pub fn alone() -> Option<Self> {
+        let made = Self::new(Ipv4Addr::LOCALHOST).ok()?;
+        let up = made.command("ip").args(["link", "set", "lo", "up"]).status();
+        up.is_ok_and(|status| status.success()).then_some(made)
+    }
+
     fn new(address: Ipv4Addr) -> std::io::Result<Self> {
         let (leave, left) = mpsc::channel::<()>();
         let (tell, told) = mpsc::channel();

@@ -6,6 +6,7 @@ use crate::common::{Running, address, command, graph, millstream};
 use clap::Command;
 use clap::error::ErrorKind;
 use millstream_measure::design::MeasurementPlan;
+use millstream_testkit::netns::Namespace;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
@@ -300,6 +301,14 @@ fn is_followed(page: &Path) -> bool {
 
 #[test]
 fn the_readme_and_the_guides_can_be_followed_without_hardware() {
+    // Their radios have fixed ports, which other tests may have at that moment.
+    match Namespace::alone() {
+        Some(alone) => alone.run(follow_all),
+        None => follow_all(),
+    }
+}
+
+fn follow_all() {
     let mut done = Vec::new();
     for page in documents().into_iter().filter(|page| is_followed(page)) {
         let mut reader = Reader::new(&page);

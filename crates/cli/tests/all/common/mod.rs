@@ -122,12 +122,15 @@ impl Running {
     /// Returns the first line on standard error that starts with `start`.
     #[track_caller]
     pub fn line(&self, start: &str) -> String {
+        let mut seen = String::new();
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|error| panic!("no line \"{start}\": {error}"));
+            let line =
+                line.unwrap_or_else(|error| panic!("no line \"{start}\": {error}; read:\n{seen}"));
             if line.starts_with(start) {
                 return line;
             }
+            seen += &format!("{line}\n");
         }
     }
 
