@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 export MILLSTREAM_PEER_LIMIT_S=300
 calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statistics_scipy.py)
 calculating+=(cachegrind_misses.py qemu_cpu_models.py)
-waiting=(uhd_devices.py net_linux.py mpm_host.py)
+waiting=(net_linux.py mpm_host.py)
 passed=0 failed=() skipped=0 times=
 said=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
