@@ -24,9 +24,9 @@
 
 #include "shim.h"
 
-/* How long an interrupt waits for a poll that lets it through: where ports ask, twice the time that
- * they take to, as each round costs those that poll a change of threads; where none has asked since
- * the last round, nobody may be polling. */
+/* An interrupt waits no longer than that for a poll that lets it through. Ports that are polled ask
+ * every 50 ms, and each round costs them a change of threads. If none asked in the last round, perhaps
+ * nobody polls, and waiting is in vain. */
 #define PATIENCE_NS 100000000L
 #define IMPATIENCE_NS 10000000L
 /* Of so many refused polls one sleeps: a thread of a real-time class yields to no other one. */
@@ -44,7 +44,8 @@ static struct flag polling[RTE_MAX_ETHPORTS + 1];
 static unsigned refused[RTE_MAX_ETHPORTS];
 static atomic_bool running;
 static atomic_bool asked;
-static atomic_bool attended;
+/* Whether a port asked in the last round: known to the interrupt thread only. */
+static bool attended;
 static atomic_uint entered;
 static sem_t turn;
 static int always = -1;
@@ -59,7 +60,7 @@ static void wait_for_turn(void)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += atomic_exchange(&attended, false) ? PATIENCE_NS : IMPATIENCE_NS;
+	until.tv_nsec += attended ? PATIENCE_NS : IMPATIENCE_NS;
 	if (until.tv_nsec >= 1000000000L) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
@@ -82,7 +83,7 @@ static void gate(void *argument)
 	if (idle)
 		return;
 	wait_for_turn();
-	atomic_store(&asked, false);
+	attended = atomic_exchange(&asked, false);
 	atomic_store(&running, true);
 	for (int port = 0; port <= CHANGES; port++)
 		while (atomic_load(&polling[port].is))
@@ -187,7 +188,6 @@ void ms_gate_let_go(void)
 
 void ms_gate_turn(void)
 {
-	atomic_store(&attended, true);
 	if (!atomic_exchange(&asked, true))
 		sem_post(&turn);
 }

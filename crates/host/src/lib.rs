@@ -18,3 +18,4 @@ pub mod pci;
 pub mod shield;
 pub mod socket;
 pub mod trace;
+mod unique;

@@ -2,9 +2,10 @@
 //! (Documentation/admin-guide/cgroup-v2.rst, "cpuset.cpus.partition").
 
 use super::groups::{keep_pins, tree};
-use super::threads::{cpus_of, name, rest};
+use super::threads::{cpus_of, rest};
 use super::{Changes, PacketHandling, ShieldError, ShieldReport, ShieldSpec, write};
 use crate::journal::Origins;
+use crate::unique;
 use millstream_cpu::threads::ThreadInfo;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub(super) fn make(
     if let Some(change) = changes.journal().give_cpusets(&home)? {
         changes.push(change);
     }
-    let group = home.join(name(""));
+    let group = home.join(unique::name(""));
     let is_with = plan.napi.as_ref().is_some_and(|napi| napi.place == PacketHandling::With);
     // They leave it for its parent, which is theirs only here.
     let near = if is_with && plan.under.is_none() { packets } else { &[] };

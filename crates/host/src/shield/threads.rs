@@ -3,6 +3,7 @@
 use super::groups::{keep_pins, members, tree};
 use super::{Changes, PacketHandling, ShieldError, ShieldReport, ShieldSpec, read, write};
 use crate::journal::Origins;
+use crate::unique;
 use millstream_cpu::CpuSet;
 use millstream_cpu::proc::value;
 use millstream_cpu::threads::ThreadInfo;
@@ -24,18 +25,6 @@ pub(super) fn rest(all: &CpuSet, plan: &ShieldSpec) -> Result<CpuSet, ShieldErro
 
 pub(super) fn cpus_of(path: &Path) -> Result<CpuSet, ShieldError> {
     Ok(read(path)?.parse().unwrap_or_default())
-}
-
-/// Returns a name that no other shield has. Process numbers repeat from one container to the next,
-/// and both may share the hierarchy; together with the number of their namespace
-/// (pid_namespaces(7)) they are unique.
-pub(super) fn name(what: &str) -> String {
-    use std::os::unix::fs::MetadataExt;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
-    format!("millstream{what}-{space}-{}-{number}", std::process::id())
 }
 
 /// The hierarchy, the prefix of its files, and the group of this process.
@@ -64,7 +53,7 @@ pub(super) fn version_1(
     keep_pins(&groups, ["tasks", &file("cpus")], changes)?;
     narrow(&groups[1..], &file("cpus"), plan, changes, account);
     let mut make = |what: &str, cpus: &CpuSet, origins| -> Result<PathBuf, ShieldError> {
-        let group = home.join(name(what));
+        let group = home.join(unique::name(what));
         changes.push(changes.journal().make_group(&group, origins)?);
         write(&group.join(file("cpus")), &cpus.to_string())?;
         write(&group.join(file("mems")), memory.trim())?;

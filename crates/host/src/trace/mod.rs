@@ -11,19 +11,18 @@ pub use line::{TraceEvent, TraceEventKind, parse};
 pub use timerlat::{TIMERLAT_PERIODS_US, Timerlat, TimerlatContext, TimerlatEvent, TimerlatLine};
 
 use crate::journal::JournalError;
+use crate::unique;
 
 use millstream_cpu::folders;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::id;
 
 /// The folder of tracefs, on kernels since 4.1 and before.
 const MOUNTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The prefix of our instances' names: `millstream-NAMESPACE-PID-NUMBER`. Containers can share
-/// tracefs with the host: a PID means something in its own namespace only.
+/// The prefix of our instances' [names](unique::name).
 const PREFIX: &str = "millstream-";
 
 /// The largest part of a trace that is read, bytes.
@@ -84,10 +83,7 @@ impl Instance {
         let mount = MOUNTS.iter().find(has_instances).ok_or(TraceError::NotMounted)?;
         let instances = Path::new(mount).join("instances");
         remove_orphans(&instances);
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let owner = std::process::id();
-        let folder = instances.join(format!("{PREFIX}{}-{owner}-{number}", namespace()));
+        let folder = instances.join(unique::name(""));
         fs::create_dir(&folder)
             .map_err(|source| TraceError::File { path: folder.clone(), source })?;
         let instance = Self { folder };
@@ -195,26 +191,13 @@ fn remove_orphans(instances: &Path) {
     }
 }
 
-/// The owner of a ring, if it lives or lived in our PID namespace.
+/// The owner of a ring, if it lives or lived in our PID namespace, and `/proc` shows that one.
 fn owner(ring: &str) -> Option<u32> {
     let mut parts = ring.strip_prefix(PREFIX)?.split('-').map(str::parse::<u64>);
     let (space, owner) = (parts.next()?.ok()?, parts.next()?.ok()?);
     parts.next()?.ok()?;
-    (space != 0 && space == namespace()).then(|| u32::try_from(owner).ok())?
-}
-
-/// The number of our PID namespace; 0, in which no ring has an owner, where it cannot be known.
-fn namespace() -> u64 {
-    // The folder of another namespace's processes has not our number.
-    let is_ours = fs::read_link("/proc/self").is_ok_and(|pid| pid == pid_folder());
-    if !is_ours {
-        return 0;
-    }
-    fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
-}
-
-fn pid_folder() -> PathBuf {
-    std::process::id().to_string().into()
+    let shown = fs::read_link("/proc/self").is_ok_and(|pid| pid == Path::new(&id().to_string()));
+    (shown && space != 0 && space == unique::pid_namespace()).then(|| u32::try_from(owner).ok())?
 }
 
 #[cfg(test)]
@@ -252,7 +235,7 @@ mod tests {
 
     #[test]
     fn only_rings_of_our_own_pid_namespace_have_owners() {
-        let space = namespace();
+        let space = unique::pid_namespace();
         assert!(space > 0);
         assert_eq!(owner(&format!("millstream-{space}-17-0")), Some(17));
         for other in [
