@@ -22,8 +22,10 @@ use crate::statistics::{LEVEL, MedianEstimate, Pairs, Ratio, by_start, figures};
 use crate::{Histogram, Summary};
 use table::Tests;
 
-/// The compared figures: name and quantile.
-pub const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
+/// The compared figures: name, quantile, and the least number of values of each start. Of fewer
+/// than a hundred values the 99th percentile is the largest one, and a figure that says nothing
+/// takes from the others the chance to show a change.
+const FIGURES: [(&str, f64, u64); 2] = [("p50", 0.5, 1), ("p99", 0.99, 100)];
 
 /// The rule that decides what counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -156,13 +158,15 @@ fn cells_of<'s>(title: &'s str, order: SetOrder, members: &[&'s Set]) -> Vec<Cel
     if held.iter().all(|(_, starts, _)| starts.is_empty()) {
         return Vec::new();
     }
-    let cell = |(figure, quantile)| {
+    let least = held.iter().flat_map(|(_, starts, _)| starts.iter().map(Histogram::count)).min();
+    let has_enough = |figure: &(_, _, u64)| least.is_some_and(|values| values >= figure.2);
+    let cell = |(figure, quantile, _)| {
         let of_set = |(set, starts, max_ns): &(&'s Set, Vec<Histogram>, u64)| {
             (*set, figures(starts, quantile), *max_ns)
         };
         Cell { title, figure, order, sets: held.iter().map(of_set).collect() }
     };
-    FIGURES.map(cell).into()
+    FIGURES.into_iter().filter(has_enough).map(cell).collect()
 }
 
 fn largest_ns(records: &[&Record]) -> u64 {
@@ -280,7 +284,7 @@ mod tests {
         let found = verdicts([0, 1, 2, 3, 4]);
         let names: Vec<_> = found.iter().map(|one| (one.0, &*one.1)).collect();
         let quick_and_late = ["6.12", "6.12-rt", "late"];
-        assert_eq!(names, FIGURES.map(|(p, _)| quick_and_late.map(|name| (p, name))).concat());
+        assert_eq!(names, FIGURES.map(|(p, ..)| quick_and_late.map(|name| (p, name))).concat());
         assert!(found.iter().all(|one| one.3 <= 0.05 && one.3 >= 2.0 / 924.0), "{found:?}");
         assert_eq!(verdicts([0, 4, 3, 1, 2]), found);
     }
@@ -332,6 +336,23 @@ mod tests {
         }
         let timer = found.iter().find(|figure| figure.title.starts_with("timer")).unwrap();
         assert_eq!((timer.changes.len(), timer.changes[0].at, timer.sides[2].starts), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_percentile_is_compared_where_each_start_has_values_for_it() {
+        let few = |mut set: Set, values: &[u64]| {
+            let histogram = record("timer", values).measured.observed.histogram;
+            set.records[0].measured.observed.histogram = histogram;
+            // The start has no other samples.
+            set.records.retain(|record| record.restart > 0 || record.sample == 0);
+            set
+        };
+        let figures = |values: usize| {
+            let sets = [set("a", 2e4, 1), few(set("b", 9e4, 2), &vec![90_000; values])];
+            let found = compare(&sets, &ChangeRule::default());
+            found.iter().map(|one| one.figure).collect::<Vec<_>>()
+        };
+        assert_eq!((figures(99), figures(100)), (vec!["p50"], vec!["p50", "p99"]));
     }
 
     #[test]
