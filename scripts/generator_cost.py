@@ -73,9 +73,11 @@ def send(command, rate, samples):
 
 
 def is_whole(outcome, samples):
-    """Whether every sample was transmitted without an underflow."""
+    """Whether every sample was transmitted without an underflow. The last ones may still wait in the radio's buffer:
+    UHD's sink does not wait for them."""
     _, counters, status, _ = outcome
-    return status == 0 and counters["tx_underflows"] == 0 and counters["tx_samples"] >= samples
+    taken = counters["tx_samples"] + counters["tx_waiting_samples"]
+    return status == 0 and counters["tx_underflows"] == 0 and taken >= samples
 
 
 def cost(command, rate, seconds):
@@ -92,15 +94,19 @@ def cost(command, rate, seconds):
     return (spent[1] - spent[0]) / (taken[1] - taken[0]) * 1e9, outcomes[1][1]["tx_underflows"]
 
 
-def highest(command, seconds, step=5e6, most=400e6):
-    """Highest rate without an underflow, in steps, of one try at each rate."""
+def highest(command, seconds, step=5e6, most=1e9):
+    """Highest rate without an underflow, in steps. A rate holds if two of three tries do: one stall of the machine
+    must not end a search at its start."""
     def holds(steps):
-        samples = int(steps * step * seconds)
-        return is_whole(send(command, steps * step, samples), samples)
+        samples, whole = int(steps * step * seconds), []
+        while whole.count(True) < 2 and whole.count(False) < 2:
+            whole.append(is_whole(send(command, steps * step, samples), samples))
+        return whole.count(True) == 2
 
     good, bad = 0, 1
     while bad * step <= most and holds(bad):
         good, bad = bad, bad * 2
+    bad = min(bad, int(most / step) + 1)
     while bad - good > 1:
         middle = (good + bad) // 2
         if holds(middle):
