@@ -69,6 +69,14 @@ pub struct GuestResult {
     pub took: Duration,
 }
 
+impl GuestResult {
+    /// Returns the command's last error message, without the name of the program.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.console.lines().rev().find_map(|line| line.trim_end().strip_prefix("millstream: "))
+    }
+}
+
 impl GuestMachine {
     /// Boots `kernel` with the initial file system `image`, passes every line of the console to
     /// `watch`, and waits for the power-off.
@@ -220,6 +228,19 @@ mod tests {
         let text = text.replace("line 20", "Kernel panic - not syncing: no init");
         let shown = last_lines(&text);
         assert!(shown.starts_with("Kernel panic") && shown.ends_with("line 31"), "{shown}");
+    }
+
+    #[test]
+    fn the_last_error_of_a_command_is_found_between_lines_of_the_kernel() {
+        let result = |console: &str| GuestResult {
+            status: 1,
+            output: String::new(),
+            console: console.to_owned(),
+            took: Duration::ZERO,
+        };
+        let lines = "millstream: a module\r\nmillstream: no radio answers\r\n[ 2.1] reboot\n";
+        assert_eq!(result(lines).error(), Some("no radio answers"));
+        assert_eq!(result("[ 2.1] reboot\n").error(), None);
     }
 
     #[test]

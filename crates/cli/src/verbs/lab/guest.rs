@@ -175,7 +175,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let (name, seconds) = (&kernel.name, outcome.took.as_secs_f64());
         output::note(format_args!("{name}: status {} after {seconds:.1} s", outcome.status));
         if outcome.status != 0 {
-            failed.push(name.clone());
+            let said = outcome.error().map_or(String::new(), |error| format!(" ({error})"));
+            failed.push(format!("{name}{said}"));
         }
         text.push_str(&format!("== {name}\n{}", outcome.output.trim_start()));
         results.push(document(kernel, &outcome));
