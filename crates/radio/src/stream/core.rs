@@ -86,6 +86,8 @@ pub(super) struct RxCore {
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
     pub(super) overruns_seen: u64,
+    /// The start of the current run was not answered, so this host stopped it in case it ran.
+    pub(super) stopped_again: bool,
     /// The overrun of the current run is in the counter.
     pub(super) overrun_counted: bool,
     /// The device's time since which overruns belong to the current run, ticks.
@@ -235,6 +237,7 @@ impl RxCore {
             epoch: 0,
             late_commands_seen: 0,
             overruns_seen: 0,
+            stopped_again: false,
             overrun_counted: false,
             run_ticks: 0,
             silence_max,
@@ -260,7 +263,7 @@ impl RxCore {
         (self.newest, self.ends_due, self.lost_run) = (NewestPacket::Inside, 0, false);
         (self.silence_ticks, self.first_silence) = (None, None);
         (self.passed_over, self.halted) = (SkippedPackets::default(), None);
-        self.overrun_counted = false;
+        (self.stopped_again, self.overrun_counted) = (false, false);
         self.run_ticks = at.unwrap_or(0);
         self.run = StreamState::started(samples, at);
     }

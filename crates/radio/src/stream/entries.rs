@@ -92,8 +92,9 @@ impl RxCore {
                 self.tracker.set_interrupted(None);
             }
         }
-        if recovered.is_some() {
+        if let Some(run) = recovered {
             self.ends_due = 0;
+            self.stopped_again = run.unanswered == Some(run.start);
         }
         // Numbers that were restarted do not show a run whose start was not answered.
         let may_be_lost = before.restarted && recovered.is_some_and(|run| run.unanswered.is_some());

@@ -223,7 +223,10 @@ impl RxCore {
     /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
     /// in the time of the first packet that comes.
     pub(super) fn overran(&mut self) {
-        self.count_overrun();
+        // The end of a run that this host stopped: no overrun, unless the device reported one.
+        if !self.in_group || !self.stopped_again || self.new_overrun().is_some() {
+            self.count_overrun();
+        }
         self.step = Some(Step::Restart { attempts: 0 });
     }
 
@@ -311,6 +314,7 @@ impl RxCore {
         self.run.await_start(AwaitedStart::Restart(recovery));
         self.tracker.set_interrupted(Some(recovery.start));
         (self.run_ticks, self.overrun_counted) = (recovery.start, false);
+        self.stopped_again = false;
     }
 }
 
