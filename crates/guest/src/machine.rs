@@ -70,10 +70,13 @@ pub struct GuestResult {
 }
 
 impl GuestResult {
-    /// Returns the command's last error message, without the name of the program.
+    /// Returns the last message of the command, or of the guest's first process behind it, without
+    /// the name of the program. After a failure it is the error.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
-        self.console.lines().rev().find_map(|line| line.trim_end().strip_prefix("millstream: "))
+        const BEGINNINGS: [&str; 3] = ["millstream: ", "millstream guest: ", "error: "];
+        let message = |line| BEGINNINGS.into_iter().find_map(|one| str::strip_prefix(line, one));
+        self.console.lines().rev().map(str::trim_end).find_map(message)
     }
 }
 
@@ -241,6 +244,8 @@ mod tests {
         let lines = "millstream: a module\r\nmillstream: no radio answers\r\n[ 2.1] reboot\n";
         assert_eq!(result(lines).error(), Some("no radio answers"));
         assert_eq!(result("[ 2.1] reboot\n").error(), None);
+        let lines = "millstream: a note\nerror: unexpected argument '--x' found\n\nUsage: …\n";
+        assert_eq!(result(lines).error(), Some("unexpected argument '--x' found"));
     }
 
     #[test]

@@ -147,7 +147,8 @@ fn sequences(sets: &[Set]) -> Vec<(SetOrder, Vec<&Set>)> {
     vec![(SetOrder::Base, sets.iter().collect())]
 }
 
-/// Returns the figures of a cell; `None` when no set has the cell.
+/// Returns the figures of a cell, as far as all starts have values for them; none when no set has
+/// the cell.
 fn cells_of<'s>(title: &'s str, order: SetOrder, members: &[&'s Set]) -> Vec<Cell<'s>> {
     let of_cell = |set: &&'s Set| {
         let records: Vec<&Record> =

@@ -86,7 +86,8 @@ pub(super) struct RxCore {
     pub(super) epoch: u64,
     pub(super) late_commands_seen: u64,
     pub(super) overruns_seen: u64,
-    /// The start of the current run was not answered, so this host stopped it in case it ran.
+    /// The first command of the current run's start was not answered, so this host stopped it, in
+    /// case it ran, and commanded it again.
     pub(super) stopped_again: bool,
     /// The overrun of the current run is in the counter.
     pub(super) overrun_counted: bool,

@@ -94,7 +94,7 @@ impl RxCore {
         }
         if let Some(run) = recovered {
             self.ends_due = 0;
-            self.stopped_again = run.unanswered == Some(run.start);
+            self.stopped_again = run.stopped_again;
         }
         // Numbers that were restarted do not show a run whose start was not answered.
         let may_be_lost = before.restarted && recovered.is_some_and(|run| run.unanswered.is_some());

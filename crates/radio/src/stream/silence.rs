@@ -43,6 +43,8 @@ pub(super) struct Recovery {
     /// The first start between the two that may have begun a run, which was stopped again, ticks:
     /// it was not answered, or still ahead when the stream was set up.
     pub unanswered: Option<u64>,
+    /// This start itself was not answered, stopped, and commanded again.
+    pub stopped_again: bool,
     /// This start was still ahead then.
     pub was_ahead: bool,
     /// The changes of the clock since, as they show in the run before it, ticks.
@@ -223,11 +225,18 @@ impl RxCore {
     /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
     /// in the time of the first packet that comes.
     pub(super) fn overran(&mut self) {
-        // The end of a run that this host stopped: no overrun, unless the device reported one.
-        if !self.in_group || !self.stopped_again || self.new_overrun().is_some() {
+        if !self.in_group || !self.was_stopped_again() {
             self.count_overrun();
         }
         self.step = Some(Step::Restart { attempts: 0 });
+    }
+
+    /// Returns whether this host ended the current run: its start was not answered, and when it was
+    /// commanded again, it was too late. The device has not reported an overrun of it.
+    pub(super) fn was_stopped_again(&self) -> bool {
+        let is_late = self.reports.late_commands != self.late_commands_seen;
+        let overran = self.new_overrun().is_some_and(|ticks| ticks >= self.run_ticks);
+        self.stopped_again && is_late && !overran
     }
 
     /// Counts the overrun of the current run, once.
@@ -304,8 +313,19 @@ impl RxCore {
             let is_passed = before.was_ahead && start.wrapping_sub(before.start) < 1 << 63;
             before.unanswered.or(is_passed.then_some(before.start))
         });
-        let (due, was_ahead, set) = (self.tracker.next_ticks(), false, 0);
-        Recovery { attempts, told, start, causes, overrun, due, until, unanswered, was_ahead, set }
+        Recovery {
+            attempts,
+            told,
+            start,
+            causes,
+            overrun,
+            due: self.tracker.next_ticks(),
+            until,
+            unanswered,
+            stopped_again: false,
+            was_ahead: false,
+            set: 0,
+        }
     }
 
     /// Waits for the first samples of a restart, which was commanded.
@@ -332,6 +352,7 @@ mod tests {
             due: Some(1000),
             until: None,
             unanswered: None,
+            stopped_again: false,
             was_ahead: false,
             set: 0,
         }

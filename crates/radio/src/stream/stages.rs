@@ -326,6 +326,7 @@ impl RxCore {
             {
                 if part == StartPart::Start {
                     recovery.unanswered.get_or_insert(recovery.start);
+                    recovery.stopped_again = true;
                 }
                 StartPart::StopAgain
             }

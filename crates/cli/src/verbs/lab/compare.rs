@@ -54,6 +54,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let changes = found.iter().map(|figure| figure.changes.len()).sum::<usize>();
     let failures = args.sets.failures()?;
     let mut text = table(&found) + &failed(&failures);
+    let titles = |figure| found.iter().filter(|one| one.figure == figure).count();
+    let without = titles("p50") - titles("p99");
+    if without > 0 {
+        text += &format!("p99 is not compared in {without} rows: starts have too few values\n");
+    }
     let few = found.iter().flat_map(|figure| &figure.sides).any(|side| side.too_few);
     text += &match (changes, few) {
         (0, true) => "no change found; so few starts cannot show one\n".to_owned(),

@@ -74,7 +74,8 @@ impl RxGroup {
         for member in &mut self.members {
             // A member that overran by itself has reported that before it acknowledged the stop.
             let overran = member.channel.events().overruns() != member.core.overruns_seen;
-            let ended = member.core.run.take_wanted().is_some() && !member.core.stopped_again;
+            let stopped = member.core.was_stopped_again();
+            let ended = member.core.run.take_wanted().is_some() && !stopped;
             let own = ended || overran;
             let cause = if own { Cause::DeviceOverrun } else { Cause::Alignment };
             let halt = member.core.halted.take();
