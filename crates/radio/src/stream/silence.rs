@@ -225,18 +225,19 @@ impl RxCore {
     /// Restarts after the device ended the burst because it could not send. The gap shows, exactly,
     /// in the time of the first packet that comes.
     pub(super) fn overran(&mut self) {
-        if !self.in_group || !self.was_stopped_again() {
+        if !self.was_stopped_again() {
             self.count_overrun();
         }
         self.step = Some(Step::Restart { attempts: 0 });
     }
 
-    /// Returns whether this host ended the current run: its start was not answered, and when it was
-    /// commanded again, it was too late. The device has not reported an overrun of it.
+    /// Returns whether this host ended the current run of a group's member: its start was not
+    /// answered, and when it was commanded again, it was too late. The device has not reported an
+    /// overrun of it.
     pub(super) fn was_stopped_again(&self) -> bool {
         let is_late = self.reports.late_commands != self.late_commands_seen;
         let overran = self.new_overrun().is_some_and(|ticks| ticks >= self.run_ticks);
-        self.stopped_again && is_late && !overran
+        self.in_group && self.stopped_again && is_late && !overran
     }
 
     /// Counts the overrun of the current run, once.
