@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What a radio reaches over each link: the highest lossless rates, links in turns in one run.
 
-The emulated radio has one CPU and the host another, as two processes. Kernel UDP and AF_XDP go over a veth pair
+The emulated radio has one CPU and the host another, as two processes, or those of --radio-cpus and --host-cpus. Kernel UDP and AF_XDP go over a veth pair
 between two namespaces, DPDK over memory that both processes share (vhost with virtio-user, memif). The program has to
 be built with DPDK (cargo build --release -p millstream-cli --features dpdk). Needs root and iproute2; everything it makes
 goes with it.
 
     sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
+                                [--radio-cpus LIST --host-cpus LIST]
 """
 
 import argparse
@@ -73,7 +74,7 @@ def start_radio(link, cpu):
         run("ip", "-n", RADIO[0], "addr", "replace", f"{OWN_RADIO}/32", "dev", "lo")
         run("ip", "-n", HOST[0], "route", "replace", f"{OWN_RADIO}/32", "via", RADIO[2])
         address = OWN_RADIO
-    command = ["ip", "netns", "exec", RADIO[0], "taskset", "-c", str(cpu), MILLSTREAM, "sim", "radio", "--addr", address,
+    command = ["ip", "netns", "exec", RADIO[0], "taskset", "-c", cpu, MILLSTREAM, "sim", "radio", "--addr", address,
                "--any-rate", "--serial", "11", "--rx-antenna", "ramp", "--mtu", "9000", *BUFFERS, "--link", link]
     radio = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                              preexec_fn=die_with_parent)
@@ -90,7 +91,7 @@ def ask(link, cpus, *words):
     _, there, here = link
     radio, address = start_radio(there, cpus[0])
     try:
-        command = ["ip", "netns", "exec", HOST[0], "taskset", "-c", str(cpus[1]), MILLSTREAM, *words, "--json",
+        command = ["ip", "netns", "exec", HOST[0], "taskset", "-c", cpus[1], MILLSTREAM, *words, "--json",
                    "--args", f"addr={address},link={here}"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     finally:
@@ -105,7 +106,8 @@ def ask(link, cpus, *words):
 def highest(link, cpus, args, way):
     """Highest lossless rate of each channel, MS/s, and CPU seconds for 10⁹ samples."""
     ways = ["--duplex"] if way == "duplex" else ["--direction", way]
-    found = ask(link, cpus, "bench", "rate", *ways, "--search", "--channel", "0,1", "--cpu", str(cpus[1]),
+    pin = ["--cpu", cpus[1]] if cpus[1].isdigit() else ["--no-pin"]
+    found = ask(link, cpus, "bench", "rate", *ways, "--search", "--channel", "0,1", *pin,
                 "--step", str(args.step), "--max-rate", str(args.max), "--duration", str(args.seconds), "--tries", "2")
     if found is None:
         return None
@@ -152,14 +154,17 @@ def main():
     parser.add_argument("--max", type=float, default=500e6, help="highest rate, Hz")
     parser.add_argument("--ways", default="rx,tx,duplex", help="which ways")
     parser.add_argument("--only", help="links whose name contains this word")
+    parser.add_argument("--radio-cpus", help="CPUs of the radio, as taskset takes them (default: the first)")
+    parser.add_argument("--host-cpus", help="CPUs of the host (default: the second)")
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("network namespaces need root")
     # An orderly end, in which namespaces go.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    cpus = sorted(os.sched_getaffinity(0))[:2]
-    if len(cpus) < 2:
+    ours = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
+    if len(ours) < 2:
         sys.exit("two CPUs are needed, one for each side")
+    cpus = [args.radio_cpus or ours[0], args.host_cpus or ours[1]]
     with tempfile.TemporaryDirectory(prefix="ms-links-") as folder:
         chosen = [link for link in links(folder) if (args.only or "") in link[0]]
         try:
