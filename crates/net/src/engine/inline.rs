@@ -30,7 +30,8 @@ const RESOLVE_NS: u64 = 1_000_000_000;
 
 /// The longest sleep of a user whose link is driven by that of another port.
 const NAP: Duration = Duration::from_millis(1);
-/// The same where the other user never sleeps: each poll would take the CPU from the spinning user.
+/// The same of a patient user, and where the other user never sleeps: each poll would take the CPU
+/// from that one.
 const LONG_NAP: Duration = Duration::from_millis(16);
 
 /// Polls of others between two own ones that show that they drive the link.
@@ -111,6 +112,8 @@ impl Inline {
 pub(super) struct InlineDrive {
     inline: Arc<Inline>,
     wait: Wait,
+    /// The longest sleep while others poll.
+    nap: Duration,
     /// The state of its port.
     state: Arc<PortState>,
     /// The receiving half leaves polling to others.
@@ -155,7 +158,7 @@ impl Poller for InlineDrive {
             _ if self.wait == Wait::Spin => {}
             0..OTHERS_DRIVE => {}
             others => {
-                let nap = if others < OTHERS_SPIN { NAP } else { LONG_NAP };
+                let nap = if others < OTHERS_SPIN { self.nap } else { LONG_NAP };
                 self.naps.store(true, Ordering::Relaxed);
                 waiter.wait(Wait::Park, Some(timeout.min(nap)));
                 self.naps.store(false, Ordering::Relaxed);
@@ -188,9 +191,11 @@ impl Poller for InlineDrive {
 }
 
 impl InlineDrive {
-    pub fn new(inline: Arc<Inline>, wait: Wait, state: Arc<PortState>) -> Self {
+    /// Creates the handle of a user that waits like this: `None` for a patient one.
+    pub fn new(inline: Arc<Inline>, wait: Option<Wait>, state: Arc<PortState>) -> Self {
         let (mine, others) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { inline, wait, state, naps: AtomicBool::new(false), mine, others }
+        let (wait, nap) = wait.map_or((Wait::Park, LONG_NAP), |wait| (wait, NAP));
+        Self { inline, wait, nap, state, naps: AtomicBool::new(false), mine, others }
     }
 
     fn turn(&self) -> usize {

@@ -210,8 +210,8 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
-        let wait = if options.patient { Some(Wait::Park) } else { asked.engine.user_wait };
-        let drive = self.drive(wait.unwrap_or(Wait::Adaptive), &ends);
+        let wait = asked.engine.user_wait.unwrap_or(Wait::Adaptive);
+        let drive = self.drive((!options.patient).then_some(wait), &ends);
         Ok(assemble(PortParts {
             local,
             ends,
@@ -222,9 +222,11 @@ impl OpenLink {
         }))
     }
 
-    fn drive(&self, wait: Wait, ends: &Ends) -> Arc<dyn Poller> {
+    /// Returns the handle of a user that waits like this: `None` for a patient one.
+    fn drive(&self, wait: Option<Wait>, ends: &Ends) -> Arc<dyn Poller> {
         match &self.driver {
             Driver::Thread(worker) => {
+                let wait = wait.unwrap_or(Wait::Park);
                 Arc::new(ThreadDrive { shared: Arc::clone(&worker.contact.shared), wait })
             }
             Driver::Inline(inline) => {

@@ -29,7 +29,9 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let width = session.chdr_width()?;
     // The link stays open from here on, because a link that connects to a peer would otherwise
     // connect again.
-    let mut port = args.port(0, &PortOptions::default())?;
+    // A thread waits at this port. Where it polled, it would take a CPU from the streams.
+    let patient = PortOptions { patient: true, ..PortOptions::default() };
+    let mut port = args.port(0, &patient)?;
     let frame_bytes = measure(&args, 0, &link)?;
 
     let management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));

@@ -3,10 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{patient, radio};
 use millstream_emulator::RadioConfig;
+use millstream_link::open;
+use millstream_link::port::PortOptions;
 use millstream_radio::{Device, DeviceArgs, DiscoveryTarget, RadioError, RxArgs, discover};
 
 #[test]
@@ -25,6 +28,26 @@ fn a_device_is_found_opened_and_given_back() {
     drop(device);
     assert!(!find().is_claimed());
     Device::open(args.clone()).expect("it can be opened again at once");
+}
+
+/// The thread behind the control port sleeps where the link string makes users of ports poll: it
+/// used to take half of a CPU from the streams.
+#[test]
+fn only_streams_poll_where_users_of_ports_poll() {
+    let (_radio, mut args) = radio(patient());
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&opened);
+    args.open_port = Some(Arc::new(move |bind, options: &PortOptions| {
+        let port = open("udp", bind, options)?;
+        seen.lock().unwrap().push((port.local, options.patient));
+        Ok(port)
+    }));
+    let device = Device::open(args).unwrap();
+    let control = opened.lock().unwrap()[0];
+    assert!(control.1, "{opened:?}");
+    let stream = device.rx_stream(RxArgs::new(0)).unwrap();
+    let of_stream = (stream.local(), false);
+    assert!(opened.lock().unwrap().contains(&of_stream), "{of_stream:?} of {opened:?}");
 }
 
 #[test]
