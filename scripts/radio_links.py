@@ -37,16 +37,22 @@ def memory(radio, host, more="", radios=""):
 def links(folder):
     """Name, the radio's link, the host's."""
     vhost = (f"vhost0,iface={folder}/vhost", f"virtio_user0,path={folder}/vhost")
-    # By a path: names without one are of a network namespace.
-    socket = f"socket={folder}/memif,socket-abstract=no"
+    # By a path: names without one are of a network namespace. Jumbo frames take several slots of the ring.
+    socket = f"socket={folder}/memif,socket-abstract=no,ring=4096"
     memif = (f"memif0,role=server,{socket}", f"memif1,{socket}")
-    wait = ",full=wait"
+    # The radio's window for transmitted samples is limited by the datagrams that its port holds.
+    radio = ",full=wait,queue=8192"
+    inline, polling = ",io=inline", ",io=inline,user_wait=spin"
     return [
         ("UDP", "udp", "udp"),
-        ("xdp", f"xdp:{RADIO[1]},io=inline", f"xdp:{HOST[1]},io=inline"),
-        ("dpdk vhost", *memory(*vhost, wait)),
-        ("dpdk vhost, inline", *memory(*vhost, wait + ",io=inline")),
-        ("dpdk memif", *memory(*memif, wait)),
+        ("xdp, inline", f"xdp:{RADIO[1]}{inline}", f"xdp:{HOST[1]}{inline}"),
+        ("xdp, polling", f"xdp:{RADIO[1]}{polling}", f"xdp:{HOST[1]}{polling}"),
+        ("dpdk vhost", *memory(*vhost, "", radio)),
+        ("dpdk vhost, inline", *memory(*vhost, inline, radio)),
+        ("dpdk vhost, polling", *memory(*vhost, polling, radio)),
+        ("dpdk memif", *memory(*memif, "", radio)),
+        ("dpdk memif, inline", *memory(*memif, inline, radio)),
+        ("dpdk memif, polling", *memory(*memif, polling, radio)),
     ]
 
 
