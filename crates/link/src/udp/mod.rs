@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use millstream_ring::Wait;
 use socket2::{Domain, Socket, Type};
 
 use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
@@ -88,7 +89,8 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
         launch::UdpLaunch { refused, clock }
     });
     let refused = launch.as_ref().map(|launch| Arc::clone(&launch.refused));
-    let (rx_socket, wait) = (Arc::clone(&socket), options.wait);
+    let wait = if sizes.patient { Wait::Park } else { options.wait };
+    let rx_socket = Arc::clone(&socket);
     Ok(Port {
         local,
         rx: Box::new(rx::UdpRx::new(rx_socket, shape, capabilities, wait, refused)),

@@ -31,8 +31,8 @@ const RESOLVE_NS: u64 = 1_000_000_000;
 /// The longest sleep of a user whose link is driven by that of another port.
 const NAP: Duration = Duration::from_millis(1);
 /// The same of a patient user, and where the other user never sleeps: each poll would take the CPU
-/// from that one.
-const LONG_NAP: Duration = Duration::from_millis(16);
+/// from that one. Shorter than the wait of a sender in memory whose ring nobody empties.
+const LONG_NAP: Duration = Duration::from_millis(4);
 
 /// Polls of others between two own ones that show that they drive the link.
 const OTHERS_DRIVE: u64 = 2;
@@ -112,12 +112,14 @@ impl Inline {
 pub(super) struct InlineDrive {
     inline: Arc<Inline>,
     wait: Wait,
-    /// The longest sleep while others poll.
-    nap: Duration,
     /// The state of its port.
     state: Arc<PortState>,
     /// The receiving half leaves polling to others.
     naps: AtomicBool,
+    /// The sending half has sent since the receiving half waited last.
+    sent: AtomicBool,
+    /// The receiving half tolerates latency.
+    patient: bool,
     /// Own polls, and those of others when the user waited last.
     mine: AtomicU64,
     others: AtomicU64,
@@ -126,7 +128,9 @@ pub(super) struct InlineDrive {
 impl Poller for InlineDrive {
     fn kick(&self, patience: Patience) {
         self.inline.push();
-        if self.naps.load(Ordering::Relaxed) {
+        if self.patient || self.naps.load(Ordering::Relaxed) {
+            // Before the token, with which the receiving half sees it.
+            self.sent.store(true, Ordering::Relaxed);
             self.state.rx_waiter.notify();
         }
         // A sender that cannot wait polls for received frames anyway, and sends again.
@@ -152,13 +156,17 @@ impl Poller for InlineDrive {
         if waiter.take() {
             return;
         }
-        match self.looks_of_others() {
+        let others = self.looks_of_others();
+        // The thread that polled before may wait for this user's answer now.
+        let others = if self.sent.swap(false, Ordering::Relaxed) { 0 } else { others };
+        match others {
             // A user in spin mode polls itself: others that happened to poll twice while it was
             // away may not do so the next time.
             _ if self.wait == Wait::Spin => {}
             0..OTHERS_DRIVE => {}
             others => {
-                let nap = if others < OTHERS_SPIN { self.nap } else { LONG_NAP };
+                let long = self.patient || others >= OTHERS_SPIN;
+                let nap = if long { LONG_NAP } else { NAP };
                 self.naps.store(true, Ordering::Relaxed);
                 waiter.wait(Wait::Park, Some(timeout.min(nap)));
                 self.naps.store(false, Ordering::Relaxed);
@@ -193,9 +201,10 @@ impl Poller for InlineDrive {
 impl InlineDrive {
     /// Creates the handle of a user that waits like this: `None` for a patient one.
     pub fn new(inline: Arc<Inline>, wait: Option<Wait>, state: Arc<PortState>) -> Self {
-        let (mine, others) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (wait, nap) = wait.map_or((Wait::Park, LONG_NAP), |wait| (wait, NAP));
-        Self { inline, wait, nap, state, naps: AtomicBool::new(false), mine, others }
+        let (mine, others) = (0.into(), inline.looks.load(Ordering::Relaxed).into());
+        let (naps, sent, patient) = (false.into(), false.into(), wait.is_none());
+        let wait = wait.unwrap_or(Wait::Park);
+        Self { inline, wait, state, naps, sent, patient, mine, others }
     }
 
     fn turn(&self) -> usize {

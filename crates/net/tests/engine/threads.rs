@@ -196,3 +196,53 @@ fn a_patient_user_sleeps_where_others_spin() {
     });
     assert!(patient < Duration::from_millis(100), "it took {patient:?} of 400 ms");
 }
+
+/// A patient user leaves polling to others until it has sent something. Then it polls itself,
+/// because the others may wait for its answer.
+#[test]
+fn a_patient_user_has_its_answer_at_once_when_others_stop_polling() {
+    let (end, other, _cable) = pair(&LoopOptions::default()).unwrap();
+    let link = attach(Box::new(end), "address=10.0.0.1/24,io=inline").unwrap();
+    let there = attach(Box::new(other), "address=10.0.0.2/24").unwrap();
+    let patient = PortOptions { patient: true, ..PortOptions::default() };
+    let mut stream = link.open(any(), &PortOptions::default()).unwrap();
+    let Port { mut rx, mut tx, .. } = link.open(any(), &patient).unwrap();
+    let mut echo = there.open(any(), &PortOptions::default()).unwrap();
+    let (to, ended) = (echo.local, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let count = echo.rx.recv_batch(Duration::from_millis(20)).unwrap();
+                // The answer comes when its user, which was woken to look for it, has found none.
+                std::thread::sleep(Duration::from_micros(300));
+                for index in 0..count {
+                    let datagram = echo.rx.datagram(index);
+                    echo.tx.send(datagram.payload, datagram.source).unwrap();
+                }
+            }
+        });
+        let (arrived, arrivals) = std::sync::mpsc::channel();
+        let ended = &ended;
+        scope.spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                if rx.recv_batch(Duration::from_millis(50)).unwrap() > 0 {
+                    arrived.send(Instant::now()).unwrap();
+                }
+            }
+        });
+        let answer = |_| {
+            let until = Instant::now() + Duration::from_millis(10);
+            while Instant::now() < until {
+                assert_eq!(stream.rx.recv_batch(Duration::ZERO).unwrap(), 0);
+            }
+            let sent = Instant::now();
+            tx.send(b"request", to).unwrap();
+            arrivals.recv_timeout(PATIENCE).unwrap() - sent
+        };
+        let mut all: Vec<_> = (0..40).map(answer).collect();
+        ended.store(true, Ordering::Relaxed);
+        all.sort();
+        // A nap takes 4 ms. A busy machine delays single answers.
+        assert!(all[20] < Duration::from_millis(3), "{all:?}");
+    });
+}
