@@ -89,7 +89,10 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
         launch::UdpLaunch { refused, clock }
     });
     let refused = launch.as_ref().map(|launch| Arc::clone(&launch.refused));
-    let wait = if sizes.patient { Wait::Park } else { options.wait };
+    let wait = match options.wait {
+        Wait::Spin if sizes.patient => Wait::Adaptive,
+        wait => wait,
+    };
     let rx_socket = Arc::clone(&socket);
     Ok(Port {
         local,

@@ -33,6 +33,8 @@ const NAP: Duration = Duration::from_millis(1);
 /// The same of a patient user, and where the other user never sleeps: each poll would take the CPU
 /// from that one. Shorter than the wait of a sender in memory whose ring nobody empties.
 const LONG_NAP: Duration = Duration::from_millis(4);
+/// The first of these after the user has sent: the thread that polled may wait for the answer now.
+const ANSWER_NAP: Duration = Duration::from_micros(200);
 
 /// Polls of others between two own ones that show that they drive the link.
 const OTHERS_DRIVE: u64 = 2;
@@ -156,17 +158,19 @@ impl Poller for InlineDrive {
         if waiter.take() {
             return;
         }
-        let others = self.looks_of_others();
-        // The thread that polled before may wait for this user's answer now.
-        let others = if self.sent.swap(false, Ordering::Relaxed) { 0 } else { others };
-        match others {
+        let sent = self.sent.swap(false, Ordering::Relaxed);
+        match self.looks_of_others() {
             // A user in spin mode polls itself: others that happened to poll twice while it was
             // away may not do so the next time.
             _ if self.wait == Wait::Spin => {}
             0..OTHERS_DRIVE => {}
             others => {
-                let long = self.patient || others >= OTHERS_SPIN;
-                let nap = if long { LONG_NAP } else { NAP };
+                let nap = match others {
+                    _ if sent => ANSWER_NAP,
+                    OTHERS_SPIN.. => LONG_NAP,
+                    _ if self.patient => LONG_NAP,
+                    _ => NAP,
+                };
                 self.naps.store(true, Ordering::Relaxed);
                 waiter.wait(Wait::Park, Some(timeout.min(nap)));
                 self.naps.store(false, Ordering::Relaxed);
@@ -199,11 +203,10 @@ impl Poller for InlineDrive {
 }
 
 impl InlineDrive {
-    /// Creates the handle of a user that waits like this: `None` for a patient one.
-    pub fn new(inline: Arc<Inline>, wait: Option<Wait>, state: Arc<PortState>) -> Self {
+    /// Creates the handle of a user that waits like this.
+    pub fn new(inline: Arc<Inline>, wait: Wait, patient: bool, state: Arc<PortState>) -> Self {
         let (mine, others) = (0.into(), inline.looks.load(Ordering::Relaxed).into());
-        let (naps, sent, patient) = (false.into(), false.into(), wait.is_none());
-        let wait = wait.unwrap_or(Wait::Park);
+        let (naps, sent) = (false.into(), false.into());
         Self { inline, wait, state, naps, sent, patient, mine, others }
     }
 

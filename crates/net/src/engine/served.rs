@@ -210,8 +210,11 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
-        let wait = asked.engine.user_wait.unwrap_or(Wait::Adaptive);
-        let drive = self.drive((!options.patient).then_some(wait), &ends);
+        let wait = match asked.engine.user_wait.unwrap_or(Wait::Adaptive) {
+            Wait::Spin if options.patient => Wait::Adaptive,
+            wait => wait,
+        };
+        let drive = self.drive(wait, options.patient, &ends);
         Ok(assemble(PortParts {
             local,
             ends,
@@ -222,16 +225,14 @@ impl OpenLink {
         }))
     }
 
-    /// Returns the handle of a user that waits like this: `None` for a patient one.
-    fn drive(&self, wait: Option<Wait>, ends: &Ends) -> Arc<dyn Poller> {
+    fn drive(&self, wait: Wait, patient: bool, ends: &Ends) -> Arc<dyn Poller> {
         match &self.driver {
             Driver::Thread(worker) => {
-                let wait = wait.unwrap_or(Wait::Park);
                 Arc::new(ThreadDrive { shared: Arc::clone(&worker.contact.shared), wait })
             }
             Driver::Inline(inline) => {
                 let state = Arc::clone(&ends.rx.state);
-                Arc::new(InlineDrive::new(Arc::clone(inline), wait, state))
+                Arc::new(InlineDrive::new(Arc::clone(inline), wait, patient, state))
             }
         }
     }
