@@ -246,8 +246,8 @@ pub struct PortOptions {
     pub recv_queue_bytes: usize,
     /// Wanted size of the send queue, bytes.
     pub send_queue_bytes: usize,
-    /// The user of the port tolerates latency: it sleeps even where the link string makes users of
-    /// ports spin, and longer than others while another thread polls the link.
+    /// The user of the port tolerates latency: it waits adaptively even where the link string makes
+    /// users of ports spin.
     pub patient: bool,
     /// How many ports like this one follow. A link that divides its memory among its ports keeps as
     /// much for each of them.

@@ -30,10 +30,9 @@ const RESOLVE_NS: u64 = 1_000_000_000;
 
 /// The longest sleep of a user whose link is driven by that of another port.
 const NAP: Duration = Duration::from_millis(1);
-/// The same of a patient user, and where the other user never sleeps: each poll would take the CPU
-/// from that one. Shorter than the wait of a sender in memory whose ring nobody empties.
+/// The same where the other user never sleeps: each poll would take the CPU from the spinning user.
 const LONG_NAP: Duration = Duration::from_millis(4);
-/// The first of these after the user has sent: the thread that polled may wait for the answer now.
+/// The first nap after the user has sent: the thread that polled may wait for the answer now.
 const ANSWER_NAP: Duration = Duration::from_micros(200);
 
 /// Polls of others between two own ones that show that they drive the link.
@@ -168,7 +167,6 @@ impl Poller for InlineDrive {
                 let nap = match others {
                     _ if sent => ANSWER_NAP,
                     OTHERS_SPIN.. => LONG_NAP,
-                    _ if self.patient => LONG_NAP,
                     _ => NAP,
                 };
                 self.naps.store(true, Ordering::Relaxed);
