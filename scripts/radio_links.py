@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What a radio reaches over each link: the highest lossless rates, links in turns in one run.
 
-The emulated radio has one CPU and the host another, as two processes, or those of --radio-cpus and --host-cpus. Kernel UDP and AF_XDP go over a veth pair
-between two namespaces, DPDK over memory that both processes share (vhost with virtio-user, memif). The program has to
-be built with DPDK (cargo build --release -p millstream-cli --features dpdk). Needs root and iproute2; everything it makes
-goes with it.
+The emulated radio has one CPU and the host another, as two processes, or those of --radio-cpus and --host-cpus. Kernel
+UDP and AF_XDP go over a veth pair between two namespaces, DPDK over memory that both processes share (vhost with
+virtio-user, memif). The program has to be built with DPDK (cargo build --release -p millstream-cli --features dpdk).
+Needs root and iproute2; everything it makes goes with it.
 
     sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
                                 [--radio-cpus LIST --host-cpus LIST]

@@ -7,6 +7,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
+use millstream_ring::Wait;
+
 use crate::launch::LaunchTx;
 pub use crate::loan::FrameLoan;
 
@@ -252,6 +254,13 @@ pub struct PortOptions {
     /// How many ports like this one follow. A link that divides its memory among its ports keeps as
     /// much for each of them.
     pub more_ports: usize,
+}
+
+impl PortOptions {
+    /// Returns how the user waits where the link string makes users of ports wait like `asked`.
+    pub fn wait(&self, asked: Wait) -> Wait {
+        if self.patient && asked == Wait::Spin { Wait::Adaptive } else { asked }
+    }
 }
 
 impl Default for PortOptions {

@@ -20,7 +20,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millstream_ring::Wait;
 use socket2::{Domain, Socket, Type};
 
 use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
@@ -89,11 +88,7 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
         launch::UdpLaunch { refused, clock }
     });
     let refused = launch.as_ref().map(|launch| Arc::clone(&launch.refused));
-    let wait = match options.wait {
-        Wait::Spin if sizes.patient => Wait::Adaptive,
-        wait => wait,
-    };
-    let rx_socket = Arc::clone(&socket);
+    let (rx_socket, wait) = (Arc::clone(&socket), sizes.wait(options.wait));
     Ok(Port {
         local,
         rx: Box::new(rx::UdpRx::new(rx_socket, shape, capabilities, wait, refused)),

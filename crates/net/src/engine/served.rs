@@ -210,10 +210,7 @@ impl OpenLink {
         let queue = (shares.receive - BATCH) / parts;
         capabilities.recv_queue_datagrams = Some(queue);
         capabilities.recv_queue_bytes = queue * self.shape.payload_bytes_max;
-        let wait = match asked.engine.user_wait.unwrap_or(Wait::Adaptive) {
-            Wait::Spin if options.patient => Wait::Adaptive,
-            wait => wait,
-        };
+        let wait = options.wait(asked.engine.user_wait.unwrap_or(Wait::Adaptive));
         let drive = self.drive(wait, options.patient, &ends);
         Ok(assemble(PortParts {
             local,

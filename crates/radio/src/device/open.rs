@@ -27,10 +27,10 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let chdr_links = session.chdr_links(&args)?;
     let link = chdr_links[0];
     let width = session.chdr_width()?;
+    // A thread waits at the control port. Where it polled, it would take a CPU from the streams.
+    let patient = PortOptions { patient: true, ..PortOptions::default() };
     // The link stays open from here on, because a link that connects to a peer would otherwise
     // connect again.
-    // A thread waits at this port. Where it polled, it would take a CPU from the streams.
-    let patient = PortOptions { patient: true, ..PortOptions::default() };
     let mut port = args.port(0, &patient)?;
     let frame_bytes = measure(&args, 0, &link)?;
 

@@ -30,8 +30,8 @@ fn a_device_is_found_opened_and_given_back() {
     Device::open(args.clone()).expect("it can be opened again at once");
 }
 
-/// The thread behind the control port sleeps where the link string makes users of ports poll: it
-/// used to take half of a CPU from the streams.
+/// The thread behind the control port does not poll where the link string makes users of ports
+/// poll: it used to take half of a CPU from the streams.
 #[test]
 fn only_streams_poll_where_users_of_ports_poll() {
     let (_radio, mut args) = radio(patient());
