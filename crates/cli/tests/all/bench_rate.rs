@@ -3,6 +3,9 @@
 use crate::common::{Radio, Running, command, millstream};
 use std::path::Path;
 
+/// A buffer of the radio that holds whatever a busy machine is late by.
+const LARGE: [&str; 2] = ["--rx-buffer-samples", "8388608"];
+
 /// The fewest samples of 300 000 that a measurement by the wall clock has: a busy machine comes by
 /// late.
 const FEWEST: u64 = 150_000;
@@ -10,7 +13,7 @@ const FEWEST: u64 = 150_000;
 #[test]
 fn a_slow_rate_is_received_without_a_loss() {
     let args = ["--rate", "1e6", "--channel", "0,1", "--duration", "0.3", "--json"];
-    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args].concat());
+    let outcome = millstream(Path::new("/"), &[&["bench", "rate"][..], &args, &LARGE].concat());
     let results = outcome.succeeds().json()["results"].take();
     let measured = &results["measured"][0]["outcome"];
     assert_eq!(measured["lossless"], true, "{results}");
@@ -46,7 +49,7 @@ fn a_device_with_two_links_is_measured_over_both() {
     let of_kind = |device, links, rate| {
         let args = ["--device", device, "--veth", links, "--rate", rate];
         let rest = ["--direction", "both", "--duration", "0.3", "--json"];
-        millstream(Path::new("/"), &[&["bench", "rate"][..], &args, &rest].concat())
+        millstream(Path::new("/"), &[&["bench", "rate"][..], &args, &rest, &LARGE].concat())
     };
     let refused = of_kind("e320", "2", "1e6");
     let error = "--veth is 2, and an e320 has one link: give --veth 1, or --device n310, n320";

@@ -9,6 +9,7 @@ mod bench_packets;
 mod bench_rate;
 mod bench_soak;
 mod bench_wait;
+mod cases;
 mod common;
 mod dashboard;
 mod demo;

@@ -88,6 +88,8 @@ impl PacketSide<'_> {
         let mut vain = 0;
         let mut stamped = stamped.then(StampedDelays::default);
         loop {
+            // Before the look: a thread that had no CPU since must look once more.
+            let last_look = self.stop.load(Ordering::Relaxed);
             let (some, back) = match (turn, &mut stamped) {
                 (Some(which), _) => self.end.echo(look, which)?,
                 (None, Some(stamped)) => (stamped.take(self.end, look)?, 0),
@@ -106,7 +108,7 @@ impl PacketSide<'_> {
             let counts = if turn.is_none() { came } else { turned };
             window.step(now_ns, some > 0, || self.moment(start, counts, &idle));
             let silent = idle.since_ns().is_some_and(|since_ns| now_ns - since_ns > SILENCE_NS);
-            if silent && self.stop.load(Ordering::Relaxed) {
+            if silent && some == 0 && last_look {
                 break;
             }
         }

@@ -53,6 +53,8 @@ impl ArrivalEnd {
         let tolerance_ns = i64::try_from(tolerance_ns).unwrap_or(i64::MAX);
         let mut payload = [0; 64];
         loop {
+            // Before the look: what was sent before the stop request is there by then.
+            let last_look = stop.load(Ordering::Relaxed);
             match self.receive(&mut payload) {
                 Ok((bytes, Some(stamp_ns))) => {
                     let Some((clock, at_ns)) = marked(&payload[..bytes]) else { continue };
@@ -67,7 +69,7 @@ impl ArrivalEnd {
                     return Err(io::Error::other("the kernel gave a packet no time stamp"));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if stop.load(Ordering::Relaxed) {
+                    if last_look {
                         break;
                     }
                 }

@@ -60,8 +60,10 @@ impl ListenEnd {
         let (mut first, mut last) = (None, Spent::default());
         let rx = &mut *self.port.rx;
         loop {
+            // Before the look: what was sent before the stop request is there by then.
+            let last_look = stop.load(Ordering::Relaxed);
             let count = rx.recv_batch(Duration::from_millis(SLEEP_MS as u64))?;
-            if count == 0 && stop.load(Ordering::Relaxed) {
+            if count == 0 && last_look {
                 break;
             }
             let now_ns = now_ns();
