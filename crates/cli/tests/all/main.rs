@@ -19,6 +19,7 @@ mod fault;
 mod find;
 mod generate;
 mod inspect;
+mod kills;
 mod lab;
 mod latency;
 mod latency_launch;
