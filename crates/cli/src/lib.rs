@@ -13,6 +13,7 @@ mod network;
 mod numbers;
 mod output;
 mod playback;
+mod printable;
 mod program;
 mod sigmf;
 mod signal;

@@ -85,7 +85,7 @@ pub enum RadioError {
         allowed_s: f64,
     },
     /// The device has another version of a protocol.
-    #[error("the {what} of the device is {found}, but this program supports {supported}: {hint}")]
+    #[error("{what} of the device is {found}, but this program supports {supported}: {hint}")]
     Compat {
         /// The protocol.
         what: &'static str,
