@@ -32,6 +32,8 @@ pub struct Batch {
     pub wholes: usize,
     /// Recordings that were left out, as an earlier one has the same samples: both names.
     pub same: Vec<(String, String)>,
+    /// Folders below a pattern that could not be read, and why: their recordings are left out.
+    pub unread: Vec<String>,
     pub(crate) graph: GraphFile,
     pub(crate) graph_path: PathBuf,
     pub(crate) folder: PathBuf,
@@ -115,6 +117,7 @@ impl Texts {
             settings: 1,
             wholes: 0,
             same: Vec::new(),
+            unread: Vec::new(),
             graph,
             graph_path: self.graph_path,
             key: self.key,
@@ -139,7 +142,9 @@ impl Batch {
         let parts = batch.manifest.split.map_or(0, |split| split.parts);
         let mut recordings = vec![None];
         if let Some(patterns) = &batch.manifest.recordings {
-            let found = matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
+            let (found, unread) =
+                matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
+            batch.unread = unread;
             within(settings.len(), found.len(), parts + 1).map_err(wrong)?;
             let known = found.into_iter().map(|shown| {
                 let identity = of_recording(&batch.folder.join(&shown), &shown)?;

@@ -3,7 +3,7 @@
 use crate::DropCause;
 use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::{WireStream, check_address};
+use crate::wire_stream::{WireStream, check_address, check_login};
 use millstream_wire::mqtt::{self, BrokerPacket, ConnectRepr, DISCONNECT, PINGREQ};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

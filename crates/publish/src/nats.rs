@@ -7,7 +7,7 @@
 use crate::DropCause;
 use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::{Received, WireStream, check_address};
+use crate::wire_stream::{Received, WireStream, check_address, check_login};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -69,6 +69,10 @@ impl NatsOutlet {
         }
         check_address(server)?;
         check_login(&login.user, &login.password)?;
+        if !login.user.is_empty() && !login.token.is_empty() {
+            let text = "a server wants a user or a token, not both: leave one of them out";
+            return Err(OutletError(text.to_owned()));
+        }
         let line = vec![0; LINE_BYTES + subject.len()];
         let (server, subject) = (server.to_owned(), subject.to_owned());
         Ok(Self { server, subject, login, line, connection: None })

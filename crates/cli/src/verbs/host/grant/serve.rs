@@ -1,7 +1,7 @@
 //! The broker as a service, or for one command.
 
-use super::{Account, Args, DirectSteps, Family, Report, Rights, confine};
 use super::terminal::CommandTerminal;
+use super::{Account, Args, DirectSteps, Family, Report, Rights, confine};
 use crate::output::Join;
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};

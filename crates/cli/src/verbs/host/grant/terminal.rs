@@ -121,8 +121,7 @@ fn pair(like: &OwnedFd) -> io::Result<(OwnedFd, OwnedFd)> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call has just opened both, and nobody else owns them.
-    let (master, slave) =
-        unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
     for end in [&master, &slave] {
         rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC)?;
     }
