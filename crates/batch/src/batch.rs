@@ -2,7 +2,7 @@
 
 use crate::identity::{digest, of_recording, stamp};
 use crate::manifest::{Setting, Split};
-use crate::recordings::{matches, merge};
+use crate::recordings::{identified, matches, merge};
 use crate::{BatchError, Manifest, ResultFolder};
 use millstream_flow::file::read_text;
 use millstream_flow::{GraphFile, Registry};
@@ -142,15 +142,10 @@ impl Batch {
         let parts = batch.manifest.split.map_or(0, |split| split.parts);
         let mut recordings = vec![None];
         if let Some(patterns) = &batch.manifest.recordings {
-            let (found, unread) =
-                matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
-            batch.unread = unread;
-            within(settings.len(), found.len(), parts + 1).map_err(wrong)?;
-            let known = found.into_iter().map(|shown| {
-                let identity = of_recording(&batch.folder.join(&shown), &shown)?;
-                Ok(Some((shown, identity)))
-            });
-            recordings = known.collect::<Result<_, BatchError>>()?;
+            let found = matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
+            within(settings.len(), found.0.len(), parts + 1).map_err(wrong)?;
+            recordings = identified(&batch.folder, found.0)?;
+            batch.unread = found.1;
         }
         batch.same = merge(&mut recordings);
         batch.wholes = settings.len() * recordings.len();

@@ -103,8 +103,8 @@ fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull => "; free some space, and run the batch again",
         io::ErrorKind::PermissionDenied => {
-            "; choose another folder with the key `results`, or share this one: chmod 2775, and umask \
-             002 for each of its users"
+            "; choose another folder with the key `results`, or share this one: chmod 2775, and \
+             umask 002 for each of its users"
         }
         _ => "",
     }

@@ -1,6 +1,7 @@
 //! The recordings that the patterns of a manifest name.
 
-use crate::ResultFolder;
+use crate::identity::of_recording;
+use crate::{BatchError, ResultFolder};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,18 @@ pub(crate) fn matches(
         }
     }
     Ok((found, unread))
+}
+
+/// Returns each recording with its identity.
+pub(crate) fn identified(
+    folder: &Path,
+    found: Vec<String>,
+) -> Result<Vec<Option<(String, String)>>, BatchError> {
+    let known = found.into_iter().map(|shown| {
+        let identity = of_recording(&folder.join(&shown), &shown)?;
+        Ok(Some((shown, identity)))
+    });
+    known.collect()
 }
 
 /// Leaves only the first of recordings with one identity; returns the names of each further one

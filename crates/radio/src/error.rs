@@ -271,6 +271,8 @@ fn silence(claim_lost: Option<&str>) -> String {
             "its claim was lost before, so it may have forgotten this host, as when this program \
              was stopped for seconds: open it again ({reason})"
         ),
-        None => "check that it is on, that `ping` reaches it, and that no firewall drops UDP".into(),
+        None => {
+            "check that it is on, that `ping` reaches it, and that no firewall drops UDP".into()
+        }
     }
 }

@@ -91,6 +91,7 @@ bind = "127.0.0.1:0"
 [[block]]
 name = "sink"
 type = "null_sink"
+item = "sc16"
 
 [graph]
 connections = ["source -> sink"]
@@ -153,10 +154,28 @@ fn what_a_server_says_does_not_control_the_terminal() {
             let _ = std::io::copy(&mut &stream, &mut std::io::sink());
         }
     });
-    let graph = "[[block]]\nname = \"source\"\ntype = \"null_source\"\nitem = \"u8\"\n\
-                 [[block]]\nname = \"head\"\ntype = \"head\"\nitem = \"u8\"\ncount = 1000\n\
-                 [[block]]\nname = \"sink\"\ntype = \"nats_sink\"\nsubject = \"a\"\nlinger_s = 0.5\n\
-                 server = \"ADDRESS\"\n[graph]\nconnections = [\"source -> head -> sink\"]\n";
+    let graph = r#"
+[[block]]
+name = "source"
+type = "null_source"
+item = "u8"
+
+[[block]]
+name = "head"
+type = "head"
+item = "u8"
+count = 1000
+
+[[block]]
+name = "sink"
+type = "nats_sink"
+subject = "a"
+linger_s = 0.5
+server = "ADDRESS"
+
+[graph]
+connections = ["source -> head -> sink"]
+"#;
     fs::write(folder.path().join("g.toml"), graph.replace("ADDRESS", &at.to_string())).unwrap();
     for more in [&[][..], &["--json"]] {
         let outcome = millstream(folder.path(), &[&["run", "g.toml"], more].concat());

@@ -176,8 +176,8 @@ impl Journal {
         self.make(What::Interface(what), failed)
     }
 
-    /// Writes a text into a setting, one of a fixed list (`journal::paths`), until the [`TemporaryChange`]
-    /// is dropped; then the file gets its old content, byte for byte.
+    /// Writes a text into a setting, one of a fixed list (`journal::paths`), until the
+    /// [`TemporaryChange`] is dropped; then the file gets its old content, byte for byte.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -192,8 +192,8 @@ impl Journal {
         self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
     }
 
-    /// Makes a control group, whose name begins with `millstream`, until the [`TemporaryChange`] is dropped; then its members go back to
-    /// where they came from.
+    /// Makes a control group, whose name begins with `millstream`, until the [`TemporaryChange`] is
+    /// dropped; then its members go back to where they came from.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.

@@ -38,7 +38,8 @@ impl Writing {
         file.write_all(&head)?;
         file.flush()?;
         let (total, whole) = (head.len() as u64, head.len() as u64);
-        let writer = Writer { file, readers, counts: Arc::clone(counts), buffered: 0, total, whole };
+        let writer =
+            Writer { file, readers, counts: Arc::clone(counts), buffered: 0, total, whole };
         let thread = thread::Builder::new().name("ms-capture".to_owned());
         let thread = Some(thread.spawn(|| writer.run())?);
         Ok(Self { thread, path: path.to_owned(), counts: Arc::clone(counts) })
@@ -98,8 +99,8 @@ impl Writer {
         self.write(|file| file.write_all(&end));
         self.write(Write::flush);
         if self.counts.failure.get().is_some() {
-            // The rest of the buffer would be tried once more, in vain. The part of it that had room
-            // would end inside a block; a pipe cannot be shortened.
+            // The rest of the buffer would be tried once more, in vain. The part of it that had
+            // room would end inside a block; a pipe cannot be shortened.
             let (file, _) = self.file.into_parts();
             let _ = file.set_len(self.whole);
         }

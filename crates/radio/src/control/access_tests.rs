@@ -114,7 +114,10 @@ fn a_device_that_has_forgotten_this_host_is_no_matter_of_a_firewall() {
     let bench = Bench::new();
     let loss = ClaimLoss::default();
     bench.control.set_claim(loss.clone());
-    loss.note(&RpcError::Connect { address: bench.device.address(), source: std::io::ErrorKind::BrokenPipe.into() });
+    loss.note(&RpcError::Connect {
+        address: bench.device.address(),
+        source: std::io::ErrorKind::BrokenPipe.into(),
+    });
     let mut access = bench.begin(RegisterAccess::write_once(3, 0x10, 7));
     bench.control.wait(&access, None);
     let error = bench.control.poll(&mut access).unwrap().unwrap_err().to_string();
