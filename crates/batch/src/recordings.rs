@@ -195,7 +195,7 @@ mod tests {
         let (_folder, path, results) = place("b.results");
         let closed = path.join("closed");
         fs::create_dir(&closed).unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         let search = move || matches(&path, &["**/*.cf32".to_owned()], &results).unwrap();
         // Root may read it: a thread that is another user may not.
         let by_user = std::thread::spawn(move || {
