@@ -19,6 +19,9 @@ use std::thread::JoinHandle;
 /// Bytes that are copied at a time.
 const CHUNK: usize = 4096;
 
+/// Chunks that are shown after the command's end at most: what it started may print on without end.
+const REST: usize = 64;
+
 /// The pseudoterminal of a command, until the command has ended.
 pub struct CommandTerminal {
     /// Root's terminal.
@@ -139,21 +142,22 @@ fn is_in_front(terminal: &OwnedFd) -> bool {
 /// Copies keys to the command and its output back, until the command has ended and all of that is
 /// shown.
 fn copy(real: &OwnedFd, master: &OwnedFd, keys: bool, has_ended: &AtomicBool) {
-    let mut wanted = if keys { PollFlags::IN } else { PollFlags::empty() };
+    let (mut keys, mut rest) = (keys, REST);
     let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     loop {
         let is_last = has_ended.load(Ordering::Relaxed);
         let wait = if is_last { Timespec::default() } else { tick };
-        let mut polled = [PollFd::new(master, PollFlags::IN), PollFd::new(real, wanted)];
-        let _ = poll(&mut polled, Some(&wait));
+        let mut polled = [PollFd::new(master, PollFlags::IN), PollFd::new(real, PollFlags::IN)];
+        // A terminal that is gone would end each wait at once.
+        let _ = poll(&mut polled[..1 + usize::from(keys)], Some(&wait));
         let [shown, typed] = [0, 1].map(|place| !polled[place].revents().is_empty());
-        if typed && !is_last && !pass(real.as_fd(), master.as_fd()) {
-            // The terminal is gone.
-            wanted = PollFlags::empty();
+        if typed && !is_last {
+            keys = pass(real.as_fd(), master.as_fd());
         }
         // An error: no process has the command's terminal open, for now.
         let is_closed = shown && !pass(master.as_fd(), real.as_fd());
-        if is_last && (is_closed || !shown) {
+        rest -= usize::from(is_last);
+        if is_last && (is_closed || !shown || rest == 0) {
             return;
         }
         if is_closed {
