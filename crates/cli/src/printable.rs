@@ -75,4 +75,34 @@ mod tests {
         let read: serde_json::Value = serde_json::from_str(&printable(&text)).unwrap();
         assert_eq!(read, value);
     }
+
+    /// Files that write to a standard stream and not to a terminal: what another program of ours
+    /// said, which has passed here there, and what a worker tells the process that started it.
+    const OTHERS: [&str; 3] =
+        ["child_radio.rs", "verbs/host/shield/mod.rs", "verbs/latency/explain/mod.rs"];
+
+    #[test]
+    fn who_writes_to_a_terminal_makes_the_text_printable() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut folders, mut writers) = (vec![root.clone()], 0);
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let code = code.replace("stderr().is_terminal()", "");
+                let marks = ["println!(", "print!(", "stderr().", "stdout().", "stderr(),"];
+                if marks.iter().any(|mark| code.contains(mark)) {
+                    writers += 1;
+                    let is_known = OTHERS.contains(&name.as_str());
+                    assert!(is_known || code.contains("printable("), "{name}");
+                }
+            }
+        }
+        assert!(writers >= 3, "{writers}");
+    }
 }
