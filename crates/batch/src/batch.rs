@@ -2,7 +2,7 @@
 
 use crate::identity::{digest, of_recording, stamp};
 use crate::manifest::{Setting, Split};
-use crate::recordings::{matches, merge};
+use crate::recordings::{identified, matches, merge};
 use crate::{BatchError, Manifest, ResultFolder};
 use millstream_flow::file::read_text;
 use millstream_flow::{GraphFile, Registry};
@@ -32,6 +32,8 @@ pub struct Batch {
     pub wholes: usize,
     /// Recordings that were left out, as an earlier one has the same samples: both names.
     pub same: Vec<(String, String)>,
+    /// Folders below a pattern that could not be read, and why: their recordings are left out.
+    pub unread: Vec<String>,
     pub(crate) graph: GraphFile,
     pub(crate) graph_path: PathBuf,
     pub(crate) folder: PathBuf,
@@ -115,6 +117,7 @@ impl Texts {
             settings: 1,
             wholes: 0,
             same: Vec::new(),
+            unread: Vec::new(),
             graph,
             graph_path: self.graph_path,
             key: self.key,
@@ -140,12 +143,9 @@ impl Batch {
         let mut recordings = vec![None];
         if let Some(patterns) = &batch.manifest.recordings {
             let found = matches(&batch.folder, patterns, &batch.results()).map_err(wrong)?;
-            within(settings.len(), found.len(), parts + 1).map_err(wrong)?;
-            let known = found.into_iter().map(|shown| {
-                let identity = of_recording(&batch.folder.join(&shown), &shown)?;
-                Ok(Some((shown, identity)))
-            });
-            recordings = known.collect::<Result<_, BatchError>>()?;
+            within(settings.len(), found.0.len(), parts + 1).map_err(wrong)?;
+            recordings = identified(&batch.folder, found.0)?;
+            batch.unread = found.1;
         }
         batch.same = merge(&mut recordings);
         batch.wholes = settings.len() * recordings.len();

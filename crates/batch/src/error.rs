@@ -102,7 +102,10 @@ impl BatchError {
 fn hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull => "; free some space, and run the batch again",
-        io::ErrorKind::PermissionDenied => "; choose another folder with the key `results`",
+        io::ErrorKind::PermissionDenied => {
+            "; choose another folder with the key `results`, or share this one: chmod 2775, and \
+             umask 002 for each of its users"
+        }
         _ => "",
     }
 }

@@ -1,21 +1,23 @@
 //! The recordings that the patterns of a manifest name.
 
-use crate::ResultFolder;
+use crate::identity::of_recording;
+use crate::{BatchError, ResultFolder};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The files that match the patterns, relative to `folder`, sorted within each pattern. The files
-/// of the results are none of them: tasks make and remove these meanwhile.
+/// of the results are none of them: tasks make and remove these meanwhile. Second, the folders that
+/// `**` and `*` would have searched and could not, with the reason.
 pub(crate) fn matches(
     folder: &Path,
     patterns: &[String],
     results: &ResultFolder,
-) -> Result<Vec<String>, String> {
+) -> Result<(Vec<String>, Vec<String>), String> {
     if patterns.is_empty() {
         return Err("recordings = []: name at least one recording or pattern".to_owned());
     }
     let mut results = OwnFiles::new(results);
-    let (mut found, mut known) = (Vec::new(), HashSet::new());
+    let (mut found, mut known, mut unread) = (Vec::new(), HashSet::new(), Vec::new());
     for pattern in patterns {
         let place = format!("recordings: the pattern \"{pattern}\"");
         // A folder may have a name with `*` or `[`.
@@ -28,7 +30,15 @@ pub(crate) fn matches(
         for path in paths {
             let path = match path {
                 Err(error) if results.contain(error.path()) => continue,
-                path => path.map_err(|error| format!("{place}: {error}"))?,
+                // One folder that belongs to somebody else does not stop the others.
+                Err(error) => {
+                    let text = format!("{}: {}", error.path().display(), error.error());
+                    if !unread.contains(&text) {
+                        unread.push(text);
+                    }
+                    continue;
+                }
+                Ok(path) => path,
             };
             if results.contain(path.parent().unwrap_or(&path)) || path.is_dir() {
                 continue;
@@ -48,12 +58,26 @@ pub(crate) fn matches(
         }
         if !has_file {
             let folder = folder.display();
+            let unread = unread.iter().map(|one| format!("; cannot read {one}"));
+            let unread: String = unread.collect();
             return Err(format!(
-                "{place} matches no file below {folder}: correct it, or record one"
+                "{place} matches no file below {folder}: correct it, or record one{unread}"
             ));
         }
     }
-    Ok(found)
+    Ok((found, unread))
+}
+
+/// Returns each recording with its identity.
+pub(crate) fn identified(
+    folder: &Path,
+    found: Vec<String>,
+) -> Result<Vec<Option<(String, String)>>, BatchError> {
+    let known = found.into_iter().map(|shown| {
+        let identity = of_recording(&folder.join(&shown), &shown)?;
+        Ok(Some((shown, identity)))
+    });
+    known.collect()
 }
 
 /// Leaves only the first of recordings with one identity; returns the names of each further one
@@ -131,16 +155,16 @@ mod tests {
             fs::create_dir_all(list.parent().unwrap()).unwrap();
             fs::write(&list, "a list").unwrap();
             fs::write(list.with_extension("7.part"), "half a list").unwrap();
-            let all = matches(&path, &["**/*".to_owned()], &results).unwrap();
+            let (all, _) = matches(&path, &["**/*".to_owned()], &results).unwrap();
             assert_eq!(all, ["a.cf32", "in/b.cf32"]);
             results.tidy().unwrap();
             assert!(list.exists() && !list.with_extension("7.part").exists());
             let above = "in/../**/*.cf32".to_owned();
             for pattern in ["**/*.cf32".to_owned(), format!("{}/**/*.cf32", path.display())] {
-                let found = matches(&path, &[pattern], &results).unwrap();
+                let (found, _) = matches(&path, &[pattern], &results).unwrap();
                 assert_eq!(found, ["a.cf32", "in/b.cf32"]);
             }
-            assert_eq!(matches(&path, &[above], &results).unwrap().len(), 2);
+            assert_eq!(matches(&path, &[above], &results).unwrap().0.len(), 2);
         }
     }
 
@@ -160,9 +184,32 @@ mod tests {
             let all: Vec<_> =
                 (0..200).map(|_| matches(&path, &["**/*.cf32".to_owned()], &results)).collect();
             ended.store(true, Ordering::Relaxed);
-            let wanted = Ok(["a.cf32", "in/b.cf32"].map(str::to_owned).to_vec());
+            let wanted = Ok((["a.cf32", "in/b.cf32"].map(str::to_owned).to_vec(), Vec::new()));
             assert!(all.iter().all(|found| *found == wanted), "{all:?}");
         });
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_told_and_the_others_are_searched() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, path, results) = place("b.results");
+        let closed = path.join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        let search = move || matches(&path, &["**/*.cf32".to_owned()], &results).unwrap();
+        // Root may read it: a thread that is another user may not.
+        let by_user = std::thread::spawn(move || {
+            if rustix::process::geteuid().is_root() {
+                fs::set_permissions(closed.parent().unwrap(), fs::Permissions::from_mode(0o755))
+                    .unwrap();
+                let nobody = rustix::process::Uid::from_raw(65_534);
+                rustix::thread::set_thread_res_uid(None, nobody, None).unwrap();
+            }
+            search()
+        });
+        let (found, unread) = by_user.join().unwrap();
+        assert_eq!(found, ["a.cf32", "in/b.cf32"]);
+        assert!(unread.len() == 1 && unread[0].contains("/closed: "), "{unread:?}");
     }
 
     #[test]
@@ -170,7 +217,7 @@ mod tests {
         let (_folder, path, results) = place("b.results");
         let of = |patterns: &[&str]| {
             let patterns: Vec<_> = patterns.iter().map(|one| (*one).to_owned()).collect();
-            matches(&path, &patterns, &results)
+            matches(&path, &patterns, &results).map(|(found, _)| found)
         };
         let whole = path.join("in/*.cf32").to_string_lossy().into_owned();
         assert_eq!(of(&["in/b.cf32", &whole, "./in/b*"]).unwrap(), ["in/b.cf32"]);

@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The document in a result's folder.
@@ -86,6 +87,21 @@ impl ResultFolder {
     /// Returns the folders in which files come and go.
     pub(crate) fn folders(&self) -> [PathBuf; 5] {
         ["done", "failed", "list", "work", "slurm"].map(|name| self.root.join(name))
+    }
+
+    /// Refuses a folder of results that is somebody else's link: files would be written and removed
+    /// where it leads. One's own links, for example to a larger disk, are followed.
+    fn check(&self) -> Result<(), BatchError> {
+        let own = [rustix::process::geteuid().as_raw(), 0];
+        for folder in self.folders() {
+            let Ok(found) = fs::symlink_metadata(&folder) else { continue };
+            if found.is_symlink() && !own.contains(&found.uid()) {
+                let text = format!("it is a link of another user (number {})", found.uid());
+                let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+                return Err(BatchError::Write { path: folder, source });
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn list(&self) -> PathBuf {
@@ -156,6 +172,7 @@ impl ResultFolder {
     /// # Errors
     /// The folder cannot be written, or has no locks.
     pub fn claim(&self, name: &str) -> Result<Claim, BatchError> {
+        self.check()?;
         if self.result_of(name).is_dir() {
             return Ok(Claim::Done);
         }
@@ -181,6 +198,7 @@ impl ResultFolder {
 
     /// Removes a result. It is gone in one step: nothing counts half of one as done.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.check().map_err(io::Error::other)?;
         let old = self.work().join(format!("{name}{OLD}"));
         fs::create_dir_all(self.work())?;
         // What a process left that was killed here.
@@ -199,6 +217,7 @@ impl ResultFolder {
     /// # Errors
     /// The folder cannot be read.
     pub fn tidy(&self) -> Result<(), BatchError> {
+        self.check()?;
         for name in names_in(&self.work())? {
             // A task's folder has a lock's file beside it; dropping a claim removes both.
             if let Some(name) = name.strip_suffix(".lock") {
@@ -243,4 +262,32 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, B
     };
     let parsed = serde_json::from_slice(&text);
     Ok(Some(parsed.map_err(io::Error::from).map_err(BatchError::read(path))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{lchown, symlink};
+
+    #[test]
+    fn a_link_that_somebody_else_planted_is_not_followed() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: only root can plant a link of another user");
+        }
+        for name in ["done", "failed", "list", "work", "slurm"] {
+            let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let (results, link) =
+                (ResultFolder::new(folder.path().to_owned()), folder.path().join(name));
+            symlink(outside.path(), &link).unwrap();
+            lchown(&link, Some(65_534), None).unwrap();
+            for error in [results.claim("a").unwrap_err(), results.tidy().unwrap_err()] {
+                assert!(error.to_string().contains("a link of another user"), "{name}: {error}");
+            }
+            results.remove("a").unwrap_err();
+            assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0, "{name}");
+            // One's own is a place on another disk.
+            lchown(&link, Some(0), None).unwrap();
+            assert!(matches!(results.claim("a").unwrap(), Claim::Mine(_)), "{name}");
+        }
+    }
 }

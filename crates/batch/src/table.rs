@@ -110,11 +110,16 @@ fn row(cells: impl Iterator<Item = String>) -> String {
     cells.join(",") + "\r\n"
 }
 
+/// Returns a cell as CSV has it. A spreadsheet computes a cell that begins like a formula, and the
+/// names of recordings come from others: such a text gets an apostrophe in front. Numbers stay.
 fn quoted(cell: &str) -> String {
+    let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let apostrophe = if is_formula && cell.parse::<f64>().is_err() { "'" } else { "" };
+    let cell = format!("{apostrophe}{cell}");
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {
-        cell.to_owned()
+        cell
     }
 }
 
@@ -127,6 +132,14 @@ mod tests {
     fn a_cell_is_quoted_where_it_must_be() {
         let cells = ["a", "b,c", "say \"d\"", ""].map(str::to_owned);
         assert_eq!(row(cells.into_iter()), "a,\"b,c\",\"say \"\"d\"\"\",\r\n");
+    }
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let cells =
+            ["=1+1", "@x", "+1 2", "-a", "-4e4", "+1", "=\"a\",1", "\tx"].map(str::to_owned);
+        let expected = "'=1+1,'@x,'+1 2,'-a,-4e4,+1,\"'=\"\"a\"\",1\",'\tx\r\n";
+        assert_eq!(row(cells.into_iter()), expected);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod network;
 mod numbers;
 mod output;
 mod playback;
+mod printable;
 mod program;
 mod sigmf;
 mod signal;
@@ -49,23 +50,43 @@ struct Cli {
     verb: verbs::Args,
 }
 
+/// The features of this crate that a user can ask for; [`features`] has those that are on.
+const FEATURES: [(&str, bool); 4] = [
+    ("cuda", cfg!(feature = "cuda")),
+    ("dpdk", cfg!(feature = "dpdk")),
+    ("gpu", cfg!(feature = "gpu")),
+    ("zenoh", cfg!(feature = "zenoh")),
+];
+
+fn features() -> String {
+    let on: Vec<_> = FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    if on.is_empty() { "none".to_owned() } else { on.join(", ") }
+}
+
+/// The commit, where the build was told it.
+fn commit() -> Option<&'static str> {
+    option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty())
+}
+
 /// Returns the version, with the commit where the build was told it, and the features that are on.
 fn version() -> &'static str {
     static VERSION: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-        let commit = option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty());
-        let commit = commit.map(|commit| format!("commit {commit}, ")).unwrap_or_default();
-        let features = if cfg!(feature = "dpdk") { "dpdk" } else { "none" };
-        format!("{} ({commit}features: {features})", env!("CARGO_PKG_VERSION"))
+        let commit = commit().map(|commit| format!("commit {commit}, ")).unwrap_or_default();
+        format!("{} ({commit}features: {})", env!("CARGO_PKG_VERSION"), features())
     });
     &VERSION
 }
 
-/// Returns what decides the results of a run: the version, with the commit where it is known.
+/// Returns what decides the results of a run: the version, with the commit where it is known, and
+/// otherwise a hash of this program, so that changed code is another release.
 fn release() -> &'static str {
     static RELEASE: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-        let commit = option_env!("MILLSTREAM_COMMIT").filter(|commit| !commit.is_empty());
-        let commit = commit.map(|commit| format!(" (commit {commit})")).unwrap_or_default();
-        format!("{}{commit}", env!("CARGO_PKG_VERSION"))
+        let program = || {
+            let hash = millstream_cpu::sha256("/proc/self/exe".as_ref());
+            format!("program {}", hash.as_deref().map_or("unknown", |hash| &hash[..16]))
+        };
+        let code = commit().map_or_else(program, |commit| format!("commit {commit}"));
+        format!("{} ({code})", env!("CARGO_PKG_VERSION"))
     });
     &RELEASE
 }
@@ -169,5 +190,29 @@ fn put_back() {
             let list = list.join(", ");
             output::note(format_args!("millstream: {what} after a process that died: {list}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_lists_every_feature_of_this_crate() {
+        let manifest: toml::Table = toml::from_str(include_str!("../Cargo.toml")).unwrap();
+        let mut declared: Vec<_> = manifest["features"].as_table().unwrap().keys().collect();
+        declared.sort();
+        assert_eq!(declared, FEATURES.map(|(name, _)| name));
+        let on = FEATURES.iter().filter(|(_, on)| *on).map(|(name, _)| *name);
+        let told = version().split_once("features: ").unwrap().1.trim_end_matches(')');
+        assert!(told == "none" || told.split(", ").eq(on), "{told}");
+    }
+
+    #[test]
+    fn a_release_without_a_commit_is_named_by_its_code() {
+        let (_, code) = release().split_once(" (").unwrap();
+        let (kind, value) = code.trim_end_matches(')').split_once(' ').unwrap();
+        let is_hash = value.len() == 16 && value.chars().all(|digit| digit.is_ascii_hexdigit());
+        assert!(kind == "commit" || is_hash, "{code}");
     }
 }

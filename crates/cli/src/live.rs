@@ -1,6 +1,7 @@
 //! The live line: rewritten in place on a terminal, a line every second elsewhere. Always standard
 //! error.
 
+use crate::printable::printable;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -191,9 +192,9 @@ impl Live {
         let mut err = std::io::stderr().lock();
         // A status line that cannot be written is not a reason to stop.
         let _ = if self.terminal {
-            write!(err, "\r\x1b[2K{}", fit(&text(), size().0))
+            write!(err, "\r\x1b[2K{}", fit(&printable(&text()), size().0))
         } else {
-            writeln!(err, "{}", text())
+            writeln!(err, "{}", printable(&text()))
         };
         let _ = err.flush();
         self.shown = true;

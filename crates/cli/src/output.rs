@@ -1,6 +1,7 @@
 //! The result of a verb, and its output: text on standard output and the error on standard error,
 //! or with `--json` one document on standard output, whatever happened.
 
+use crate::printable::printable;
 use crate::stdout;
 use anyhow::Context;
 use millstream_cpu::Environment;
@@ -90,7 +91,7 @@ pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
         write_json(results, failure.clone())
     } else if samples {
         // A missing reader is not a reason to fail.
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(printable(&text).as_bytes());
         Ok(())
     } else {
         write(&text)
@@ -104,8 +105,12 @@ pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
 
 /// Prints the error of the command line, or the help.
 pub fn refuse(error: &clap::Error) -> ExitCode {
-    // Clap chooses the stream and its colours; it may have no reader.
-    let _ = error.print();
+    let text = error.render().ansi().to_string();
+    // The stream shows colours or not; it may have no reader.
+    let _ = match error.use_stderr() {
+        true => anstream::stderr().write_all(printable(&text).as_bytes()),
+        false => anstream::stdout().write_all(printable(&text).as_bytes()),
+    };
     match (error.use_stderr(), is_json()) {
         (false, _) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(USAGE_STATUS),
@@ -120,7 +125,7 @@ pub fn now() -> String {
 
 /// Prints a line on standard error; a missing reader is not a reason to stop.
 pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(&line.to_string()));
 }
 
 /// Formats an error and its causes in one line. Many errors of this project include their cause.
@@ -226,7 +231,7 @@ fn write_json(results: Option<Value>, error: Option<String>) -> io::Result<()> {
 fn write(text: &str) -> io::Result<()> {
     // Without colours where no terminal shows them, or the user has disabled them (NO_COLOR).
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(printable(text).as_bytes())?;
     out.flush()
 }
 

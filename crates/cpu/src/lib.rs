@@ -1,5 +1,5 @@
-//! CPUs and the threads on them: topology, sets, affinity, scheduling classes, CPU time, and the
-//! record of a measurement's environment.
+//! CPUs and the threads on them: topology, sets, affinity, scheduling classes, CPU time, listeners
+//! that cost none, and the record of a measurement's environment.
 //!
 //! Facts are read below a root folder that is an argument (`/` for this machine), so a tree
 //! recorded on another machine tests the parsers.
@@ -10,6 +10,7 @@ mod cpu_set;
 mod environment;
 pub mod folders;
 mod hash;
+pub mod listener;
 pub mod occupancy;
 pub mod proc;
 pub mod sched;

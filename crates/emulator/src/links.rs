@@ -67,9 +67,9 @@ impl Links {
         Ok(())
     }
 
-    /// Returns the datagrams dropped below the ports.
+    /// Returns the datagrams dropped below the ports: a queue was full, or they were too long.
     pub fn queue_drops(&self) -> u64 {
-        self.ports.iter().map(|port| port.queue_drops()).sum()
+        self.ports.iter().map(|port| port.queue_drops() + port.too_long()).sum()
     }
 }
 

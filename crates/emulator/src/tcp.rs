@@ -1,6 +1,7 @@
 //! A bounded server of small requests over TCP: one thread, a bounded number of connections.
 
 use crate::time::monotonic_ns;
+use millstream_cpu::listener::RestingListener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -55,7 +56,7 @@ pub(crate) enum TcpEvent {
 
 /// The server; [`Server::run`] is the body of its thread.
 pub(crate) struct Server<S> {
-    listener: TcpListener,
+    listener: RestingListener<TcpListener>,
     connections: Vec<Connection>,
     service: S,
 }
@@ -80,6 +81,7 @@ impl<S: Service> Server<S> {
     /// Returns a server on `listener`, which it makes non-blocking.
     pub fn new(listener: TcpListener, service: S) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
+        let listener = RestingListener::new(listener);
         Ok(Self { listener, connections: Vec::new(), service })
     }
 
@@ -90,7 +92,7 @@ impl<S: Service> Server<S> {
             if !self.service.step(monotonic_ns()) {
                 self.connections.clear();
                 // The system accepts new connections, so they are closed at once.
-                drop(self.listener.accept());
+                drop(self.listener.accept(TcpListener::accept));
                 continue;
             }
             // Connections come first: their indices are those of the poll.
@@ -107,7 +109,9 @@ impl<S: Service> Server<S> {
 
     /// Waits for the listener and the connections, in this order; returns which of them are ready.
     fn wait(&self) -> Vec<bool> {
-        let mut polled = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, self.listener.is_awake());
+        let mut polled = vec![PollFd::new(&self.listener, wanted)];
         polled.extend(self.connections.iter().map(|connection| {
             let out =
                 if connection.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
@@ -119,7 +123,7 @@ impl<S: Service> Server<S> {
     }
 
     fn accept(&mut self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
+        let Some((stream, _)) = self.listener.accept(TcpListener::accept) else { return };
         let now_ns = monotonic_ns();
         self.service.note(TcpEvent::Accepted);
         if self.connections.len() == CONNECTIONS_MAX {

@@ -71,14 +71,19 @@ pub trait PortRx: Send {
     /// When `index` is not below the number that [`PortRx::recv_batch`] returned last.
     fn datagram(&self, index: usize) -> Datagram<'_>;
 
-    /// Returns the datagrams dropped below the port since it was opened, because its queue was full
-    /// or they were longer than [`Capabilities::datagram_bytes_max`]. The number is updated when
-    /// the next datagram arrives, or a wait ends without one.
+    /// Returns the datagrams dropped below the port since it was opened, because its queue was
+    /// full. The number is updated when the next datagram arrives, or a wait ends without one.
     ///
     /// Exact without [`Capabilities::coalescing`]. With it the kernel counts a dropped GRO batch as
     /// one, so the number of datagrams lies between this value and this value times the longest
     /// batch.
     fn queue_drops(&self) -> u64;
+
+    /// Returns the datagrams since the port was opened that were dropped because they were longer
+    /// than [`Capabilities::datagram_bytes_max`]. Links that lend whole frames have none.
+    fn too_long(&self) -> u64 {
+        0
+    }
 }
 
 /// The transmit half of a port.

@@ -12,6 +12,7 @@
 mod clock;
 mod courier;
 mod document;
+mod foreign;
 mod jsonl;
 mod lane;
 mod ledger;

@@ -1,8 +1,9 @@
 //! Messages to an MQTT broker, with quality of service 1: the broker acknowledges each.
 
 use crate::DropCause;
+use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::{WireStream, check_address};
+use crate::wire_stream::{WireStream, check_address, check_login};
 use millstream_wire::mqtt::{self, BrokerPacket, ConnectRepr, DISCONNECT, PINGREQ};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -104,6 +105,7 @@ impl MqttOutlet {
             )));
         }
         check_address(broker)?;
+        check_login(&login.user, &login.password)?;
         let head = vec![0; HEAD_BYTES + topic.len()];
         let (broker, topic) = (broker.to_owned(), topic.to_owned());
         Ok(Self { broker, topic, login, head, connection: None, again: 0 })
@@ -111,8 +113,8 @@ impl MqttOutlet {
 }
 
 /// Returns the error for bytes of the broker that are none of its packets.
-fn not_mqtt(error: millstream_wire::Error) -> OutletError {
-    OutletError(format!("the broker does not speak MQTT 3.1.1: {error}"))
+fn not_mqtt(bytes: &[u8], error: millstream_wire::Error) -> OutletError {
+    foreign(("the broker", "MQTT 3.1.1"), bytes, error)
 }
 
 impl Outlet for MqttOutlet {
@@ -138,7 +140,8 @@ impl Outlet for MqttOutlet {
             .map_err(|error| OutletError(format!("the login is too long: {error}")))?;
         wire.put(&packet[..length]);
         wire.handshake(|received| {
-            match BrokerPacket::parse(received.bytes).map_err(not_mqtt)? {
+            let bytes = received.bytes;
+            match BrokerPacket::parse(bytes).map_err(|error| not_mqtt(bytes, error))? {
                 Some((BrokerPacket::Connack(0), length)) => {
                     received.used = length;
                     Ok(true)
@@ -147,7 +150,7 @@ impl Outlet for MqttOutlet {
                     let reason = BrokerPacket::refusal(code);
                     Err(OutletError(format!("the broker refuses the connection: {reason}")))
                 }
-                Some(_) => Err(not_mqtt(millstream_wire::Error::WrongPacketType)),
+                Some(_) => Err(not_mqtt(bytes, millstream_wire::Error::WrongPacketType)),
                 None => Ok(false),
             }
         })?;
@@ -202,15 +205,18 @@ impl Outlet for MqttOutlet {
         let MqttConnection { wire, window, pinged, .. } = connection;
         let result = wire.flush().and_then(|()| {
             wire.receive(now, awaits, |received| {
-                while let Some((packet, length)) =
-                    BrokerPacket::parse(&received.bytes[received.used..]).map_err(not_mqtt)?
+                let bytes = received.bytes;
+                let wrong = |used: usize, error| not_mqtt(&bytes[used..], error);
+                while let Some((packet, length)) = BrokerPacket::parse(&bytes[received.used..])
+                    .map_err(|error| wrong(received.used, error))?
                 {
+                    let at = received.used;
                     received.used += length;
                     match packet {
                         // In the order of the messages by clause 4.6; not all brokers keep it.
                         BrokerPacket::Puback(identifier) if window.acknowledge(identifier) => {}
                         BrokerPacket::Pingresp => *pinged = false,
-                        _ => return Err(not_mqtt(millstream_wire::Error::WrongPacketType)),
+                        _ => return Err(wrong(at, millstream_wire::Error::WrongPacketType)),
                     }
                 }
                 Ok(false)

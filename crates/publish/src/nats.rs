@@ -5,8 +5,9 @@
 //! answered with an error, before that answer.
 
 use crate::DropCause;
+use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use crate::wire_stream::{Received, WireStream, check_address};
+use crate::wire_stream::{Received, WireStream, check_address, check_login};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -67,6 +68,11 @@ impl NatsOutlet {
             )));
         }
         check_address(server)?;
+        check_login(&login.user, &login.password)?;
+        if !login.user.is_empty() && !login.token.is_empty() {
+            let text = "a server wants a user or a token, not both: leave one of them out";
+            return Err(OutletError(text.to_owned()));
+        }
         let line = vec![0; LINE_BYTES + subject.len()];
         let (server, subject) = (server.to_owned(), subject.to_owned());
         Ok(Self { server, subject, login, line, connection: None })
@@ -102,8 +108,8 @@ impl NatsOutlet {
 }
 
 /// Returns the error for a line of the server that is not one.
-fn not_nats(error: millstream_wire::Error) -> OutletError {
-    OutletError(format!("the server does not speak NATS: {error}"))
+fn not_nats(bytes: &[u8], error: millstream_wire::Error) -> OutletError {
+    foreign(("the server", "NATS"), bytes, error)
 }
 
 fn said(reason: &[u8]) -> OutletError {
@@ -123,7 +129,8 @@ fn read_info(text: &[u8]) -> Result<Value, OutletError> {
 
 /// Returns the next operation.
 fn next_op<'a>(received: &mut Received<'a>) -> Result<Option<ServerOp<'a>>, OutletError> {
-    let found = ServerOp::parse(&received.bytes[received.used..]).map_err(not_nats)?;
+    let bytes = &received.bytes[received.used..];
+    let found = ServerOp::parse(bytes).map_err(|error| not_nats(bytes, error))?;
     Ok(found.map(|(op, bytes)| {
         received.used += bytes;
         op

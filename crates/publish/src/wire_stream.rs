@@ -68,6 +68,15 @@ pub(crate) fn check_address(address: &str) -> Result<(), OutletError> {
     }
 }
 
+/// Checks that a password has its user: without one it would not be sent.
+pub(crate) fn check_login(user: &str, password: &str) -> Result<(), OutletError> {
+    if user.is_empty() && !password.is_empty() {
+        let text = "a password without a user is not sent: give the user, too, or leave it out";
+        return Err(OutletError(text.to_owned()));
+    }
+    Ok(())
+}
+
 impl WireStream {
     /// Connects to `address`, HOST:PORT.
     pub fn connect(address: &str) -> Result<Self, OutletError> {

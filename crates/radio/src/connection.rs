@@ -50,6 +50,8 @@ struct Inboxes {
     polled: bool,
     /// Datagrams that the port's queue dropped.
     queue_drops: u64,
+    /// Datagrams that were too long for the port.
+    too_long: u64,
     /// Datagrams to no stream.
     strays: u64,
 }
@@ -95,7 +97,7 @@ impl Connection {
     /// connection has. Datagrams to it that came before are strays.
     pub fn port(&self, epid: Epid) -> Port {
         let shared = &self.shared;
-        let queue_drops = {
+        let (queue_drops, too_long) = {
             let mut inboxes = shared.inboxes();
             inboxes.all.push(Inbox {
                 epid,
@@ -104,7 +106,7 @@ impl Connection {
                 spare: Vec::new(),
                 drops: 0,
             });
-            inboxes.queue_drops
+            (inboxes.queue_drops, inboxes.too_long)
         };
         let rx = ConnectedRx {
             shared: Arc::clone(shared),
@@ -112,6 +114,7 @@ impl Connection {
             lent: Vec::new(),
             dropped_before: queue_drops,
             dropped: 0,
+            too_long: (too_long, 0),
         };
         let tx = ConnectedTx { shared: Arc::clone(shared), loan: FrameLoan::default() };
         Port { local: shared.local, rx: Box::new(rx), tx: Box::new(tx) }
@@ -145,7 +148,7 @@ impl Shared {
         let mut rx = self.rx.lock().unwrap_or_else(PoisonError::into_inner);
         let count = rx.recv_batch(timeout);
         let mut inboxes = self.inboxes();
-        inboxes.queue_drops = rx.queue_drops();
+        (inboxes.queue_drops, inboxes.too_long) = (rx.queue_drops(), rx.too_long());
         for index in 0..*count.as_ref().unwrap_or(&0) {
             inboxes.deliver(rx.datagram(index), self.width, &self.capabilities);
         }
@@ -196,12 +199,15 @@ struct ConnectedRx {
     /// Drops of the port's queue before the stream, and all drops since.
     dropped_before: u64,
     dropped: u64,
+    /// The same for datagrams that were too long: which stream they were for is not known.
+    too_long: (u64, u64),
 }
 
 impl ConnectedRx {
     /// Takes what has come for the stream. Returns the number of datagrams.
     fn fetch(&mut self, inboxes: &mut Inboxes) -> usize {
         let of_queue = inboxes.queue_drops - self.dropped_before;
+        self.too_long.1 = inboxes.too_long - self.too_long.0;
         let Some(inbox) = inboxes.of(self.epid) else { return 0 };
         self.dropped = of_queue + inbox.drops;
         let count = inbox.waiting.len().min(self.shared.capabilities.batch_max);
@@ -255,6 +261,10 @@ impl PortRx for ConnectedRx {
 
     fn queue_drops(&self) -> u64 {
         self.dropped
+    }
+
+    fn too_long(&self) -> u64 {
+        self.too_long.1
     }
 }
 

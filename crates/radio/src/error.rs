@@ -60,8 +60,8 @@ pub enum RadioError {
     Interfaces(io::Error),
     /// No answer over UDP within the bound.
     #[error(
-        "the device at {address} did not answer {what} ({attempts} attempts of {wait_ms} ms): \
-         check that it is on, that `ping` reaches it, and that no firewall drops UDP"
+        "the device at {address} did not answer {what} ({attempts} attempts of {wait_ms} ms): {}",
+        silence(claim_lost.as_deref())
     )]
     Silent {
         /// The device's address.
@@ -72,6 +72,8 @@ pub enum RadioError {
         attempts: u32,
         /// The wait of each attempt, milliseconds.
         wait_ms: u64,
+        /// Why the device had forgotten this host, if it had: the claim was lost before.
+        claim_lost: Option<String>,
     },
     /// The steps of opening a device took too long, though each of them was answered.
     #[error(
@@ -85,7 +87,7 @@ pub enum RadioError {
         allowed_s: f64,
     },
     /// The device has another version of a protocol.
-    #[error("the {what} of the device is {found}, but this program supports {supported}: {hint}")]
+    #[error("{what} of the device is {found}, but this program supports {supported}: {hint}")]
     Compat {
         /// The protocol.
         what: &'static str,
@@ -260,4 +262,17 @@ pub(crate) fn io_error(
     address: SocketAddrV4,
 ) -> impl FnOnce(io::Error) -> RadioError {
     move |source| RadioError::Io { what, address, source }
+}
+
+/// Returns the remedy for a device that does not answer: it may have forgotten this host.
+fn silence(claim_lost: Option<&str>) -> String {
+    match claim_lost {
+        Some(reason) => format!(
+            "its claim was lost before, so it may have forgotten this host, as when this program \
+             was stopped for seconds: open it again ({reason})"
+        ),
+        None => {
+            "check that it is on, that `ping` reaches it, and that no firewall drops UDP".into()
+        }
+    }
 }

@@ -37,7 +37,8 @@ pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<
     // The first answer is worth more attempts than any size.
     if !echoes(port, device, DATAGRAM_BYTES_MIN, TRIES_FIRST)? {
         let (attempts, wait_ms) = (TRIES_FIRST, ECHO_WAIT.as_millis() as u64);
-        return Err(RadioError::Silent { address: device, what: "an echo", attempts, wait_ms });
+        let (address, what, claim_lost) = (device, "an echo", None);
+        return Err(RadioError::Silent { address, what, attempts, wait_ms, claim_lost });
     }
     if echoes(port, device, most, TRIES)? {
         fits = most;

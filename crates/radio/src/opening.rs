@@ -77,7 +77,7 @@ pub(crate) fn silent(
     wait: Duration,
 ) -> RadioError {
     let (address, wait_ms) = (path.device, wait.as_millis() as u64);
-    RadioError::Silent { address, what, attempts, wait_ms }
+    RadioError::Silent { address, what, attempts, wait_ms, claim_lost: None }
 }
 
 /// Returns the answers to the request of an opening, or its next step towards them.

@@ -12,16 +12,17 @@ use crate::refusal::{Refusal, RefusalCounts};
 use crate::session::Session;
 use crate::{StreamKind, session};
 use connection::{Connection, Step};
+use millstream_cpu::listener::RestingListener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Connections that are served at a time.
+/// Connections at a time of clients that have shown the token, where one is needed.
 const CONNECTIONS_MAX: usize = 64;
-/// Connections that are told so, beyond that; further ones are only closed.
-const REFUSED_MAX: usize = 64;
+/// Connections at a time of those that have not, or not yet.
+const STRANGERS_MAX: usize = 64;
 /// Interval of statuses.
 const STATUS_EVERY: Duration = Duration::from_millis(250);
 /// The longest wait: without clients, tags are taken this often.
@@ -31,7 +32,7 @@ const END_WITHIN: Duration = Duration::from_millis(300);
 
 /// The state of the server's thread.
 pub(crate) struct Service {
-    listener: TcpListener,
+    listener: RestingListener<TcpListener>,
     awake: UnixStream,
     guard: Guard,
     board: Board,
@@ -56,7 +57,7 @@ impl Service {
         control: bool,
     ) -> io::Result<Self> {
         Ok(Self {
-            listener,
+            listener: RestingListener::new(listener),
             awake,
             guard,
             board,
@@ -105,14 +106,12 @@ impl Service {
             wait = until(*look).min(IDLE);
         }
         let wait = Timespec::try_from(wait.max(Duration::from_micros(500))).ok();
-        let mut polled = vec![
-            PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.awake, PollFlags::IN),
-        ];
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, self.listener.is_awake());
+        let mut polled =
+            vec![PollFd::new(&self.listener, wanted), PollFd::new(&self.awake, PollFlags::IN)];
         for connection in &self.connections {
-            let mut wanted = PollFlags::IN;
-            wanted.set(PollFlags::OUT, connection.is_pending());
-            polled.push(PollFd::from_borrowed_fd(connection.fd(), wanted));
+            polled.push(PollFd::from_borrowed_fd(connection.fd(), connection.wanted()));
         }
         // An interrupted wait is a short one.
         let _ = poll(&mut polled, wait.as_ref());
@@ -121,19 +120,18 @@ impl Service {
     }
 
     fn accept(&mut self, now: Instant) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            let open = self.connections.iter().filter(|one| one.is_served()).count();
+        while let Some((stream, _)) = self.listener.accept(TcpListener::accept) {
             if session::prepare(&stream).is_err() {
                 continue;
             }
-            if open < CONNECTIONS_MAX {
-                self.connections.push(Connection::new(stream, now));
-                continue;
+            let known = self.connections.iter().filter(|one| one.is_known()).count();
+            if self.connections.len() - known == STRANGERS_MAX {
+                // A client with a token has sent it within milliseconds: the oldest stranger goes.
+                let oldest = self.connections.iter().position(|one| !one.is_known());
+                drop(oldest.map(|place| self.connections.remove(place)));
+                self.refused.add(Refusal::Full);
             }
-            self.refused.add(Refusal::Full);
-            if self.connections.len() < CONNECTIONS_MAX + REFUSED_MAX {
-                self.connections.push(Connection::refused(stream, Refusal::Full, now));
-            }
+            self.connections.push(Connection::new(stream, now));
         }
     }
 
@@ -158,17 +156,20 @@ impl Service {
                 connection.refuse(refusal, now);
             }
             Step::Count(refusal) => self.refused.add(refusal),
-            Step::Request(head) => match self.answer(&head) {
-                Ok(answers::Answer::Bytes(bytes)) => connection.answer(bytes, now),
-                Ok(answers::Answer::Socket(bytes)) => {
-                    self.next_session += 1;
-                    connection.upgrade(self.next_session, &bytes, now);
+            Step::Request(head) => {
+                match self.answer(&head).and_then(|answer| self.has_room(answer)) {
+                    Ok(answers::Answer::Page(bytes)) => connection.answer(bytes, false, now),
+                    Ok(answers::Answer::Bytes(bytes)) => connection.answer(bytes, true, now),
+                    Ok(answers::Answer::Socket(bytes)) => {
+                        self.next_session += 1;
+                        connection.upgrade(self.next_session, &bytes, now);
+                    }
+                    Err(refusal) => {
+                        self.refused.add(refusal);
+                        connection.refuse(refusal, now);
+                    }
                 }
-                Err(refusal) => {
-                    self.refused.add(refusal);
-                    connection.refuse(refusal, now);
-                }
-            },
+            }
             Step::Texts(texts) => {
                 let Some(session) = connection.session_mut() else { return };
                 for text in texts {
@@ -181,6 +182,12 @@ impl Service {
                 }
             }
         }
+    }
+
+    /// Passes an answer on if there is a place for its client.
+    fn has_room(&self, answer: answers::Answer) -> Result<answers::Answer, Refusal> {
+        let known = self.connections.iter().filter(|one| one.is_known()).count();
+        if known < CONNECTIONS_MAX { Ok(answer) } else { Err(Refusal::Full) }
     }
 
     /// Does what a client's message says.
@@ -325,7 +332,6 @@ impl Service {
     /// Sends the last status and says goodbye.
     fn end(&mut self) {
         let began = Instant::now();
-        self.listener.set_nonblocking(true).ok();
         self.feeds.iter_mut().for_each(|feed| feed.take_tags(&self.board));
         self.status_due = began;
         self.publish(began);

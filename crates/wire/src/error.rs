@@ -13,7 +13,7 @@ pub enum Error {
     Truncated,
     /// `Length` does not cover the packet's own header, timestamp and metadata.
     LengthTooSmall,
-    /// A packet type that CHDR does not define (3 or 5).
+    /// A packet type that the protocol does not define (CHDR: 3 or 5).
     UnknownPacketType,
     /// A well-formed packet of another type than the requested one.
     WrongPacketType,
@@ -43,9 +43,9 @@ pub enum Error {
     PacketTooLong,
     /// Not an MPM discovery message.
     NotMpm,
-    /// An MPM discovery message longer than any radio sends.
+    /// A message that is longer than any of its protocol.
     TooLong,
-    /// Discovery text that is not UTF-8, or has control or separator characters in a field.
+    /// Text that is not UTF-8, or has control or separator characters in a field.
     BadText,
     /// An IP packet of another version than 4.
     BadVersion,
@@ -118,8 +118,8 @@ impl Error {
     const fn message(self) -> &'static str {
         match self {
             Error::Truncated => "the datagram ends before the packet does",
-            Error::LengthTooSmall => "the Length field does not cover the packet's own headers",
-            Error::UnknownPacketType => "the packet type is not one that CHDR defines",
+            Error::LengthTooSmall => "the length field does not cover the packet's own headers",
+            Error::UnknownPacketType => "the protocol does not define the packet type",
             Error::WrongPacketType => "the packet is of another type than expected",
             Error::PayloadTooShort => "the payload ends before its last field",
             Error::UnknownOp => "the operation code is not defined",
@@ -134,8 +134,8 @@ impl Error {
             Error::BufferTooSmall => "the buffer is too small for the packet",
             Error::PacketTooLong => "the packet would be longer than 65535 bytes",
             Error::NotMpm => "not an MPM discovery message",
-            Error::TooLong => "the MPM discovery message is too long",
-            Error::BadText => "the MPM discovery message is not clean text",
+            Error::TooLong => "the message is longer than its protocol allows",
+            Error::BadText => "the message is not clean text",
             Error::BadVersion => "the IP packet is not of version 4",
             Error::BadHeaderLength => "the header length contradicts the packet",
             Error::NotIpv4OverEthernet => "the ARP packet is not for IPv4 on Ethernet",
@@ -155,6 +155,57 @@ impl core::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The names of protocols in messages, and the files that may use a cause with that name.
+    const NAMED: [(&str, &[&str]); 8] = [
+        ("CHDR", &["chdr", "ctrl", "mgmt", "stream"]),
+        ("MPM", &["mpm.rs"]),
+        ("management", &["mgmt"]),
+        ("control packet", &["ctrl"]),
+        ("IP packet", &["ipv4.rs"]),
+        ("IPv4", &["arp.rs", "ipv4.rs"]),
+        ("ARP", &["arp.rs"]),
+        ("Ethernet", &["ethernet.rs", "arp.rs"]),
+    ];
+
+    /// Every file of this crate's source, as a path from `src`, with its text.
+    fn sources() -> Vec<(String, String)> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+                found.push((name, std::fs::read_to_string(path).unwrap()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn no_error_names_the_protocol_of_another_parser() {
+        let sources = sources();
+        assert!(sources.len() > 20);
+        let mut checked = 0;
+        for cause in Error::ALL {
+            let (variant, message) = (format!("Error::{cause:?}"), cause.message());
+            let uses = sources.iter().filter(|(file, text)| {
+                let after = |rest: &str| !rest.starts_with(|one: char| one.is_alphanumeric());
+                file != "error.rs" && text.split(&variant).skip(1).any(after)
+            });
+            for (file, _) in uses {
+                checked += 1;
+                for (name, owners) in NAMED.iter().filter(|(name, _)| message.contains(name)) {
+                    let is_owner = owners.iter().any(|owner| file.starts_with(owner));
+                    assert!(is_owner, "{file} can say \"{message}\", which is about {name}");
+                }
+            }
+        }
+        assert!(checked > 50, "{checked}");
+    }
 
     #[test]
     fn every_cause_has_its_own_name_and_message() {

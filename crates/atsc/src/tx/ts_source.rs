@@ -109,8 +109,12 @@ impl TsSource {
     /// [`TsError`] when it cannot be read or sent.
     pub fn open(path: impl AsRef<Path>, repeat: bool) -> Result<Self, TsError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path)
-            .map_err(|source| TsError::Read { path: path.to_owned(), source })?;
+        // It is read to its end, and a device or a pipe may have none.
+        let read = || match std::fs::metadata(path)?.is_file() {
+            true => std::fs::read(path),
+            false => Err(std::io::Error::other("it is not a regular file: copy it into one")),
+        };
+        let bytes = read().map_err(|source| TsError::Read { path: path.to_owned(), source })?;
         Self::new(&bytes, repeat)
     }
 

@@ -54,7 +54,7 @@ fn scan(first: i16, second: u16, time_ns: i64) -> Vec<u8> {
 fn scans_become_values_with_their_times_and_the_missed_are_counted() {
     let root = machine();
     let folder = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(folder.path()));
+    let journal = Arc::new(Journal::below(root.path(), folder.path()));
     let wanted = CaptureSpec { length: 64, ..CaptureSpec::default() };
     let source = IioSource::open(root.path(), &wanted, &journal).unwrap();
     let mut mock = Mock::new(source);

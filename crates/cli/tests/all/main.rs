@@ -26,6 +26,7 @@ mod latency_launch;
 mod latency_port;
 mod net;
 mod options;
+mod outside;
 mod plan;
 mod radio;
 mod run;

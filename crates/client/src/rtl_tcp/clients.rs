@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+use millstream_cpu::listener::RestingListener;
 use millstream_wire::rtl_tcp::{COMMAND_LEN, RtlCommand, TUNER_R820T, header};
 
 use super::{GAINS, RtlClient, Shared, TICK};
@@ -44,13 +45,14 @@ impl BlockPool {
 
 /// The body of the thread that takes clients. The listener does not wait, so that a stop is seen.
 pub(super) fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+    let mut listener = RestingListener::new(listener);
     while !shared.is_stopped() {
-        match listener.accept() {
-            Ok((socket, _)) => {
+        match listener.accept(|listener| listener.accept()) {
+            Some((socket, _)) => {
                 // A client that cannot be served is closed by dropping its socket.
                 let _ = welcome(shared, socket);
             }
-            Err(_) => std::thread::sleep(TICK),
+            None => std::thread::sleep(TICK),
         }
     }
 }

@@ -82,6 +82,7 @@ mod tests {
             assert!(text.contains(&spec) && text.contains(reason), "{text}");
         }
         assert!(parse("atsc:/nonexistent.ts").err().unwrap().to_string().contains("No such file"));
+        assert!(parse("atsc:/dev/zero").err().unwrap().to_string().contains("not a regular file"));
         assert!(parse("atsc:").err().unwrap().to_string().contains("no file named"));
     }
 }

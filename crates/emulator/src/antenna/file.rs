@@ -75,11 +75,8 @@ impl FileAntenna {
     pub(super) fn open(request: OpenFile<'_>) -> Result<Self, Error> {
         let (path, format) = resolve(&request)?;
         let fail = |reason: String| request.error(&path, reason);
-        let file = File::open(&path).map_err(|error| fail(error.to_string()))?;
+        let file = open_regular(&path).map_err(|error| fail(error.to_string()))?;
         let meta = file.metadata().map_err(|error| fail(error.to_string()))?;
-        if !meta.is_file() {
-            return Err(fail("not a regular file".to_owned()));
-        }
         let (bytes, item) = (meta.len(), format.bytes() as u64);
         if bytes == 0 {
             return Err(fail("the file is empty".to_owned()));
@@ -168,6 +165,15 @@ fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> usize {
         }
     }
     got
+}
+
+/// Opens a regular file. Others may have no end, or nobody who writes to them: a radio would wait
+/// for that without hearing a signal.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file: copy it into one"));
+    }
+    File::open(path)
 }
 
 /// Returns the data file and its format: stated, by extension, or by SigMF metadata.

@@ -97,3 +97,22 @@ fn a_file_cut_under_way_costs_zeros_and_a_count() {
     assert_eq!(out[999], [0; 4]);
     assert_eq!(antenna.starved_samples(), 400);
 }
+
+#[test]
+fn what_has_no_end_is_refused_wherever_a_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = |name: &str| {
+        let path = folder.path().join(name);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        path.display().to_string()
+    };
+    let [raw, stream, meta] = ["a.sc16", "a.ts", "a.sigmf-meta"].map(fifo);
+    let specs = [format!("file:{raw}"), format!("atsc:{stream}"), format!("file:{meta}")];
+    for spec in specs.iter().map(String::as_str).chain(["atsc:/dev/zero"]) {
+        let error = crate::antenna::parse(spec).err().unwrap().to_string();
+        assert!(error.contains("not a regular file"), "{spec}: {error}");
+    }
+    let error = crate::scene::Scene::load(meta.as_ref()).unwrap_err().to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+}

@@ -11,6 +11,7 @@ mod tone;
 
 pub(crate) use atsc::atsc_antenna;
 pub use file::FileAntenna;
+pub(crate) use file::open_regular;
 pub use noise::NoiseAntenna;
 pub(crate) use noise::NormalNoise;
 pub use ramp::RampAntenna;

@@ -1,9 +1,8 @@
 //! SigMF recordings: the data file and its type from the metadata file.
 
 use super::Antenna;
-use super::file::{FileAntenna, ItemFormat, OpenFile};
+use super::file::{FileAntenna, ItemFormat, OpenFile, open_regular};
 use crate::Error;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +26,7 @@ pub(crate) fn recording(path: &Path) -> Result<(Box<dyn Antenna>, f64), Error> {
 fn metadata(request: &OpenFile<'_>) -> Result<(PathBuf, serde_json::Value), Error> {
     let meta = request.path.with_extension("sigmf-meta");
     let mut text = String::new();
-    File::open(&meta)
+    open_regular(&meta)
         .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| request.error(&meta, error.to_string()))?;
     let json = serde_json::from_str(&text).map_err(|error| {

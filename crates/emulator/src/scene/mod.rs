@@ -11,6 +11,7 @@ pub use file::{SceneError, Station, StationKind};
 pub(crate) use receiver::SceneReceiver;
 
 use crate::Error;
+use crate::antenna::open_regular;
 use crate::front_end::AntennaPort;
 use std::path::Path;
 
@@ -37,7 +38,8 @@ impl Scene {
     /// [`Error::Scene`] when the file cannot be read or understood.
     pub fn load(path: &Path) -> Result<Scene, Error> {
         let fail = |reason: String| Error::Scene { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let text = open_regular(path).and_then(std::io::read_to_string);
+        let text = text.map_err(|error| fail(error.to_string()))?;
         let mut scene = Scene::parse(&text).map_err(|error| fail(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         scene.stations.iter_mut().for_each(|station| station.kind.place_in(folder));

@@ -202,14 +202,16 @@ mod tests {
         let done = apply(view.root(), &found, &[]);
         assert!(done[0].error.as_ref().unwrap().contains("the path leaves "), "{done:?}");
         assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
-        // A recorded machine's journal lists the changes of that machine.
-        PersistentChanges::open_in(&view.root().join("run/millstream"), NAME)
-            .write(&live, "1")
-            .unwrap();
+        // A recorded machine's journal came with it.
+        let journals = view.root().join("run/millstream");
+        fs::create_dir_all(&journals).unwrap();
+        let what = r#"{"path":"/proc/sys/vm/swappiness","before":"1","text":"2","after":null}"#;
+        let line = format!(r#"{{"begin":{{"id":0,"file":{what}}}}}"#);
+        fs::write(journals.join("doctor.kept"), line + "\n").unwrap();
         let undone = undo(view.root(), Since::Left).unwrap();
         let error = undone[0].error.as_ref().unwrap();
         assert!(error.contains("the path leaves ") && undone.len() == 1, "{undone:?}");
-        assert_eq!(fs::read_to_string(&live).unwrap(), "1\n");
+        assert_eq!(fs::read_to_string(&live).unwrap(), "60\n");
         // The path to the journal may be missing, too.
         fs::remove_dir_all(view.root().join("run")).unwrap();
         std::os::unix::fs::symlink(outside.path(), view.root().join("run")).unwrap();

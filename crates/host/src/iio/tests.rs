@@ -49,16 +49,16 @@ fn state(root: &Path) -> Vec<(PathBuf, String)> {
     all
 }
 
-fn journal() -> (tempfile::TempDir, Arc<Journal>) {
+fn journal(root: &tempfile::TempDir) -> (tempfile::TempDir, Arc<Journal>) {
     let folder = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(folder.path()));
+    let journal = Arc::new(Journal::below(root.path(), folder.path()));
     (folder, journal)
 }
 
 #[test]
 fn a_device_is_set_up_read_and_left_as_it_was() {
     let root = machine(&[]);
-    let (_folder, journal) = journal();
+    let (_folder, journal) = journal(&root);
     let before = state(root.path());
     let wanted = CaptureSpec { trigger: Some("timer"), length: 64, ..CaptureSpec::default() };
     let mut capture = IioCapture::begin(root.path(), &wanted, &journal).unwrap();
@@ -87,8 +87,8 @@ fn a_device_is_set_up_read_and_left_as_it_was() {
 
 #[test]
 fn what_is_missing_is_said_and_nothing_is_changed() {
-    let (_folder, journal) = journal();
     let fails = |root: &tempfile::TempDir, wanted: &CaptureSpec<'_>| {
+        let (_folder, journal) = journal(root);
         let error = IioCapture::begin(root.path(), wanted, &journal).unwrap_err().to_string();
         assert_eq!(journal.open_changes(), 0);
         error
@@ -136,7 +136,7 @@ fn values_have_the_unit_of_their_element_or_of_its_type() {
     assert_eq!(elements.map(of), [5.0, 20.0, 6.0, 10.0, 10.0]);
     let elements = ["in_voltage0-voltage1", "in_voltage0_i", "in_accel3_y"];
     assert_eq!(elements.map(of), [70.0, 20.0, 5.0]);
-    let (_folder, journal) = journal();
+    let (_folder, journal) = journal(&root);
     let period_ns = |trigger| {
         let wanted = CaptureSpec { trigger: Some(trigger), length: 2, ..CaptureSpec::default() };
         IioCapture::begin(root.path(), &wanted, &journal).unwrap().period_ns

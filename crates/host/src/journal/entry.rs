@@ -4,6 +4,7 @@ use super::controller::OfCpusets;
 use super::group::{OfGroup, OfPins};
 use super::interface::OfInterface;
 use super::kept::Since;
+use super::paths::Root;
 use super::setting::OfFile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,34 +31,34 @@ pub(super) enum What {
 
 impl What {
     /// Makes the change, and stores the data needed to recognise it later.
-    pub(super) fn apply(&mut self) -> io::Result<()> {
+    pub(super) fn apply(&mut self, root: &Root) -> io::Result<()> {
         match self {
             Self::Interface(one) => one.after.apply(&one.interface),
-            Self::File(one) => one.apply(),
-            Self::Group(one) => one.apply(),
-            Self::Cpusets(one) => one.apply(),
+            Self::File(one) => one.apply(root),
+            Self::Group(one) => one.apply(root),
+            Self::Cpusets(one) => one.apply(root),
             // Only a record: the change itself follows.
             Self::Pins(_) => Ok(()),
         }
     }
 
     /// Undoes the change.
-    pub(super) fn undo(&self) -> io::Result<UndoOutcome> {
+    pub(super) fn undo(&self, root: &Root) -> io::Result<UndoOutcome> {
         match self {
             Self::Interface(one) => one.undo(),
-            Self::File(one) => one.undo(Since::Left),
-            Self::Group(one) => one.undo().map(UndoOutcome::from),
-            Self::Cpusets(one) => one.undo(),
+            Self::File(one) => one.undo(root, Since::Left),
+            Self::Group(one) => one.undo(root).map(UndoOutcome::from),
+            Self::Cpusets(one) => one.undo(root),
             Self::Pins(one) => one.undo().map(UndoOutcome::from),
         }
     }
 
     /// Undoes the remains of a failed change.
-    pub(super) fn revoke(&self) -> io::Result<UndoOutcome> {
+    pub(super) fn revoke(&self, root: &Root) -> io::Result<UndoOutcome> {
         match self {
             // No group was made, and an existing one belongs to another process.
             Self::Group(_) => Ok(UndoOutcome::Nothing),
-            _ => self.undo(),
+            _ => self.undo(root),
         }
     }
 
@@ -84,8 +85,8 @@ impl fmt::Display for What {
         match self {
             Self::Interface(one) => write!(f, "{}: {}", one.interface, one.before),
             Self::File(one) => one.fmt(f),
-            Self::Group(one) => write!(f, "{} (not there)", one.path.display()),
-            Self::Cpusets(one) => write!(f, "{}: cpusets of groups (off)", one.group.display()),
+            Self::Group(one) => one.fmt(f),
+            Self::Cpusets(one) => one.fmt(f),
             Self::Pins(one) => write!(f, "allowed CPUs of {} threads", one.pins.len()),
         }
     }

@@ -23,6 +23,9 @@ enum Step {
     End(u64),
 }
 
+/// The most that is read of a journal, bytes: a line for each of a million threads.
+const BYTES_MAX: u64 = 128 << 20;
+
 /// The action where there is no file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Opening {
@@ -159,7 +162,10 @@ impl File {
 fn entries(file: &mut fs::File) -> io::Result<Vec<JournalEntry>> {
     let mut text = String::new();
     file.seek(io::SeekFrom::Start(0))?;
-    file.read_to_string(&mut text)?;
+    if file.take(BYTES_MAX).read_to_string(&mut text)? as u64 == BYTES_MAX {
+        let text = format!("it is longer than any journal ({BYTES_MAX} bytes): remove it");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
     let mut entries: Vec<JournalEntry> = Vec::new();
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         match serde_json::from_str(line)? {

@@ -2,47 +2,55 @@
 //! Documentation/admin-guide/cgroup-v2.rst).
 
 use super::file::found;
+use super::paths::{GroupPath, MadePath, Place, Root};
 use millstream_cpu::CpuSet;
 use millstream_cpu::folders::numbers;
 use millstream_cpu::proc::Stat;
 use millstream_cpu::sched::{self, Class};
 use rustix::thread::{CpuSet as Mask, Pid, sched_getaffinity};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The destinations of a group's members when it is removed: where they came from.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Origins {
     /// The group of the processes that entered by themselves, and of those that they started.
     /// `None`, or a removed group: the parent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guests: Option<PathBuf>,
     /// Threads of the parent that may have been moved in.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residents: Vec<i32>,
 }
 
 /// A folder of a control group. Undoing moves its members back and removes it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfGroup {
-    pub(super) path: PathBuf,
-    #[serde(flatten)]
-    pub(super) origins: Origins,
+    pub(super) path: MadePath,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    guests: Option<GroupPath>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    residents: Vec<i32>,
 }
 
 impl OfGroup {
-    pub(super) fn apply(&self) -> io::Result<()> {
-        fs::create_dir(&self.path)
+    pub(super) fn of(root: &Root, path: &Path, origins: Origins) -> io::Result<Self> {
+        let guests = origins.guests.map(|group| root.inner(&group)).transpose()?;
+        Ok(Self { path: root.inner(path)?, guests, residents: origins.residents })
     }
 
-    pub(super) fn undo(&self) -> io::Result<bool> {
-        let Some(parent) = self.path.parent().filter(|_| self.path.is_dir()) else {
+    pub(super) fn apply(&self, root: &Root) -> io::Result<()> {
+        fs::create_dir(root.room(&self.path)?)
+    }
+
+    pub(super) fn undo(&self, root: &Root) -> io::Result<bool> {
+        let Some(path) = found(root.find(&self.path))?.filter(|path| path.is_dir()) else {
             return Ok(false);
         };
+        let parent = path.parent().unwrap_or(&path);
         // A partition (version 2) returns its CPUs first.
-        let partition = self.path.join("cpuset.cpus.partition");
+        let partition = path.join("cpuset.cpus.partition");
         if partition.exists() {
             fs::write(partition, "member")?;
         }
@@ -54,22 +62,25 @@ impl OfGroup {
             if round > 0 {
                 std::thread::sleep(PAUSE);
             }
-            let (file, members) = members(&self.path)?;
+            let (file, members) = members(&path)?;
             for member in members.lines() {
-                let home = self.home_of(member).unwrap_or(parent);
+                let home = self.home_of(root, member);
+                let home = home.as_deref().unwrap_or(parent);
                 // A thread that has ended meanwhile does not matter. A group may have become unable
                 // to take members (version 2: when its own children get controllers).
                 if fs::write(home.join(file), member).is_err() && home != parent {
                     let _ = fs::write(parent.join(file), member);
                 }
             }
-            match fs::remove_dir(&self.path) {
+            match fs::remove_dir(&path) {
                 Ok(()) => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
-                // Folders made of plain files, in tests.
-                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                    fs::remove_dir_all(&self.path)?;
+                // The kernel removes a group with its files; a machine of files does not.
+                Err(error)
+                    if error.kind() == io::ErrorKind::DirectoryNotEmpty && !root.is_live() =>
+                {
+                    fs::remove_dir_all(&path)?;
                     return Ok(true);
                 }
                 Err(error) => return Err(error),
@@ -79,10 +90,16 @@ impl OfGroup {
     }
 
     /// Returns the destination of a member; `None`: the parent.
-    fn home_of(&self, member: &str) -> Option<&Path> {
-        let Origins { guests, residents } = &self.origins;
-        let is_resident = member.parse().is_ok_and(|thread| residents.contains(&thread));
-        guests.as_deref().filter(|group| !is_resident && group.is_dir())
+    fn home_of(&self, root: &Root, member: &str) -> Option<PathBuf> {
+        let is_resident = member.parse().is_ok_and(|thread| self.residents.contains(&thread));
+        let guests = self.guests.as_ref().filter(|_| !is_resident)?;
+        root.find(guests).ok().filter(|group| group.is_dir())
+    }
+}
+
+impl fmt::Display for OfGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (not there)", self.path.path().display())
     }
 }
 
@@ -196,16 +213,17 @@ mod tests {
 
     #[test]
     fn a_group_is_emptied_into_its_parent_and_removed() {
-        let root = tempfile::tempdir().unwrap();
-        fs::write(root.path().join("tasks"), "").unwrap();
-        let group = OfGroup { path: root.path().join("inner"), origins: Origins::default() };
-        assert!(!group.undo().unwrap(), "it is not there");
-        group.apply().unwrap();
-        assert!(group.apply().is_err(), "somebody else's is not taken");
-        fs::write(group.path.join("tasks"), "4711\n").unwrap();
-        assert!(group.undo().unwrap());
-        assert_eq!(fs::read_to_string(root.path().join("tasks")).unwrap(), "4711");
-        assert!(!group.path.exists());
+        let folder = tempfile::tempdir().unwrap();
+        let (root, path) = (Root::new(folder.path()), folder.path().join("millstream"));
+        fs::write(folder.path().join("tasks"), "").unwrap();
+        let group = OfGroup::of(&root, &path, Origins::default()).unwrap();
+        assert!(!group.undo(&root).unwrap(), "it is not there");
+        group.apply(&root).unwrap();
+        assert!(group.apply(&root).is_err(), "somebody else's is not taken");
+        fs::write(path.join("tasks"), "4711\n").unwrap();
+        assert!(group.undo(&root).unwrap());
+        assert_eq!(fs::read_to_string(folder.path().join("tasks")).unwrap(), "4711");
+        assert!(!path.exists());
     }
 
     #[test]
@@ -217,11 +235,12 @@ mod tests {
             fs::write(group.join("tasks"), "").unwrap();
         }
         let origins = Origins { guests: Some(own.clone()), residents: vec![12] };
-        let group = OfGroup { path: root.path().join("inner"), origins };
+        let (machine, path) = (Root::new(root.path()), root.path().join("millstream"));
+        let group = OfGroup::of(&machine, &path, origins).unwrap();
         let undo = |members: &str| {
-            group.apply().unwrap();
-            fs::write(group.path.join("tasks"), members).unwrap();
-            assert!(group.undo().unwrap());
+            group.apply(&machine).unwrap();
+            fs::write(path.join("tasks"), members).unwrap();
+            assert!(group.undo(&machine).unwrap());
         };
         let tasks = |group: &Path| fs::read_to_string(group.join("tasks")).unwrap();
         undo("12\n4711\n");

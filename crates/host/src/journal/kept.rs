@@ -5,6 +5,7 @@
 
 use super::entry::{JournalEntry, UndoOutcome, What};
 use super::file::{File, KEPT_SUFFIX, Opening};
+use super::paths::{Root, SettingPath};
 use super::setting::OfFile;
 use super::{JournalError, layers};
 use serde::Serialize;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Persistent changes, under a name.
 #[derive(Debug)]
 pub struct PersistentChanges {
-    root: PathBuf,
+    root: Root,
     folder: PathBuf,
     name: String,
 }
@@ -52,7 +53,7 @@ impl PersistentChanges {
     /// whatever its links and the lines of its journal say: both came with it.
     #[must_use]
     pub fn below(root: &Path, folder: &Path, name: &str) -> Self {
-        let (root, folder) = (root.to_owned(), folder.to_owned());
+        let (root, folder) = (Root::new(root), folder.to_owned());
         Self { root, folder, name: format!("{name}.{KEPT_SUFFIX}") }
     }
 
@@ -70,8 +71,8 @@ impl PersistentChanges {
     pub fn write(&self, path: &Path, text: &str) -> Result<(), JournalError> {
         let failed = |source| JournalError::unwritten(path, text, source);
         let lost = |source| JournalError::Write { folder: self.folder.clone(), source };
-        check(&self.root, path).map_err(failed)?;
-        let change = OfFile::of(path, text).map_err(failed)?;
+        let change = OfFile::of(&self.root, path, text).map_err(failed)?;
+        let path: SettingPath = change.path.clone();
         let mut change = change.over(&self.folder, Some(&self.file()));
         let mut file = self.open(Opening::Make).map_err(lost)?;
         let file = file.as_mut().expect("made where it was missing");
@@ -88,9 +89,9 @@ impl PersistentChanges {
             JournalEntry { id, what: What::File(what) }
         };
         file.begin(&entry(&change)).map_err(lost)?;
-        let made = change.apply().map_err(failed);
+        let made = change.apply(&self.root).map_err(failed);
         let made = made.and_then(|()| file.begin(&entry(&change)).map_err(lost));
-        if made.is_err() && change.undo(Since::Left).is_ok() {
+        if made.is_err() && change.undo(&self.root, Since::Left).is_ok() {
             match earlier {
                 Some((earlier, _)) => file.begin(earlier),
                 None => file.end(id),
@@ -139,51 +140,36 @@ impl PersistentChanges {
     }
 
     fn open(&self, opening: Opening) -> io::Result<Option<File>> {
-        check(&self.root, &self.folder)?;
+        self.root.contains(&self.folder)?;
         File::open(&self.folder, &self.name, opening)
     }
 
     fn take_back(&self, what: &What, since: Since) -> io::Result<UndoOutcome> {
         match what {
-            What::File(one) => {
-                check(&self.root, &one.path)?;
-                one.undo(since)
-            }
+            What::File(one) => one.undo(&self.root, since),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "only files are changed for good")),
         }
     }
 }
 
-/// Refuses a path that leads out of a root folder, after its existing links are resolved.
-fn check(root: &Path, path: &Path) -> io::Result<()> {
-    let mut there = path.ancestors().filter(|at| std::fs::symlink_metadata(at).is_ok());
-    let real = std::fs::canonicalize(there.next().unwrap_or(path))?;
-    if real.starts_with(std::fs::canonicalize(root)?) {
-        return Ok(());
-    }
-    let text = format!("the path leaves {}: it resolves to {}", root.display(), real.display());
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Adjusting;
+    use super::super::tests::{Adjusting, setting};
     use super::*;
     use std::fs;
 
     #[test]
     fn changes_outlast_the_one_who_made_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
-        fs::write(&setting, "60\n").unwrap();
-        let open = || PersistentChanges::open_in(&journals, "doctor");
+        let (folder, setting) = setting("60\n");
+        let journals = folder.path().join("journals");
+        let open = || PersistentChanges::below(folder.path(), &journals, "doctor");
         assert!(
             open().open_changes().unwrap().is_empty()
                 && open().undo(Since::Left).unwrap().is_empty()
         );
         open().write(&setting, "10").unwrap();
         open().write(&setting, "1").unwrap();
-        let before = format!("{} (60)", setting.display());
+        let before = "/proc/sys/vm/swappiness (60)".to_owned();
         assert_eq!(open().open_changes().unwrap(), std::slice::from_ref(&before));
         let fates = open().undo(Since::Left).unwrap();
         assert_eq!(fates.len(), 1);
@@ -222,10 +208,9 @@ mod tests {
 
     #[test]
     fn a_process_that_died_before_its_second_change_leaves_the_first_to_be_taken_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
-        fs::write(&setting, "60\n").unwrap();
-        let kept = PersistentChanges::open_in(&journals, "doctor");
+        let (folder, setting) = setting("60\n");
+        let journals = folder.path().join("journals");
+        let kept = PersistentChanges::below(folder.path(), &journals, "doctor");
         kept.write(&setting, "10").unwrap();
         let first = fs::read_to_string(journals.join("doctor.kept")).unwrap();
         kept.write(&setting, "1").unwrap();
@@ -241,10 +226,9 @@ mod tests {
 
     #[test]
     fn what_somebody_else_wrote_between_two_changes_is_what_comes_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let setting = folder.path().join("setting");
-        fs::write(&setting, "60\n").unwrap();
-        let kept = PersistentChanges::open_in(&folder.path().join("journals"), "doctor");
+        let (folder, setting) = setting("60\n");
+        let kept =
+            PersistentChanges::below(folder.path(), &folder.path().join("journals"), "doctor");
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         kept.write(&setting, "1").unwrap();
@@ -254,11 +238,10 @@ mod tests {
 
     #[test]
     fn what_is_laid_over_a_change_does_not_make_it_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
-        fs::write(&setting, "0-3\n").unwrap();
-        let kept = PersistentChanges::open_in(&journals, "doctor");
-        let journal = std::sync::Arc::new(super::super::Journal::open_in(&journals));
+        let (folder, setting) = setting("0-3\n");
+        let journals = folder.path().join("journals");
+        let kept = PersistentChanges::below(folder.path(), &journals, "doctor");
+        let journal = std::sync::Arc::new(super::super::Journal::below(folder.path(), &journals));
         let is = |text: &str| assert_eq!(fs::read_to_string(&setting).unwrap(), text);
         kept.write(&setting, "0-1").unwrap();
         let shield = journal.write_file(&setting, "0").unwrap();
@@ -275,10 +258,9 @@ mod tests {
 
     #[test]
     fn what_somebody_else_has_changed_since_is_overruled_on_demand() {
-        let folder = tempfile::tempdir().unwrap();
-        let setting = folder.path().join("setting");
-        fs::write(&setting, "60\n").unwrap();
-        let kept = PersistentChanges::open_in(&folder.path().join("journals"), "doctor");
+        let (folder, setting) = setting("60\n");
+        let kept =
+            PersistentChanges::below(folder.path(), &folder.path().join("journals"), "doctor");
         kept.write(&setting, "10").unwrap();
         fs::write(&setting, "30\n").unwrap();
         let undone = kept.undo(Since::Left).unwrap();

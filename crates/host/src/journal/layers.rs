@@ -8,6 +8,7 @@
 
 use super::entry::{JournalEntry, What};
 use super::file;
+use super::paths::SettingPath;
 use super::setting::OfFile;
 use std::path::Path;
 
@@ -51,9 +52,9 @@ pub(super) fn settled(what: &What, folder: &Path, own: Option<&Path>) -> What {
 
 /// Returns the changes of a file in other journals of the folder, including those of dead
 /// processes.
-fn others(folder: &Path, own: Option<&Path>, path: &Path) -> Vec<OfFile> {
+fn others(folder: &Path, own: Option<&Path>, path: &SettingPath) -> Vec<OfFile> {
     let is_it = |entry: JournalEntry| match entry.what {
-        What::File(one) => Some(one).filter(|one| one.path == path),
+        What::File(one) => Some(one).filter(|one| one.path == *path),
         _ => None,
     };
     let entries = file::others(folder, own).into_iter();
@@ -67,11 +68,10 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    /// Returns a setting, and a folder of journals.
-    fn setting(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let (journals, setting) = (folder.path().join("journals"), folder.path().join("setting"));
-        fs::write(&setting, text).unwrap();
+    /// Returns a machine with a setting, a folder of journals, and the setting.
+    fn machine(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let (folder, setting) = super::super::tests::setting(text);
+        let journals = folder.path().join("journals");
         (folder, journals, setting)
     }
 
@@ -82,9 +82,9 @@ mod tests {
             (0..4 * 4 * 4 * 4).map(|code| [code % 4, code / 4 % 4, code / 16 % 4, code / 64]);
         let is_order = |order: &[usize; 4]| (0..4).all(|index| order.contains(&index));
         for order in orders.filter(is_order) {
-            let (_folder, journals, setting) = setting("0-4\n");
+            let (root, journals, setting) = machine("0-4\n");
             let change = |text: &str| {
-                let journal = Arc::new(Journal::open_in(&journals));
+                let journal = Arc::new(Journal::below(root.path(), &journals));
                 Some(journal.write_file(&setting, text).unwrap())
             };
             let mut changes = texts.map(|text| change(text.trim()));
@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn a_doctor_that_came_after_a_shield_knows_what_was_before_both() {
         for shield_first in [false, true] {
-            let (_folder, journals, setting) = setting("0-3\n");
-            let journal = Arc::new(Journal::open_in(&journals));
+            let (root, journals, setting) = machine("0-3\n");
+            let journal = Arc::new(Journal::below(root.path(), &journals));
             let shield = journal.write_file(&setting, "0-1").unwrap();
-            let kept = PersistentChanges::open_in(&journals, "doctor");
+            let kept = PersistentChanges::below(root.path(), &journals, "doctor");
             kept.write(&setting, "0").unwrap();
             kept.write(&setting, "1").unwrap();
             let undo = || assert!(kept.undo(Since::Left).unwrap()[0].put_back);

@@ -13,7 +13,8 @@
 //! Undoing is careful: a setting that was changed by others since is left alone, as is an interface
 //! that is gone (or another one of the same name), and undoing twice does no harm. A setting of an
 //! interface is undone in the interface's network namespace. A journal is followed only if no other
-//! user can have written it: its lines are executed with the rights of the reader.
+//! user can have written it: its lines are executed with the rights of the reader. Even then a line
+//! can name only what this program changes (`paths`).
 
 mod changes;
 mod controller;
@@ -24,6 +25,7 @@ mod interface;
 mod kept;
 mod layers;
 mod namespace;
+mod paths;
 mod recover;
 mod setting;
 mod value;
@@ -37,12 +39,13 @@ use entry::{JournalEntry, UndoOutcome, What};
 use file::File;
 use group::{OfGroup, OfPins, Pin};
 use interface::OfInterface;
+use paths::Root;
 use setting::OfFile;
 
 pub use changes::Changes;
 pub use group::Origins;
 pub use kept::{PersistentChanges, Since, Undone};
-pub use recover::{Recovered, recover, recover_in};
+pub use recover::{Recovered, recover, recover_below, recover_in};
 pub(crate) use setting::{chosen, marked};
 pub use value::SettingValue;
 
@@ -124,6 +127,7 @@ pub(crate) const FOLDER_OF_ROOT: &str = "/run/millstream";
 /// The settings that this process has changed.
 #[derive(Debug)]
 pub struct Journal {
+    root: Root,
     folder: PathBuf,
     state: Mutex<State>,
 }
@@ -147,7 +151,13 @@ impl Journal {
     /// Returns a journal in a folder; the file is created with the first change.
     #[must_use]
     pub fn open_in(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), state: Mutex::default() }
+        Self::below(Path::new("/"), folder)
+    }
+
+    /// Returns the same for a machine of files below a root folder: no file outside it is changed.
+    #[must_use]
+    pub fn below(root: &Path, folder: &Path) -> Self {
+        Self { root: Root::new(root), folder: folder.to_owned(), state: Mutex::default() }
     }
 
     /// Changes a setting of an interface, in the network namespace of the calling thread, until the
@@ -166,8 +176,8 @@ impl Journal {
         self.make(What::Interface(what), failed)
     }
 
-    /// Writes a text into a file of the kernel until the [`TemporaryChange`] is dropped; then the
-    /// file gets its old content, byte for byte.
+    /// Writes a text into a setting, one of a fixed list (`journal::paths`), until the
+    /// [`TemporaryChange`] is dropped; then the file gets its old content, byte for byte.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -177,13 +187,13 @@ impl Journal {
         text: &str,
     ) -> Result<TemporaryChange, JournalError> {
         let failed = |source| JournalError::unwritten(path, text, source);
-        let what = OfFile::of(path, text).map_err(failed)?;
+        let what = OfFile::of(&self.root, path, text).map_err(failed)?;
         let own = self.path();
         self.make(What::File(what.over(&self.folder, own.as_deref())), failed)
     }
 
-    /// Makes a control group until the [`TemporaryChange`] is dropped; then its members go back to
-    /// where they came from.
+    /// Makes a control group, whose name begins with `millstream`, until the [`TemporaryChange`] is
+    /// dropped; then its members go back to where they came from.
     ///
     /// # Errors
     /// [`JournalError`]; then nothing is changed.
@@ -193,8 +203,9 @@ impl Journal {
         origins: Origins,
     ) -> Result<TemporaryChange, JournalError> {
         let what = format!("make the control group {}", path.display());
-        let failed = |source| JournalError::Change { what, source };
-        self.make(What::Group(OfGroup { path: path.to_owned(), origins }), failed)
+        let failed = |source| JournalError::Change { what: what.clone(), source };
+        let group = OfGroup::of(&self.root, path, origins).map_err(&failed)?;
+        self.make(What::Group(group), failed)
     }
 
     /// Enables cpusets of version 2 for the children of a group until the [`TemporaryChange`] is
@@ -210,8 +221,8 @@ impl Journal {
             what: format!("enable cpusets for the groups below {}", group.display()),
             source,
         };
-        let what = OfCpusets { group: group.to_owned() };
-        match what.is_on().map_err(failed)? {
+        let what = OfCpusets { group: self.root.inner(group).map_err(failed)? };
+        match what.is_on(&self.root).map_err(failed)? {
             true => Ok(None),
             false => self.make(What::Cpusets(what), failed).map(Some),
         }
@@ -256,13 +267,13 @@ impl Journal {
         state.next_id += 1;
         self.write(&mut state, |file| file.begin(&begun))?;
         let mut entry = begun.clone();
-        let mut made = entry.what.apply().map_err(failed);
+        let mut made = entry.what.apply(&self.root).map_err(failed);
         state.entries.push(entry.clone());
         if made.is_ok() && entry != begun {
             made = self.write(&mut state, |file| file.begin(&entry));
         }
         let id = entry.id;
-        if made.is_err() && entry.what.revoke().is_ok() {
+        if made.is_err() && entry.what.revoke(&self.root).is_ok() {
             let _ = end(&mut state, id);
         }
         made.map(|()| TemporaryChange { journal: Arc::clone(self), id })
@@ -313,7 +324,7 @@ impl Journal {
             UndoOutcome::Nothing
         } else {
             let own = state.file.as_ref().map(File::path);
-            layers::settled(&entry.what, &self.folder, own).undo()?
+            layers::settled(&entry.what, &self.folder, own).undo(&self.root)?
         };
         end(&mut state, id)?;
         Ok((outcome == UndoOutcome::Left).then(|| entry.what.to_string()))

@@ -3,6 +3,7 @@
 use super::entry::UndoOutcome;
 use super::file::{File, SUFFIX, found, guard};
 use super::layers;
+use super::paths::Root;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -35,12 +36,20 @@ pub fn recover() -> io::Result<Recovered> {
 /// # Errors
 /// When the folder cannot be read, or other users can write to it.
 pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
-    let mut recovered = Recovered::default();
+    recover_below(Path::new("/"), folder)
+}
+
+/// Undoes the same on a machine of files below a root folder.
+///
+/// # Errors
+/// As [`recover_in`].
+pub fn recover_below(root: &Path, folder: &Path) -> io::Result<Recovered> {
+    let (root, mut recovered) = (Root::new(root), Recovered::default());
     let Some(listing) = found(fs::read_dir(folder))? else { return Ok(recovered) };
     guard(folder)?;
     for path in listing.flatten().map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == SUFFIX) {
-            follow(&path, &mut recovered).unwrap_or_else(|error| {
+            follow(&root, &path, &mut recovered).unwrap_or_else(|error| {
                 recovered.failed.push(format!("{}: {error}", path.display()))
             });
         }
@@ -49,14 +58,14 @@ pub fn recover_in(folder: &Path) -> io::Result<Recovered> {
 }
 
 /// Follows one journal backwards.
-fn follow(path: &Path, recovered: &mut Recovered) -> io::Result<()> {
+fn follow(root: &Root, path: &Path, recovered: &mut Recovered) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     let Some(mut dead) = File::take(path)? else { return Ok(()) };
     recovered.journals += 1;
     let entries = dead.entries()?;
     let failures = recovered.failed.len();
     for entry in entries.iter().rev() {
-        match layers::settled(&entry.what, folder, Some(path)).undo() {
+        match layers::settled(&entry.what, folder, Some(path)).undo(root) {
             Ok(UndoOutcome::PutBack) => recovered.undone.push(entry.what.to_string()),
             Ok(UndoOutcome::Left) => recovered.left.push(entry.what.to_string()),
             Ok(UndoOutcome::Nothing) => {}

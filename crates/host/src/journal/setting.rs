@@ -3,16 +3,17 @@
 use super::entry::UndoOutcome;
 use super::file::found;
 use super::kept::Since;
+use super::paths::{Place, Root, SettingPath};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A change of a file's content.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct OfFile {
-    pub(super) path: PathBuf,
+    pub(super) path: SettingPath,
     /// The content before the change, byte for byte.
     pub(super) before: String,
     /// The written text.
@@ -35,15 +36,10 @@ fn content(path: &Path) -> io::Result<String> {
 
 impl OfFile {
     /// Returns the change that writing `text` makes.
-    pub(super) fn of(path: &Path, text: &str) -> io::Result<Self> {
-        let before = content(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            before,
-            text: text.to_owned(),
-            after: None,
-            beneath: None,
-        })
+    pub(super) fn of(root: &Root, path: &Path, text: &str) -> io::Result<Self> {
+        let path = root.inner(path)?;
+        let before = content(&root.find(&path)?)?;
+        Ok(Self { path, before, text: text.to_owned(), after: None, beneath: None })
     }
 
     /// Returns the same change with the value before an earlier one, if it changes that one's text.
@@ -56,9 +52,8 @@ impl OfFile {
     }
 
     /// Writes the text, and stores the file's new content.
-    pub(super) fn apply(&mut self) -> io::Result<()> {
-        self.set(&self.text)?;
-        let found = content(&self.path)?;
+    pub(super) fn apply(&mut self, root: &Root) -> io::Result<()> {
+        let found = self.set(root, &self.text)?;
         if is_same(&found, &self.text) {
             self.after = Some(found);
             return Ok(());
@@ -68,20 +63,19 @@ impl OfFile {
     }
 
     /// Restores the old content, even after changes by others if they are overruled.
-    pub(super) fn undo(&self, since: Since) -> io::Result<UndoOutcome> {
-        match found(content(&self.path))? {
+    pub(super) fn undo(&self, root: &Root, since: Since) -> io::Result<UndoOutcome> {
+        match found(root.find(&self.path).and_then(|path| content(&path)))? {
             // The device, the processor or the group is gone.
             None => Ok(UndoOutcome::Nothing),
             Some(found) if found == self.before => Ok(UndoOutcome::Nothing),
             // A different value was set by others on purpose.
             Some(found) if since == Since::Left && !self.is_ours(&found) => Ok(UndoOutcome::Left),
-            Some(_) => self.put_back(),
+            Some(_) => self.put_back(root),
         }
     }
 
-    fn put_back(&self) -> io::Result<UndoOutcome> {
-        self.set(&self.before)?;
-        if content(&self.path)? == self.before {
+    fn put_back(&self, root: &Root) -> io::Result<UndoOutcome> {
+        if self.set(root, &self.before)? == self.before {
             return Ok(UndoOutcome::PutBack);
         }
         let text = format!("it did not become `{}` again", self.before.trim());
@@ -94,24 +88,23 @@ impl OfFile {
     }
 
     /// Writes in one call, as kernel files require; the file is neither created nor truncated.
-    fn set(&self, text: &str) -> io::Result<()> {
+    /// Returns the content after that.
+    fn set(&self, root: &Root, text: &str) -> io::Result<String> {
         use std::io::Write;
+        let path = root.find(&self.path)?;
         let mut options = fs::OpenOptions::new();
         // Plain files, in machines made for tests, would keep the end of a longer text.
-        let is_plain = fs::metadata(&self.path)?.len() > 0 && !is_of_kernel(&self.path);
-        let mut file = options.write(true).truncate(is_plain).open(&self.path)?;
+        let is_plain = !root.is_live() && fs::metadata(&path)?.len() > 0;
+        let mut file = options.write(true).truncate(is_plain).open(&path)?;
         let mut text = chosen(text).to_owned();
         if is_plain && self.before.ends_with('\n') && !text.ends_with('\n') {
             text.push('\n');
         }
         // A list may be empty, and a write of zero bytes has no effect.
-        file.write_all(if text.is_empty() { b"\n" } else { text.as_bytes() })
+        file.write_all(if text.is_empty() { b"\n" } else { text.as_bytes() })?;
+        drop(file);
+        content(&path)
     }
-}
-
-/// Returns whether the kernel generates the file's content.
-fn is_of_kernel(path: &Path) -> bool {
-    ["/proc", "/sys"].iter().any(|root| path.starts_with(root))
 }
 
 /// Returns the choice in `always [madvise] never`, or `none (voluntary) full`; other texts are
@@ -143,43 +136,55 @@ fn is_same(found: &str, written: &str) -> bool {
 
 impl fmt::Display for OfFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.path.display(), chosen(&self.before).trim())
+        write!(f, "{} ({})", self.path.path().display(), chosen(&self.before).trim())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
-    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("setting");
-        fs::write(&path, text).unwrap();
-        (folder, path)
+    fn file(text: &str) -> (tempfile::TempDir, Root, PathBuf) {
+        let (folder, path) = super::super::tests::setting(text);
+        let root = Root::new(folder.path());
+        (folder, root, path)
     }
 
     #[test]
     fn what_was_there_comes_back_byte_for_byte() {
-        let (_folder, path) = file("212992\n");
-        let mut change = OfFile::of(&path, "33554432").unwrap();
-        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "nothing was done yet");
-        change.apply().unwrap();
+        let (_folder, root, path) = file("212992\n");
+        let mut change = OfFile::of(&root, &path, "33554432").unwrap();
+        assert_eq!(
+            change.undo(&root, Since::Left).unwrap(),
+            UndoOutcome::Nothing,
+            "nothing was done yet"
+        );
+        change.apply(&root).unwrap();
         assert_eq!(content(&path).unwrap(), "33554432\n");
-        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::PutBack);
+        assert_eq!(change.undo(&root, Since::Left).unwrap(), UndoOutcome::PutBack);
         assert_eq!(content(&path).unwrap(), "212992\n");
-        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "once is enough");
+        assert_eq!(
+            change.undo(&root, Since::Left).unwrap(),
+            UndoOutcome::Nothing,
+            "once is enough"
+        );
     }
 
     #[test]
     fn what_somebody_else_changed_is_left() {
-        let (_folder, path) = file("1\n");
-        let mut change = OfFile::of(&path, "2").unwrap();
-        change.apply().unwrap();
+        let (_folder, root, path) = file("1\n");
+        let mut change = OfFile::of(&root, &path, "2").unwrap();
+        change.apply(&root).unwrap();
         fs::write(&path, "3\n").unwrap();
-        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Left);
+        assert_eq!(change.undo(&root, Since::Left).unwrap(), UndoOutcome::Left);
         assert_eq!(content(&path).unwrap(), "3\n");
         fs::remove_file(&path).unwrap();
-        assert_eq!(change.undo(Since::Left).unwrap(), UndoOutcome::Nothing, "a file that is gone");
+        assert_eq!(
+            change.undo(&root, Since::Left).unwrap(),
+            UndoOutcome::Nothing,
+            "a file that is gone"
+        );
     }
 
     #[test]
@@ -200,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_cannot_be_changed() {
-        let missing = Path::new("/proc/sys/nonsense");
-        assert_eq!(OfFile::of(missing, "1").unwrap_err().kind(), io::ErrorKind::NotFound);
+        let missing = Path::new("/proc/irq/4711/smp_affinity_list");
+        assert_eq!(
+            OfFile::of(&Root::new(Path::new("/")), missing, "1").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 }

@@ -61,7 +61,7 @@ fn what_a_shield_would_do_is_told_without_a_change() {
 fn a_shield_leaves_no_trace() {
     let root = machine(&V1);
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let before = snapshot(root.path());
     let shield = Shield::raise(root.path(), &plan("2-3"), &journal).unwrap();
     let account = shield.account();
@@ -93,7 +93,7 @@ fn what_a_command_leaves_behind_goes_to_the_group_that_it_was_started_in() {
         fs::write(folder.join(file), "").unwrap();
         fs::write(machine.path().join("cg").join(file), "").unwrap();
         let journals = tempfile::tempdir().unwrap();
-        let journal = Arc::new(Journal::open_in(journals.path()));
+        let journal = Arc::new(Journal::below(machine.path(), journals.path()));
         let shield = Shield::raise(machine.path(), &plan("3"), &journal).unwrap();
         fs::write(shield.door(), "4711").unwrap();
         shield.lower().unwrap();
@@ -120,7 +120,7 @@ fn groups_that_are_there_are_kept_off_the_cpus_and_named_where_they_are_not() {
         fs::write(group.join("tasks"), tasks).unwrap();
     }
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let before = snapshot(root.path());
     let leave = vec![own.parse().unwrap()];
     let plan = ShieldSpec { leave, interrupts: false, ..plan("2-3") };
@@ -145,7 +145,7 @@ fn groups_that_are_there_are_kept_off_the_cpus_and_named_where_they_are_not() {
 fn cpus_that_cannot_be_had_change_nothing() {
     let root = machine(&V1);
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let before = snapshot(root.path());
     for cpus in ["0-3", "7", ""] {
         let error = Shield::raise(root.path(), &plan(cpus), &journal).unwrap_err().to_string();
@@ -172,7 +172,7 @@ const V2: [(&str, &str); 6] = [
 fn a_partition_is_made_and_taken_back() {
     let root = machine(&V2);
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let before = snapshot(root.path());
     let shield = Shield::raise(root.path(), &plan("3"), &journal).unwrap();
     let group = shield.door().parent().unwrap().to_owned();
@@ -186,7 +186,7 @@ fn a_partition_is_made_and_taken_back() {
 fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
     let root = machine(&V2);
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let before = snapshot(root.path());
     let mut changes = Changes::new(&journal);
     let (groups, plan, mut account) = (root.path().join("cg"), plan("3"), ShieldReport::default());
@@ -206,7 +206,7 @@ fn a_partition_that_the_kernel_refuses_is_said_and_taken_back() {
 fn a_process_that_was_taken_as_a_whole_goes_back_to_its_own_group() {
     let root = machine(&V2);
     let journals = tempfile::tempdir().unwrap();
-    let journal = Arc::new(Journal::open_in(journals.path()));
+    let journal = Arc::new(Journal::below(root.path(), journals.path()));
     let shield = Shield::raise(root.path(), &plan("3"), &journal).unwrap();
     let own = root.path().join("cg/user/mine/cgroup.procs");
     let seen =
@@ -236,10 +236,10 @@ fn real_threads_are_moved_and_come_back() {
     let put = |file: &str, text: &str| fs::write(folder.join(file), text.trim()).unwrap();
     put(&format!("{prefix}cpus"), &cpus);
     put(&format!("{prefix}mems"), &fs::read_to_string(root.join(format!("{prefix}mems"))).unwrap());
-    let inner = journal.make_group(&folder.join("inner"), Origins::default()).unwrap();
+    let inner = journal.make_group(&folder.join("millstream-inner"), Origins::default()).unwrap();
     for file in ["cpus", "mems"].map(|name| format!("{prefix}{name}")) {
         let text = fs::read_to_string(folder.join(&file)).unwrap();
-        fs::write(folder.join("inner").join(file), text.trim()).unwrap();
+        fs::write(folder.join("millstream-inner").join(file), text.trim()).unwrap();
     }
     let mut children = [None, Some(all.iter().last().unwrap()), None].map(|cpu| {
         let mut command = std::process::Command::new("sleep");
@@ -252,7 +252,7 @@ fn real_threads_are_moved_and_come_back() {
         line.unwrap().trim().to_owned()
     };
     children.iter().for_each(|child| put("tasks", &child.id().to_string()));
-    put("inner/tasks", &children[2].id().to_string());
+    put("millstream-inner/tasks", &children[2].id().to_string());
     let state = || children.each_ref().map(|child| allowed(child.id()));
     let (before, tasks) = (state(), fs::read_to_string(folder.join("tasks")).unwrap());
     let cpu = all.iter().last().unwrap();

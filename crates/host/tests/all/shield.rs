@@ -4,7 +4,7 @@ use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{Class, set_thread};
 use millstream_cpu::thread::confine;
 use millstream_host::ethtool::{Ethtool, Offload};
-use millstream_host::journal::{Journal, PersistentChanges, Since, recover_in};
+use millstream_host::journal::{Journal, PersistentChanges, Since, recover_below};
 use millstream_host::packet_threads::{PacketThreadKind, of_interfaces};
 use millstream_host::shield::{Napi, PacketHandling, Shield, ShieldSpec};
 use std::fs;
@@ -67,12 +67,12 @@ fn victim(folder: &Path) -> Child {
 #[ignore = "the process that other tests kill"]
 fn the_victim() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    let journals = folder.join("journals");
-    let journal = Arc::new(Journal::open_in(&journals));
+    let journals = folder.join("root/run");
+    let journal = Arc::new(Journal::below(&folder.join("root"), &journals));
     let plan =
         ShieldSpec { cpus: "2-3".parse().unwrap(), interrupts: true, ..ShieldSpec::default() };
     let _shield = Shield::raise(&folder.join("root"), &plan, &journal).unwrap();
-    let kept = PersistentChanges::open_in(&journals, "doctor");
+    let kept = PersistentChanges::below(&folder.join("root"), &journals, "doctor");
     kept.write(&folder.join("root/proc/sys/vm/swappiness"), "1").unwrap();
     println!("changed");
     std::thread::sleep(std::time::Duration::from_secs(600));
@@ -81,18 +81,20 @@ fn the_victim() {
 #[test]
 fn the_next_start_lowers_the_shield_of_a_killed_process_and_keeps_what_is_to_last() {
     let folder = tempfile::tempdir().unwrap();
-    let (root, journals) = (machine(folder.path()), folder.path().join("journals"));
+    let root = machine(folder.path());
+    let journals = root.join("run");
+    fs::create_dir(&journals).unwrap();
     let before = snapshot(&root);
     let mut child = victim(folder.path());
     assert_ne!(snapshot(&root), before);
-    assert_eq!(recover_in(&journals).unwrap().journals, 0, "it lives");
+    assert_eq!(recover_below(&root, &journals).unwrap().journals, 0, "it lives");
     child.kill().unwrap();
     child.wait().unwrap();
-    let recovered = recover_in(&journals).unwrap();
+    let recovered = recover_below(&root, &journals).unwrap();
     assert_eq!((recovered.journals, &recovered.failed), (1, &vec![]));
     let swappiness = root.join("proc/sys/vm/swappiness");
     assert_eq!(fs::read_to_string(&swappiness).unwrap(), "1\n", "that was meant to last");
-    let fates = PersistentChanges::open_in(&journals, "doctor").undo(Since::Left).unwrap();
+    let fates = PersistentChanges::below(&root, &journals, "doctor").undo(Since::Left).unwrap();
     assert!(fates.len() == 1 && fates[0].put_back, "{fates:?}");
     assert_eq!(snapshot(&root), before);
     assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);

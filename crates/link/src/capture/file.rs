@@ -34,9 +34,12 @@ impl Writing {
         counts: &Arc<CaptureCounts>,
     ) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        file.write_all(&pcapng::head(interface))?;
+        let head = pcapng::head(interface);
+        file.write_all(&head)?;
         file.flush()?;
-        let writer = Writer { file, readers, counts: Arc::clone(counts), buffered: 0 };
+        let (total, whole) = (head.len() as u64, head.len() as u64);
+        let writer =
+            Writer { file, readers, counts: Arc::clone(counts), buffered: 0, total, whole };
         let thread = thread::Builder::new().name("ms-capture".to_owned());
         let thread = Some(thread.spawn(|| writer.run())?);
         Ok(Self { thread, path: path.to_owned(), counts: Arc::clone(counts) })
@@ -64,6 +67,10 @@ struct Writer {
     counts: Arc<CaptureCounts>,
     /// Packets that may not have reached the disk yet.
     buffered: u64,
+    /// Bytes so far, in the file or in the buffer.
+    total: u64,
+    /// Bytes that the system has taken: whole blocks.
+    whole: u64,
 }
 
 impl Writer {
@@ -87,11 +94,15 @@ impl Writer {
             lost: count(&self.counts.lost),
             uncaptured: count(&self.counts.uncaptured),
         };
-        self.write(|file| file.write_all(&pcapng::statistics(now_ns(), seen)));
+        let end = pcapng::statistics(now_ns(), seen);
+        self.total += end.len() as u64;
+        self.write(|file| file.write_all(&end));
         self.write(Write::flush);
         if self.counts.failure.get().is_some() {
-            // The rest of the buffer would be tried once more, in vain.
-            drop(self.file.into_parts());
+            // The rest of the buffer would be tried once more, in vain. The part of it that had
+            // room would end inside a block; a pipe cannot be shortened.
+            let (file, _) = self.file.into_parts();
+            let _ = file.set_len(self.whole);
         }
     }
 
@@ -99,8 +110,16 @@ impl Writer {
     /// readable.
     fn write(&mut self, step: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
         if self.counts.failure.get().is_none() {
-            let _ = step(&mut self.file).map_err(|error| self.fail(error));
+            match step(&mut self.file) {
+                Ok(()) => self.note_taken(),
+                Err(error) => self.fail(error),
+            }
         }
+    }
+
+    /// Notes what the system has taken: the buffer is only written as a whole.
+    fn note_taken(&mut self) {
+        self.whole = self.total.saturating_sub(self.file.buffer().len() as u64);
     }
 
     /// Records that a write has failed, and with it the rest of the buffer.
@@ -115,9 +134,14 @@ impl Writer {
         let block = &self.readers[index].slice()[from..from + bytes];
         let before = self.file.buffer().len();
         match self.file.write_all(block) {
-            Ok(()) if self.file.buffer().len() == before + bytes => self.buffered += 1,
-            // There was no room behind the buffered data, which has now been written.
-            Ok(()) => self.buffered = u64::from(!self.file.buffer().is_empty()),
+            Ok(()) => {
+                let is_behind = self.file.buffer().len() == before + bytes;
+                // Without room behind the buffered data, that has now been written.
+                let others = if is_behind { self.buffered } else { 0 };
+                self.buffered = others + u64::from(!self.file.buffer().is_empty());
+                self.total += bytes as u64;
+                self.note_taken();
+            }
             Err(error) => {
                 self.buffered += 1;
                 self.fail(error);

@@ -71,6 +71,10 @@ impl PortRx for CaptureRx {
     fn queue_drops(&self) -> u64 {
         self.inner.queue_drops()
     }
+
+    fn too_long(&self) -> u64 {
+        self.inner.too_long()
+    }
 }
 
 /// The transmit half.

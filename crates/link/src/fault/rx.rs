@@ -138,4 +138,8 @@ impl PortRx for FaultRx {
     fn queue_drops(&self) -> u64 {
         self.inner.queue_drops()
     }
+
+    fn too_long(&self) -> u64 {
+        self.inner.too_long()
+    }
 }

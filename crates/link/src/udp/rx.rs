@@ -272,6 +272,10 @@ impl PortRx for UdpRx {
     }
 
     fn queue_drops(&self) -> u64 {
-        self.drops + self.too_long
+        self.drops
+    }
+
+    fn too_long(&self) -> u64 {
+        self.too_long
     }
 }

@@ -214,6 +214,15 @@ fn a_full_disk_is_an_error_at_once_or_a_count_and_a_sentence() {
         .unwrap();
     let [out, err] = [child.stdout, child.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(child.status.success(), "{out}{err}");
+    // The file ends with a whole block, so that every program can read it.
+    let bytes = std::fs::read(file.text()).unwrap();
+    let mut rest = &bytes[..];
+    while let Some(length) = rest.get(4..8) {
+        let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
+        assert!(length <= rest.len(), "{} bytes of a block of {length}", rest.len());
+        rest = &rest[length..];
+    }
+    assert!(rest.is_empty() && !bytes.is_empty(), "{} bytes", rest.len());
     let line = format!("the capture {} is not complete: 320 packets are missing", file.text());
     assert!(
         err.contains(&line) && err.contains("Free some space, or capture to another disk"),

@@ -65,7 +65,8 @@ pub fn what_is_too_long_for_the_port_is_not_cut(rig: &Rig) {
     assert_eq!(end.0, b"end");
     assert!(got.iter().map(|got| got.0.len()).eq(wanted.iter().copied()));
     assert!(got.iter().all(|got| content.starts_with(&got.0)));
-    assert_eq!(far.rx.queue_drops(), (sizes.len() - wanted.len()) as u64);
+    let too_long = (sizes.len() - wanted.len()) as u64;
+    assert_eq!((far.rx.too_long(), far.rx.queue_drops()), (too_long, 0));
 }
 
 pub fn order_is_kept(rig: &Rig) {

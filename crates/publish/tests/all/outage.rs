@@ -148,7 +148,8 @@ fn who_speaks_another_protocol_is_no_broker() {
         bench.publish(0..1);
         bench.until("an error", |ledger| ledger.last_error.is_some());
         let error = bench.end().last_error.unwrap();
-        assert!(error.contains(&format!("does not speak {expected}: ")), "{error}");
+        let expected = format!("does not speak {expected}: it answered HTTP");
+        assert!(error.contains(&expected), "{error}");
     }
 }
 

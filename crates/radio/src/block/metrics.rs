@@ -43,7 +43,7 @@ impl Metrics {
             overruns += counters.overruns;
             duplicates += counters.duplicates;
             hostile += counters.foreign + counters.malformed + counters.misaddressed;
-            hostile += counters.unexpected;
+            hostile += counters.unexpected + counters.too_long;
         }
         follow(&self.packets, packets);
         follow(&self.overruns, overruns);

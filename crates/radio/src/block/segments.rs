@@ -145,8 +145,8 @@ impl RecordingSegment {
 /// The device discarded the command to start.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the radio did not start, because its clock had already passed the start time: give a later \
-     start time"
+    "the radio did not start, because its clock had passed the start time before the command came: \
+     try again, with less load on this machine"
 )]
 #[non_exhaustive]
 pub struct LateStart;

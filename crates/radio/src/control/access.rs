@@ -187,7 +187,8 @@ impl Control {
         }
         let what = if op == Op::Read { "a register read" } else { "a register write" };
         let (address, wait_ms) = (self.device(), ACK_TIMEOUT.as_millis() as u64);
-        Some(Err(RadioError::Silent { address, what, attempts, wait_ms }))
+        let claim_lost = self.claim_lost();
+        Some(Err(RadioError::Silent { address, what, attempts, wait_ms, claim_lost }))
     }
 
     /// Waits for the answer to an access, until its attempt counts as lost, and no longer than

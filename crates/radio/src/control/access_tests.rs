@@ -9,6 +9,7 @@ use millstream_wire::{Epid, Width, chdr};
 use super::*;
 use crate::Clock;
 use crate::control::ControlReceiver;
+use crate::rpc::{ClaimLoss, RpcError};
 use crate::testing::{FakeSocket, fake_pair};
 
 thread_local! {
@@ -90,6 +91,7 @@ fn an_access_is_repeated_after_its_time_and_a_wait_ends_before_that() {
     };
     assert_eq!(now() - begin, TRIES * ACK_TIMEOUT);
     assert!(matches!(error, RadioError::Silent { attempts: TRIES, wait_ms: 200, .. }), "{error}");
+    assert!(error.to_string().contains("no firewall drops UDP"), "{error}");
     let numbers: Vec<u8> = (0..TRIES).map(|_| bench.request().ctrl_seq).collect();
     assert_eq!((numbers, bench.device.is_quiet()), (vec![0, 1, 2, 3, 4], true));
 
@@ -105,6 +107,21 @@ fn an_access_is_repeated_after_its_time_and_a_wait_ends_before_that() {
     bench.control.wait(&once, None);
     let error = bench.control.poll(&mut once).unwrap().unwrap_err();
     assert!(matches!(error, RadioError::Silent { attempts: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_device_that_has_forgotten_this_host_is_no_matter_of_a_firewall() {
+    let bench = Bench::new();
+    let loss = ClaimLoss::default();
+    bench.control.set_claim(loss.clone());
+    loss.note(&RpcError::Connect {
+        address: bench.device.address(),
+        source: std::io::ErrorKind::BrokenPipe.into(),
+    });
+    let mut access = bench.begin(RegisterAccess::write_once(3, 0x10, 7));
+    bench.control.wait(&access, None);
+    let error = bench.control.poll(&mut access).unwrap().unwrap_err().to_string();
+    assert!(error.contains("its claim was lost before") && !error.contains("firewall"), "{error}");
 }
 
 #[test]

@@ -220,7 +220,8 @@ impl BlockSender {
             }
         }
         let (what, wait_ms) = ("the opening of a stream", INIT_TIMEOUT.as_millis() as u64);
-        Err(RadioError::Silent { address: self.path.device, what, attempts: TRIES, wait_ms })
+        let (address, attempts, claim_lost) = (self.path.device, TRIES, None);
+        Err(RadioError::Silent { address, what, attempts, wait_ms, claim_lost })
     }
 
     fn command(

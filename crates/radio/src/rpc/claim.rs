@@ -32,7 +32,7 @@ impl ClaimLoss {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn note(&self, error: &RpcError) {
+    pub(crate) fn note(&self, error: &RpcError) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.what());
     }
 

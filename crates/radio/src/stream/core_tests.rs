@@ -238,7 +238,13 @@ impl Bench {
     fn answer(&mut self, word: u32, fate: u8) -> bool {
         let (address, what) = (DEVICE, "a register read");
         let outcome = match fate {
-            0 => Err(RadioError::Silent { address, what, attempts: 5, wait_ms: 200 }),
+            0 => Err(RadioError::Silent {
+                address,
+                what,
+                attempts: 5,
+                wait_ms: 200,
+                claim_lost: None,
+            }),
             1 => Err(RadioError::Refused { what, port: 1, address: 2, status: "time error" }),
             _ => Ok(word),
         };

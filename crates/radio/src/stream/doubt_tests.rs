@@ -63,3 +63,18 @@ fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
         assert_eq!(bench.core.credit.consumed_packets(), 3);
     }
 }
+#[test]
+fn a_packet_that_was_too_long_for_the_port_is_no_drop_of_its_queue() {
+    let mut bench = Bench::running();
+    bench.packet(0, SPP, false);
+    bench.results();
+    bench.core.note_too_long(1);
+    bench.packet(2, SPP, false);
+    bench.pass_time(200);
+    bench.core.look(bench.now);
+    assert!(bench.core.give_up_waiting());
+    bench.results();
+    let lost = [Cause::Malformed, Cause::HostQueueDrop, Cause::NetworkLoss];
+    assert_eq!(lost.map(|cause| bench.core.ledger.lost(cause)), [SPP, 0, 0]);
+    assert_eq!(bench.core.counters.too_long, 1);
+}

@@ -134,13 +134,19 @@ impl RxCore {
         self.tracker.fits(arrival) && other.is_some_and(|other| !self.tracker.fits(&other))
     }
 
+    /// Takes the port's count of datagrams that were too long for it.
+    pub(super) fn note_too_long(&mut self, count: u64) {
+        self.losses.note_malformed(count.saturating_sub(self.counters.too_long));
+        self.counters.too_long = self.counters.too_long.max(count);
+    }
+
     /// Counts a packet that cannot be decoded, except perhaps its number.
     fn malformed(&mut self, seq: Option<u16>) -> Intake {
         self.counters.malformed += 1;
         match seq.map(|seq| self.tracker.damage(seq)) {
             Some(Damage::Noted | Damage::OfCopy) => {}
             Some(Damage::OfMissing) => self.losses.found_damaged(&mut self.ledger),
-            Some(Damage::Unknown) | None => self.losses.note_malformed(),
+            Some(Damage::Unknown) | None => self.losses.note_malformed(1),
         }
         Intake::Done
     }

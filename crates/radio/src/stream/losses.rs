@@ -50,8 +50,8 @@ impl Losses {
     }
 
     /// Counts a packet of the stream that could not be decoded, including its number.
-    pub fn note_malformed(&mut self) {
-        self.malformed += 1;
+    pub fn note_malformed(&mut self, packets: u64) {
+        self.malformed = self.malformed.saturating_add(packets);
     }
 
     /// Clears the malformed packets: a good packet came without a gap before it, so they did not
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn damaged_packets_come_first_and_short_packets_end_exactly() {
         let mut losses = Losses::new(10, 1);
-        losses.note_malformed();
-        losses.note_malformed();
+        losses.note_malformed(1);
+        losses.note_malformed(1);
         assert_eq!(book(&mut losses, gap(4, 33, 2), 1), [2, 3, 10, 20]);
-        losses.note_malformed();
+        losses.note_malformed(1);
         assert_eq!(book(&mut losses, gap(1, 4, 0), 1), [0, 0, 0, 4]);
-        losses.note_malformed();
+        losses.note_malformed(1);
         losses.clear_malformed();
         assert_eq!(book(&mut losses, gap(1, 10, 0), 1), [0, 10, 0, 0]);
     }

@@ -130,6 +130,9 @@ pub struct RxCounters {
     pub foreign: u64,
     /// Datagrams from the device that could not be decoded; ignored.
     pub malformed: u64,
+    /// Datagrams that were longer than the port takes. Samples that are missing there count as
+    /// [`crate::Cause::Malformed`].
+    pub too_long: u64,
     /// Packets to another endpoint; ignored.
     pub misaddressed: u64,
     /// Second copies of packets, and packets too old to classify; ignored.

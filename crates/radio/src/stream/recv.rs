@@ -227,6 +227,7 @@ impl RxStreamer {
             overruns: events.overruns(),
             overrun_ticks: events.overrun_ticks(),
         };
+        self.core.note_too_long(self.port.rx.too_long());
     }
 
     /// Sends the report that is due, and does what the core asks for.

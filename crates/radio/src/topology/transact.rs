@@ -82,6 +82,7 @@ impl<'a> Management<'a> {
             what,
             attempts: TRIES,
             wait_ms: TRANSACTION_TIMEOUT.as_millis() as u64,
+            claim_lost: None,
         })
     }
 

@@ -156,7 +156,7 @@ fn a_start_that_has_passed_is_told() {
     let (graph, plan) = into_nothing(source.starting_at(Some(1)));
     let error = graph.run(&plan).unwrap_err().to_string();
     assert!(
-        error.contains("had already passed the start time: give a later start time"),
+        error.contains("had passed the start time before the command came: try again"),
         "{error}"
     );
 }

@@ -16,7 +16,9 @@ const FRESH: &str = "Cache-Control: no-store\r\n";
 
 /// What a request gets.
 pub(super) enum Answer {
-    /// These bytes.
+    /// These bytes of the page, which are no secret.
+    Page(Vec<u8>),
+    /// These bytes, with data.
     Bytes(Vec<u8>),
     /// These bytes, and then messages.
     Socket(Vec<u8>),
@@ -27,7 +29,7 @@ impl Service {
     pub(super) fn answer(&mut self, head: &RequestHead) -> Result<Answer, Refusal> {
         self.guard.check_source(head)?;
         if let Some(asset) = Asset::find(&head.path) {
-            return Ok(Answer::Bytes(page(asset, head)));
+            return Ok(Answer::Page(page(asset, head)));
         }
         let known = ["/ws", "/metrics", "/api/report", "/api/hello", "/api/status", "/api/events"];
         if !known.contains(&head.path.as_str()) {

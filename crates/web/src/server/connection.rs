@@ -3,6 +3,7 @@
 use crate::http::{HEAD_BYTES_MAX, RequestHead, refusal_answer};
 use crate::refusal::Refusal;
 use crate::session::Session;
+use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,11 +20,11 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 pub(super) enum Connection {
     /// A head comes.
     Head { stream: TcpStream, bytes: Vec<u8>, since: Instant },
-    /// An answer goes. A refused one has no place among those that are served.
-    Answer { stream: TcpStream, bytes: Vec<u8>, since: Instant, is_extra: bool },
+    /// An answer goes. Its client is known if the answer has data.
+    Answer { stream: TcpStream, bytes: Vec<u8>, since: Instant, is_known: bool },
     /// The answer is gone; what the client still sends is read and forgotten, because unread bytes
     /// would reset the connection before the client has the answer.
-    Drain { stream: TcpStream, since: Instant, is_extra: bool },
+    Drain { stream: TcpStream, since: Instant, is_known: bool },
     /// Messages.
     Session(Box<Session>),
     /// Nothing any more.
@@ -49,11 +50,6 @@ impl Connection {
         Self::Head { stream, bytes: Vec::new(), since: now }
     }
 
-    /// A connection that is only told why it is refused.
-    pub fn refused(stream: TcpStream, refusal: Refusal, now: Instant) -> Self {
-        Self::Answer { stream, bytes: refusal_answer(refusal), since: now, is_extra: true }
-    }
-
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Head { stream, .. }
@@ -64,19 +60,23 @@ impl Connection {
         }
     }
 
-    /// Whether it takes one of the places.
-    pub fn is_served(&self) -> bool {
+    /// Whether its client has shown that it may see data.
+    pub fn is_known(&self) -> bool {
         match self {
-            Self::Answer { is_extra, .. } | Self::Drain { is_extra, .. } => !is_extra,
-            _ => true,
+            Self::Answer { is_known, .. } | Self::Drain { is_known, .. } => *is_known,
+            Self::Session(_) => true,
+            Self::Head { .. } | Self::Over => false,
         }
     }
 
-    pub fn is_pending(&self) -> bool {
+    /// What to wait for: only what is done in this state, or the wait would end at once.
+    pub fn wanted(&self) -> PollFlags {
         match self {
-            Self::Answer { .. } => true,
-            Self::Session(session) => session.is_pending(),
-            _ => false,
+            Self::Head { .. } | Self::Drain { .. } => PollFlags::IN,
+            Self::Answer { .. } => PollFlags::OUT,
+            Self::Session(session) if session.is_pending() => PollFlags::IN | PollFlags::OUT,
+            Self::Session(_) => PollFlags::IN,
+            Self::Over => PollFlags::empty(),
         }
     }
 
@@ -137,14 +137,14 @@ impl Connection {
         }
     }
 
-    pub fn answer(&mut self, bytes: Vec<u8>, now: Instant) {
+    pub fn answer(&mut self, bytes: Vec<u8>, is_known: bool, now: Instant) {
         if let Self::Head { stream, .. } = std::mem::replace(self, Self::Over) {
-            *self = Self::Answer { stream, bytes, since: now, is_extra: false };
+            *self = Self::Answer { stream, bytes, since: now, is_known };
         }
     }
 
     pub fn refuse(&mut self, refusal: Refusal, now: Instant) {
-        self.answer(refusal_answer(refusal), now);
+        self.answer(refusal_answer(refusal), false, now);
     }
 
     /// Answers a handshake; the session begins behind it.
@@ -160,7 +160,7 @@ impl Connection {
     /// Writes what waits.
     pub fn pump(&mut self, now: Instant) -> Result<(), Refusal> {
         match self {
-            Self::Answer { stream, bytes, since, is_extra } => {
+            Self::Answer { stream, bytes, since, is_known } => {
                 match stream.write(bytes) {
                     Ok(count) => {
                         bytes.drain(..count);
@@ -173,11 +173,11 @@ impl Connection {
                     return Ok(());
                 }
                 if bytes.is_empty() {
-                    let is_extra = *is_extra;
+                    let is_known = *is_known;
                     // A client that has closed needs no end.
                     let _ = stream.shutdown(Shutdown::Write);
                     if let Self::Answer { stream, .. } = std::mem::replace(self, Self::Over) {
-                        *self = Self::Drain { stream, since: now, is_extra };
+                        *self = Self::Drain { stream, since: now, is_known };
                     }
                 }
                 Ok(())
@@ -199,4 +199,33 @@ fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> bool {
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, Timespec, poll};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_client_that_sends_but_takes_nothing_wakes_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_nonblocking(true).unwrap();
+        // Until the window is closed: the client's kernel takes in its own time.
+        let half = Some(&Timespec { tv_sec: 0, tv_nsec: 200_000_000 });
+        let is_ready = |stream: &TcpStream, wanted| {
+            poll(&mut [PollFd::new(stream, wanted)], half).unwrap() > 0
+        };
+        while is_ready(&stream, PollFlags::OUT) {
+            let _ = stream.write(&[0; 1 << 16]);
+        }
+        client.write_all(b"more").unwrap();
+        assert!(is_ready(&stream, PollFlags::IN), "there is something to read");
+        let (now, bytes) = (Instant::now(), vec![0]);
+        let answer = Connection::Answer { stream, bytes, since: now, is_known: true };
+        let mut polled = [PollFd::from_borrowed_fd(answer.fd(), answer.wanted())];
+        assert_eq!(poll(&mut polled, half).unwrap(), 0);
+    }
 }

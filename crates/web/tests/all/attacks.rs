@@ -1,11 +1,10 @@
 //! Clients that must not be served, and bytes that are no requests.
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
 use millstream_web::{Hello, ServerOptions, Streams, WebServer};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Instant;
 use tungstenite::Message;
 
 fn status(answer: &str) -> u16 {
@@ -129,31 +128,37 @@ fn frames_that_are_wrong_end_their_connection_only() {
 }
 
 #[test]
-fn two_hundred_connections_leave_the_first_ones_served() {
-    let bench = Bench::usual();
-    let mut first = bench.open();
+fn connections_without_a_token_keep_nobody_out() {
+    let bench = Bench::new("0.0.0.0:0", false, false);
+    let token = bench.server.url().split_once("#token=").unwrap().1.to_owned();
+    let mut first = bench.open_at(&format!("/ws?token={token}"), "").unwrap();
     first.say(&json!({"type": "subscribe", "stream": 0, "bins": 64, "lines_per_s": 20}));
-    let others: Vec<TcpStream> = (0..200).map(|_| bench.connect()).collect();
-    let refused = |status: &serde_json::Value| status["server"]["refused"]["full"].as_u64();
-    let began = Instant::now();
-    while refused(&first.text("status")) < Some(137) {
-        assert!(began.elapsed() < PATIENCE, "{}", first.text("status")["server"]);
+    // They send nothing, part of a head, or a request without the token.
+    let texts = ["", "GET /api/status HTTP/1.1\r\n", "GET /api/status HTTP/1.1\r\nHost: x\r\n\r\n"];
+    let hostile = |number: usize| {
+        let mut stream = bench.connect();
+        // The server may have closed it already.
+        let _ = stream.write_all(texts[number % 3].as_bytes());
+        stream
+    };
+    let mut others: Vec<TcpStream> = (0..200).map(hostile).collect();
+    for number in 0..100 {
+        let answer = bench.get(&format!("/api/status?token={token}"), "");
+        assert_eq!(status(&answer), 200, "{number}: {answer}");
+        others.push(hostile(number));
     }
+    assert!(bench.open_at(&format!("/ws?token={token}"), "").is_ok());
     first.line();
-    assert_eq!(refused(&first.text("status")), Some(137));
-    let told = others.into_iter().filter_map(|mut stream| {
-        let mut answer = String::new();
-        stream.shutdown(Shutdown::Write).ok()?;
-        stream.read_to_string(&mut answer).ok()?;
-        answer.starts_with("HTTP/1.1 503 ").then_some(())
-    });
-    assert!(told.count() >= 32, "most of those that have no place are told so");
-    // Their places are free again.
-    let began = Instant::now();
-    while bench.open_at("/ws", "").is_err() {
-        assert!(began.elapsed() < PATIENCE);
-    }
-    first.line();
+    let refused = first.text("status")["server"]["refused"]["full"].as_u64();
+    assert!(refused >= Some(100), "{refused:?}: some of them had to go");
+}
+
+#[test]
+fn a_client_that_has_no_place_is_told_so() {
+    let bench = Bench::usual();
+    let _all: Vec<_> = (0..64).map(|_| bench.open()).collect();
+    assert_eq!(status(&bench.get("/api/status", "")), 503);
+    assert_eq!(status(&bench.open_at("/ws", "").err().unwrap()), 503);
 }
 
 #[test]

@@ -55,7 +55,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .left("reason", |one| one.reason.as_deref().unwrap_or_default());
     let text = format!("{}{}\n", table.text(), summary(&batch, &states));
     let folder = results.path();
-    Ok(Report::done(text, json!({ "tasks": listed, "folder": folder, "same": batch.same })))
+    Ok(Report::done(
+        text,
+        json!({ "tasks": listed, "folder": folder, "same": batch.same,
+        "unread": batch.unread }),
+    ))
 }
 
 /// The number of tasks in each state.

@@ -68,6 +68,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for (first, same) in &batch.same {
         note(format_args!("batch   {same} has the same samples as {first}: it is left out"));
     }
+    for folder in &batch.unread {
+        note(format_args!("batch   a folder is left out, as it cannot be read: {folder}"));
+    }
     if batch.manifest.split.is_some() {
         split::check(&batch)?;
     }

@@ -173,6 +173,7 @@ impl PathEnd for PortEnd {
             }
         };
         note("port_queue_full", self.port.rx.queue_drops());
+        note("port_too_long", self.port.rx.too_long());
         // The I/O thread of a frame link reports its own losses.
         if let Some((link, port)) = self.report() {
             note("unsent", port.unsent);

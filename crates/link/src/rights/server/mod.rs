@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use millstream_cpu::listener::RestingListener;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -84,7 +85,7 @@ impl fmt::Display for BrokerEvent {
 
 /// A broker.
 pub struct Server {
-    listener: OwnedFd,
+    listener: RestingListener<OwnedFd>,
     path: PathBuf,
     shared: Arc<ServerState>,
     serving: Vec<Serving>,
@@ -108,7 +109,7 @@ impl Server {
         bind(&listener, &SocketAddrUnix::new(path)?)?;
         open_to_all(path)?;
         listen(&listener, 64)?;
-        let path = path.to_owned();
+        let (path, listener) = (path.to_owned(), RestingListener::new(listener));
         let shared = Arc::new(ServerState::new(policy, open));
         let told = mpsc::channel();
         Ok(Self { listener, path, shared, serving: Vec::new(), told, refusals: 0 })
@@ -121,7 +122,9 @@ impl Server {
     /// The error of poll(2).
     pub fn step(&mut self, timeout: Duration, tell: &mut dyn FnMut(BrokerEvent)) -> io::Result<()> {
         let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::IN, self.listener.is_awake());
+        let mut wait = [PollFd::new(&self.listener, wanted)];
         match poll(&mut wait, Some(&timeout)) {
             Ok(0) => {}
             Ok(_) => self.accept(tell),
@@ -136,7 +139,8 @@ impl Server {
 
     /// Accepts waiting clients; the rest of the queue is left to the next step.
     fn accept(&mut self, tell: &mut dyn FnMut(BrokerEvent)) {
-        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return };
+        let take = |listener: &OwnedFd| Ok(accept_with(listener, SocketFlags::CLOEXEC)?);
+        let Some(socket) = self.listener.accept(take) else { return };
         let Ok(client) = Client::of(&socket) else { return };
         let peer = client.peer.clone();
         let busy = self.serving.iter().filter(|one| !one.has_ended());

@@ -1,6 +1,7 @@
 //! A command without any rights, permanently.
 
 use super::account::Account;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,18 +9,28 @@ use std::process::Command;
 /// Version 3 of `struct __user_cap_header_struct` (capset(2)).
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
+/// The variables that a command gets from root's environment, beside those that begin with `LC_`.
+/// Others may be secrets, or name what only root may use.
+const PASSED_ON: [&str; 7] = ["PATH", "TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "TZ"];
+
+fn is_passed_on(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| PASSED_ON.contains(&name) || name.starts_with("LC_"))
+}
+
 /// Makes `command` run as the user, in its groups, with every capability set empty (bounding and
-/// ambient ones, too), without a way to gain any (PR_SET_NO_NEW_PRIVS), and with only the standard
-/// descriptors. It gets SIGTERM when the calling thread ends.
+/// ambient ones, too), without a way to gain any (PR_SET_NO_NEW_PRIVS), with only the standard
+/// descriptors, in a session of its own whose terminal is one of these, and with only the variables
+/// of [`PASSED_ON`]. It gets SIGTERM when the calling thread ends.
 pub fn confine(command: &mut Command, account: &Account) -> anyhow::Result<()> {
     let groups = account.groups()?;
     let (uid, gid) = (account.uid, account.gid);
+    command.env_clear();
+    command.envs(std::env::vars_os().filter(|(name, _)| is_passed_on(name)));
     command.env("HOME", &account.home).env("USER", &account.name).env("LOGNAME", &account.name);
-    // Root's own directory, where the user may not write.
-    command.env_remove("XDG_RUNTIME_DIR");
     let parent = std::process::id();
     let drop_all = move || {
         keep_standard_descriptors()?;
+        leave_session()?;
         drop_bounding_set()?;
         // SAFETY: plain system calls with numbers, and a list that lives through the call.
         unsafe {
@@ -52,6 +63,17 @@ fn keep_standard_descriptors() -> io::Result<()> {
     let status =
         unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
     done(status as libc::c_int)
+}
+
+/// Begins a session; its terminal is the first standard stream that is one and has no session.
+fn leave_session() -> io::Result<()> {
+    // SAFETY: plain system calls with numbers.
+    unsafe {
+        done(libc::setsid())?;
+        // Fails where the stream is no terminal.
+        let _ = (0..3).find(|stream| libc::ioctl(*stream, libc::TIOCSCTTY, 0) == 0);
+    }
+    Ok(())
 }
 
 /// Makes sure that no later program can gain a capability.
@@ -98,6 +120,22 @@ mod tests {
         assert_eq!(field("Uid"), format!("{uid} {uid} {uid} {uid}"));
         assert_eq!(field("NoNewPrivs"), "1");
         assert_eq!(field("Groups"), nobody.gid.to_string());
+    }
+
+    #[test]
+    fn a_confined_command_gets_only_the_listed_variables() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: only root can run a command as another user");
+        }
+        let mut command = Command::new("env");
+        command.stdout(Stdio::piped()).env("SSH_AUTH_SOCK", "/x").env("LD_PRELOAD", "/x");
+        confine(&mut command, &Account::find("nobody").unwrap()).unwrap();
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let names = text.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+        let own = ["HOME", "USER", "LOGNAME"];
+        let other = names.filter(|name| !own.contains(name) && !is_passed_on(OsStr::new(name)));
+        assert_eq!(other.collect::<Vec<_>>(), Vec::<&str>::new(), "{text}");
+        assert!(text.contains("USER=nobody\n") && text.contains("PATH="), "{text}");
     }
 
     #[test]

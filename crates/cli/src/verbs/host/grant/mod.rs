@@ -3,6 +3,7 @@
 mod account;
 mod confine;
 mod serve;
+mod terminal;
 
 use crate::output::Report;
 use anyhow::{Context, bail};

@@ -1,5 +1,6 @@
 //! The broker as a service, or for one command.
 
+use super::terminal::CommandTerminal;
 use super::{Account, Args, DirectSteps, Family, Report, Rights, confine};
 use crate::output::Join;
 use crate::{interrupt, output};
@@ -78,24 +79,39 @@ pub fn command(
     let path = PathBuf::from(format!("/run/millstream/grant-{}.sock", std::process::id()));
     let mut server = listen(&path, policy)?;
     interrupt::install();
-    let mut child = start(command, &path, account)?;
+    let (mut child, terminal) = start(command, &path, account)?;
     let mut told_to_end = false;
     let status = loop {
-        server.step(TURN, &mut |event| output::note(event))?;
+        server.step(TURN, &mut |event| {
+            output::note(event);
+            terminal.iter().for_each(CommandTerminal::begin_line);
+        })?;
         if let Some(status) = child.try_wait()? {
             break status;
         }
+        terminal.iter().for_each(CommandTerminal::follow_size);
         interrupt::forward(&child, &mut told_to_end);
     };
-    drop(server);
+    drop((server, terminal));
     std::process::exit(output::status_of(status).into());
 }
 
-fn start(command: &[OsString], broker: &Path, account: &Account) -> anyhow::Result<Child> {
+fn start(
+    command: &[OsString],
+    broker: &Path,
+    account: &Account,
+) -> anyhow::Result<(Child, Option<CommandTerminal>)> {
     let mut prepared = Command::new(&command[0]);
-    prepared.args(&command[1..]).env(BROKER_VARIABLE, broker);
+    prepared.args(&command[1..]);
+    let terminal = CommandTerminal::between(&mut prepared, account.uid);
+    let mut terminal = terminal.context("cannot make a terminal for the command")?;
     confine::confine(&mut prepared, account)?;
-    prepared.spawn().with_context(|| {
+    prepared.env(BROKER_VARIABLE, broker);
+    let child = prepared.spawn().with_context(|| {
         format!("cannot run the command {} as user {}", command[0].to_string_lossy(), account.name)
-    })
+    })?;
+    // Its ends of the terminal are only the command's from now on.
+    drop(prepared);
+    terminal.as_mut().map_or(Ok(()), CommandTerminal::start)?;
+    Ok((child, terminal))
 }

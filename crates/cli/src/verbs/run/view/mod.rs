@@ -10,6 +10,7 @@ mod words;
 
 use crate::graph_run::GraphReport;
 use crate::live;
+use crate::printable::printable;
 use crate::signal::SignalReport;
 use caches::Caches;
 use counted::CacheCounters;
@@ -152,7 +153,7 @@ fn redraw(above: usize, lines: &[String]) -> String {
     }
     for line in lines {
         // The rest of a longer line is erased.
-        let _ = write!(text, "{line}\x1b[K\r\n");
+        let _ = write!(text, "{}\x1b[K\r\n", printable(line));
     }
     // And the rest of a higher picture below.
     text.push_str("\x1b[J");
