@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::BlockError;
 
-use super::segments::so_far;
 use super::settings::{LiveSettings, choose_rate, choose_rates};
 use crate::stream::RxError;
 use crate::{
@@ -74,7 +73,7 @@ impl OpenedStreams for (Device, RxStreamer) {
     }
 
     fn ledgers(&self) -> Vec<Ledger> {
-        vec![so_far(self.1.ledger())]
+        vec![self.1.ledger().so_far()]
     }
 
     fn rate(&self) -> StreamRate {
@@ -112,7 +111,7 @@ impl OpenedStreams for (DeviceSet, RxGroup) {
     }
 
     fn ledgers(&self) -> Vec<Ledger> {
-        self.1.ledgers().map(so_far).collect()
+        self.1.ledgers().map(Ledger::so_far).collect()
     }
 
     fn rate(&self) -> StreamRate {
