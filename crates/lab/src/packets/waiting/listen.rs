@@ -22,6 +22,9 @@ pub(in crate::packets) struct ListenEnd {
 /// Least time between two readings of the thread's costs, nanoseconds: they are system calls.
 const LOOK_NS: u64 = 5_000_000;
 
+/// How long a packet may be on its way: a kernel thread that delivers it may wait for a CPU.
+const DRAIN: Duration = Duration::from_millis(200);
+
 /// The costs of the thread at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
@@ -60,9 +63,10 @@ impl ListenEnd {
         let (mut first, mut last) = (None, Spent::default());
         let rx = &mut *self.port.rx;
         loop {
-            // Before the look: what was sent before the stop request is there by then.
+            // Before the look: what was sent before the stop request is on its way by then.
             let last_look = stop.load(Ordering::Relaxed);
-            let count = rx.recv_batch(Duration::from_millis(SLEEP_MS as u64))?;
+            let wait = if last_look { DRAIN } else { Duration::from_millis(SLEEP_MS as u64) };
+            let count = rx.recv_batch(wait)?;
             if count == 0 && last_look {
                 break;
             }
