@@ -106,12 +106,12 @@ impl<T: Magnitude> Process for Agc<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("agc", "Automatic gain control: brings the magnitude to a reference.")
+        BlockType::declare("agc", "Automatic gain control: brings the magnitude to a reference.")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("reference", 1.0, "magnitude to reach")
             .optional("speed", 1e-4, "change of the gain per sample, divided by the error")
             .optional("gain_max", 65_536.0, "the largest gain")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 for name in ["reference", "speed", "gain_max"] {
                     if parameters.number(name) <= 0.0 {
                         return Err(parameters.wrong(name, "more than zero"));

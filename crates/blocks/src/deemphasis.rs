@@ -64,11 +64,11 @@ impl Process for Deemphasis {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
+        BlockType::declare("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
             .required("rate_hz", ParameterKind::Number, "items per second")
             .optional("tau_us", 50.0, "time constant: 50 in Europe, 75 in the Americas")
             .example("rate_hz = 240e3")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let filter =
                     Deemphasis::new(parameters.number("tau_us"), parameters.number("rate_hz"))?;
                 Ok(Box::new(Through::new(filter)))

@@ -104,18 +104,20 @@ impl Process for PowerSpectrum {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    let block_type =
-        BlockType::new("power_spectrum", "Calculates the mean power spectrum of frames, in dB.")
-            .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
-            .optional("average", 1i64, "number of frames whose average is one output")
-            .choice(
-                "window",
-                &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
-                "window over each frame (periodic)",
-            )
-            .optional("beta", 7.0, "shape parameter of the window kaiser");
+    let block_type = BlockType::declare(
+        "power_spectrum",
+        "Calculates the mean power spectrum of frames, in dB.",
+    )
+    .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
+    .optional("average", 1i64, "number of frames whose average is one output")
+    .choice(
+        "window",
+        &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
+        "window over each frame (periodic)",
+    )
+    .optional("beta", 7.0, "shape parameter of the window kaiser");
     registry.register(
-        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").factory(
+        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").pure(
             |parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;
                 let window = narrow(window(parameters)?.periodic(size));

@@ -74,11 +74,11 @@ where
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("single_pole", "Recursive low-pass filter of first order.")
+        BlockType::declare("single_pole", "Recursive low-pass filter of first order.")
             .required("alpha", ParameterKind::Number, "weight of the new item, above 0, at most 1")
             .choice("item", &["f32", "cf32"], ITEM)
             .example("alpha = 0.05")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let alpha = parameters.number("alpha");
                 for_item!(parameters, T: f32 | cf32 => Through::new(SinglePole::<T>::new(alpha)?))
             }),

@@ -80,11 +80,11 @@ impl Process for Squelch {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("squelch", "Squelch: sends zeros while the power is below a threshold.")
+        BlockType::declare("squelch", "Squelch: sends zeros while the power is below a threshold.")
             .required("threshold_db", ParameterKind::Number, "power above which samples pass, dBFS")
             .optional("alpha", 1e-3, "weight of a new sample in the mean power")
             .example("threshold_db = -40")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let alpha = parameters.number("alpha");
                 if !(alpha > 0.0 && alpha <= 1.0) {
                     return Err(parameters.wrong("alpha", "more than 0 and at most 1"));
