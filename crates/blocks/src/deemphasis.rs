@@ -1,6 +1,7 @@
 //! De-emphasis of FM broadcasts.
 
 use crate::common::each;
+use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
@@ -45,7 +46,7 @@ impl Process for Deemphasis {
     fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
         let (mut last_in, mut last_out) = (self.last_in, self.last_out);
         let moved = each(input, output, |x| {
-            last_out = self.b * (x + last_in) + self.a * last_out;
+            last_out = next_state(self.b * (x + last_in) + self.a * last_out, last_out);
             last_in = x;
             last_out
         });

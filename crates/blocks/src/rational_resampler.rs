@@ -2,7 +2,7 @@
 
 use crate::ITEM;
 use crate::common::resampled_ns;
-use millstream_dsp::design::{Band, design};
+use millstream_dsp::design::{Band, TAPS_MAX, design};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
@@ -94,6 +94,9 @@ pub(crate) fn register(registry: &mut Registry) {
             .example("interpolation = 3\ndecimation = 2")
             .pure(|parameters| {
                 let up = parameters.count("interpolation", 1)?;
+                if up as usize > TAPS_MAX {
+                    return Err(parameters.wrong("interpolation", "1 to 65536"));
+                }
                 let rate = ItemRatio::new(up, parameters.count("decimation", 1)?);
                 let taps = taps(parameters, rate)?;
                 for_item!(parameters, T: cf32 | f32 => {

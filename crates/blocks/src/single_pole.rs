@@ -2,6 +2,7 @@
 
 use crate::ITEM;
 use crate::common::{each, number};
+use millstream_dsp::recursion::{StateValue, next_state};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
@@ -39,7 +40,7 @@ fn checked(alpha: f64) -> Result<f32, BlockError> {
 
 impl<T> Process for SinglePole<T>
 where
-    T: Item + Default + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
+    T: Item + Default + StateValue + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
 {
     type Input = T;
     type Output = T;
@@ -47,7 +48,7 @@ where
     fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
         let (mut state, alpha) = (self.state, self.alpha);
         let moved = each(input, output, |x| {
-            state = state + (x - state) * alpha;
+            state = next_state(state + (x - state) * alpha, state);
             state
         });
         self.state = state;

@@ -2,6 +2,7 @@
 
 use crate::Sample;
 use crate::common::{each, number};
+use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry,
@@ -43,8 +44,7 @@ impl Process for Squelch {
     fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
         let (mut power, alpha, threshold) = (self.power, self.alpha, self.threshold);
         let moved = each(input, output, |x: Sample| {
-            let next = power + alpha * (x.norm_sqr() - power);
-            power = if next.is_finite() { next } else { power };
+            power = next_state(power + alpha * (x.norm_sqr() - power), power);
             if power < threshold { Sample::default() } else { x }
         });
         self.power = power;

@@ -13,6 +13,7 @@ mod hash;
 pub mod occupancy;
 pub mod proc;
 pub mod sched;
+pub mod subnormals;
 pub mod thread;
 pub mod threads;
 mod topology;

@@ -91,7 +91,9 @@ impl BlockType {
         self.effect
     }
 
-    pub(crate) fn is_incidental(&self, name: &str) -> bool {
+    /// Whether a parameter does not change the cost of an item.
+    #[must_use]
+    pub fn is_incidental(&self, name: &str) -> bool {
         self.declared.incidental.contains(&name)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! One program contains all of these tests, because linking is the expensive part.
 
+mod disturbance;
 mod estimates;
 mod fm;
 mod iio_source;
