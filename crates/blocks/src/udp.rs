@@ -29,7 +29,11 @@ fn silence(parameters: &Parameters) -> Made {
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::declare("udp_source", "Receives items from UDP datagrams.")
-            .required("bind", ParameterKind::Text, "local address or multicast group, and port: 0.0.0.0:4000")
+            .required(
+                "bind",
+                ParameterKind::Text,
+                "local address or multicast group, and port: 0.0.0.0:4000",
+            )
             .choice("item", ITEMS, crate::ITEM)
             .optional("idle_s", 0.0, "end after this time without a datagram, seconds; 0: never")
             .optional("link", "udp", "link and options, such as udp:gro=off")

@@ -124,7 +124,8 @@ mod tests {
         assert!((bessel_i0(5.0) - 27.239_871_823_604_44).abs() < 1e-11);
         // By the asymptotic series (Abramowitz and Stegun 9.7.1).
         for x in [85.0_f64, 100.0, 300.0] {
-            let series = 1.0 + 1.0 / (8.0 * x) + 9.0 / (128.0 * x * x) + 75.0 / (1024.0 * x.powi(3));
+            let series =
+                1.0 + 1.0 / (8.0 * x) + 9.0 / (128.0 * x * x) + 75.0 / (1024.0 * x.powi(3));
             let large = x.exp() / (2.0 * PI * x).sqrt() * series;
             assert!((bessel_i0(x) / large - 1.0).abs() < 1e-7, "{x}");
         }

@@ -68,14 +68,20 @@ impl<T: Item + bytemuck::Pod> UdpSink<T> {
             Err(error) => {
                 let bytes = self.items * size_of::<T>();
                 let next = match Errno::from_io_error(&error) {
-                    Some(Errno::MSGSIZE) => "the interface takes no such length: give a smaller \
-                                             payload_bytes",
-                    Some(Errno::ACCESS | Errno::PERM) => "a firewall or the kernel forbids this \
-                                                         destination: check `to`",
+                    Some(Errno::MSGSIZE) => {
+                        "the interface takes no such length: give a smaller \
+                                             payload_bytes"
+                    }
+                    Some(Errno::ACCESS | Errno::PERM) => {
+                        "a firewall or the kernel forbids this \
+                                                         destination: check `to`"
+                    }
                     _ => "check `to`",
                 };
-                let text =
-                    format!("cannot send datagrams of {bytes} bytes to {}: {error}; {next}", self.to);
+                let text = format!(
+                    "cannot send datagrams of {bytes} bytes to {}: {error}; {next}",
+                    self.to
+                );
                 return Err(text.into());
             }
         }

@@ -19,9 +19,9 @@ pub(crate) fn registry() -> Registry {
 /// Returns every block type whose example can be built, and variants that need a separate run.
 pub(crate) fn cases() -> Vec<(String, String)> {
     let registry = registry();
-    let made = registry.types().filter(|known| {
-        matches!(known.effect(), BlockEffect::Pure | BlockEffect::Paced)
-    });
+    let made = registry
+        .types()
+        .filter(|known| matches!(known.effect(), BlockEffect::Pure | BlockEffect::Paced));
     let mut cases: Vec<(String, String)> =
         made.map(|known| (known.name().to_owned(), known.example_values().to_owned())).collect();
     for (name, values) in [

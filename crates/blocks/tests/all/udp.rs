@@ -84,7 +84,8 @@ fn a_source_at_the_address_of_a_multicast_group_joins_the_group() {
         let group = "239.1.1.1:40111".parse().unwrap();
         let error = UdpSource::<u8>::open("udp", group, None).err().unwrap().to_string();
         assert!(error.contains("no route leads to this multicast group"), "{error}");
-        namespace.sh("ip link set lo up multicast on && ip route add 239.0.0.0/8 dev lo");
+        namespace.sh("ip link set lo up multicast on");
+        namespace.sh("ip route add 239.0.0.0/8 dev lo");
         let mut mock = Mock::new(UdpSource::<u8>::open("udp", group, None).unwrap());
         UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[1, 2, 3], group).unwrap();
         let mut items = Vec::new();

@@ -283,12 +283,9 @@ mod tests {
     fn a_part_has_only_its_samples() {
         let samples: Vec<Complex<f32>> = (0..20_000).map(|i| Complex::new(i as f32, 0.5)).collect();
         let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
-        for (first, count, last) in [
-            (0, 20_000, 20_000),
-            (0, 1, 1),
-            (9_000, 9_000, 18_000),
-            (19_999, u64::MAX, 20_000),
-        ] {
+        for (first, count, last) in
+            [(0, 20_000, 20_000), (0, 1, 1), (9_000, 9_000, 18_000), (19_999, u64::MAX, 20_000)]
+        {
             let source = FileSource::open(&path, None).unwrap().part(first, count).unwrap();
             let mut mock = Mock::with_room(source, 1000);
             mock.run().unwrap();
