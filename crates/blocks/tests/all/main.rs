@@ -6,6 +6,7 @@ mod disturbance;
 mod estimates;
 mod fm;
 mod iio_source;
+mod ranges;
 mod registry;
 mod sigmf;
 mod spectrum;
