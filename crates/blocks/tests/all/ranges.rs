@@ -23,9 +23,9 @@ fn no_number_of_any_type_sizes_memory_without_a_limit() {
                 ParameterKind::Integer => [i64::MAX, 1 << 40, 1 << 31, 70_000, 0, -1]
                     .map(|number| number.to_string())
                     .to_vec(),
-                ParameterKind::Number => ["1e300", "1e12", "1e-300", "1e-9", "0.0", "-1.0"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                ParameterKind::Number => {
+                    ["1e300", "1e12", "1e-300", "1e-9", "0.0", "-1.0"].map(str::to_owned).to_vec()
+                }
                 _ => continue,
             };
             let own = |line: &&str| !line.starts_with(&format!("{} = ", parameter.name));

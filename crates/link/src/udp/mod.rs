@@ -50,8 +50,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 65_507;
 /// The longest that one send may wait for room in the socket's send queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Opens a kernel UDP port. At the address of a multicast group it joins the group, on the interface
-/// that the route to the group names, and shares the port with other members on this machine.
+/// Opens a kernel UDP port. At the address of a multicast group it joins the group, on the
+/// interface that the route to the group names, and shares the port with other members on this
+/// machine.
 ///
 /// # Errors
 /// [`LinkError::Bind`] with a hint when the address is not available, [`LinkError::BadOption`] for
@@ -108,9 +109,9 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
     address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
 }
 
-/// Whether a send failed because of the network's state, which passes: a cable is pulled, a route is
-/// away, a queue has no room, or an answer to an earlier datagram says that nobody listens. Such a
-/// datagram is lost, and a later one may arrive.
+/// Whether a send failed by the network's state, which passes: a cable is pulled, a route is away, a
+/// queue has no room, or an answer to an earlier datagram says that nobody listens. Such a datagram
+/// is lost, and a later one may arrive.
 #[must_use]
 pub fn is_loss(error: &io::Error) -> bool {
     matches!(
