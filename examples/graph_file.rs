@@ -22,10 +22,10 @@ impl Process for Power {
 fn registry() -> Registry {
     let mut registry = millstream::registry();
     registry.register(
-        BlockType::new("power", "Raises each item to a power.")
+        BlockType::declare("power", "Raises each item to a power.")
             .required("exponent", ParameterKind::Integer, "the exponent, 1 or more")
             .example("exponent = 2")
-            .factory(|of| Ok(Box::new(Through::new(Power(of.count("exponent", 1)?))))),
+            .pure(|of| Ok(Box::new(Through::new(Power(of.count("exponent", 1)?))))),
     );
     registry
 }

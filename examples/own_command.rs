@@ -33,10 +33,10 @@ impl Process for Average {
 
 fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("average", "Replaces neighbouring items by their mean.")
+        BlockType::declare("average", "Replaces neighbouring items by their mean.")
             .required("count", ParameterKind::Integer, "items of one mean, 1 or more")
             .example("count = 4")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 Ok(Box::new(Through::new(Average { count: parameters.count("count", 1)? })))
             }),
     );

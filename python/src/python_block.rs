@@ -86,10 +86,10 @@ pub fn register(registry: &mut Registry, blocks: &Bound<'_, PyDict>) -> PyResult
     let functions: Vec<(String, Py<PyAny>)> =
         blocks.iter().map(function).collect::<PyResult<_>>()?;
     registry.register(
-        BlockType::new("python", "Calls a function in Python with arrays of complex64.")
+        BlockType::declare("python", "Calls a function in Python with arrays of complex64.")
             .required("function", ParameterKind::Text, "its name in `blocks`")
             .example("function = \"limit\"")
-            .factory(move |parameters| {
+            .pure(move |parameters| {
                 let name = parameters.text("function");
                 let found = functions.iter().find(|(known, _)| known == name);
                 let (_, function) = found.ok_or_else(|| {

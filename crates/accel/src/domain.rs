@@ -5,7 +5,7 @@ use crate::block::{OffloadBlock, OnHost, ResultItem};
 use crate::choose::{Side, choose};
 use crate::device::{Accelerator, AcceleratorError};
 use crate::kernel::Kernel;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockDeclaration, Parameters};
 use millstream_flow::{Block, BlockError};
 use millstream_ring::Lock;
 use std::sync::{Arc, OnceLock};
@@ -66,7 +66,7 @@ pub fn choices() -> Vec<String> {
 
 /// Declares the parameters of a block that can run on a device.
 #[must_use]
-pub fn declare(block_type: BlockType) -> BlockType {
+pub fn declare(block_type: BlockDeclaration) -> BlockDeclaration {
     block_type
         .choice("domain", &["cpu", "gpu", "auto"], "where it runs; auto: by measurement")
         .optional("stream_hz", 0.0, "auto: samples a second of the stream; 0: as fast as possible")

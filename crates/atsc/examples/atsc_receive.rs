@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Decodes one sample: four bytes are sc16, eight are cf32.
 fn sample(bytes: &[u8]) -> Sample {
     let part = |half: &[u8]| match *half {
-        [a, b] => f32::from(i16::from_le_bytes([a, b])) / 32_768.0,
+        [a, b] => f32::from(i16::from_le_bytes([a, b])) * millstream_flow::SC16_SCALE,
         [a, b, c, d] => f32::from_le_bytes([a, b, c, d]),
         _ => unreachable!("halves have two or four bytes"),
     };

@@ -46,10 +46,10 @@ impl Process for Limiter {
 
 fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("limiter", "Cuts what lies beyond a limit.")
+        BlockType::declare("limiter", "Cuts what lies beyond a limit.")
             .required("limit", ParameterKind::Number, "largest magnitude, zero or more")
             .example("limit = 0.5")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let limit = parameters.number("limit") as f32;
                 if limit < 0.0 {
                     return Err(parameters.wrong("limit", "zero or more"));

@@ -2,6 +2,7 @@
 
 use crate::common::{each, number};
 use crate::{ITEM, Sample};
+use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     BlockError, Gauge, Item, MessageSpec, Metric, ParameterKind, ParameterValue, Registry, for_item,
@@ -62,9 +63,8 @@ impl<T: Magnitude> Process for Agc<T> {
         let (mut gain, reference, speed) = (self.gain, self.reference, self.speed);
         let moved = each(input, output, |x: T| {
             let y = x * gain;
-            let next = (gain + speed * (reference - y.magnitude())).clamp(0.0, self.gain_max);
-            // NaN must not stay in the loop.
-            gain = if next.is_finite() { next } else { gain };
+            let next = gain + speed * (reference - y.magnitude());
+            gain = next_state(next, gain).clamp(0.0, self.gain_max);
             y
         });
         self.gain = gain;
@@ -106,12 +106,12 @@ impl<T: Magnitude> Process for Agc<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("agc", "Automatic gain control: brings the magnitude to a reference.")
+        BlockType::declare("agc", "Automatic gain control: brings the magnitude to a reference.")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("reference", 1.0, "magnitude to reach")
             .optional("speed", 1e-4, "change of the gain per sample, divided by the error")
             .optional("gain_max", 65_536.0, "the largest gain")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 for name in ["reference", "speed", "gain_max"] {
                     if parameters.number(name) <= 0.0 {
                         return Err(parameters.wrong(name, "more than zero"));

@@ -125,14 +125,17 @@ fn nearest(ratio: f64) -> ItemRatio {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("arbitrary_resampler", "Resamples by any ratio, also an irrational one.")
-            .required("ratio", ParameterKind::Number, "output rate / input rate, 1/256 to 256")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .example("ratio = 1.0884")
-            .factory(|parameters| {
-                let ratio = parameters.number("ratio");
-                for_item!(parameters, T: cf32 | f32 => Through::new(Arbitrary::<T>::new(ratio)?))
-            }),
+        BlockType::declare(
+            "arbitrary_resampler",
+            "Resamples by any ratio, also an irrational one.",
+        )
+        .required("ratio", ParameterKind::Number, "output rate / input rate, 1/256 to 256")
+        .choice("item", &["cf32", "f32"], ITEM)
+        .example("ratio = 1.0884")
+        .pure(|parameters| {
+            let ratio = parameters.number("ratio");
+            for_item!(parameters, T: cf32 | f32 => Through::new(Arbitrary::<T>::new(ratio)?))
+        }),
     );
 }
 

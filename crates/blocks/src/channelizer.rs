@@ -58,15 +58,13 @@ fn make(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     let summary = "Splits a wide stream into channels: frames with one sample of each channel.";
-    let block_type = BlockType::new("channelizer", summary)
+    let block_type = BlockType::declare("channelizer", summary)
         .required("channels", ParameterKind::Integer, "channels, 2 to 4096; 0 is in the middle")
         .optional("oversampling", 1i64, "rate of a channel, in spacings of the channels")
         .optional("transition", 0.2, "transition band, in spacings of the channels")
         .optional("taps", &[][..] as &[f64], "filter of channel 0 in place of a designed one");
     registry.register(
-        millstream_accel::declare(block_type)
-            .example("channels = 8\noversampling = 2")
-            .factory(make),
+        millstream_accel::declare(block_type).example("channels = 8\noversampling = 2").pure(make),
     );
 }
 

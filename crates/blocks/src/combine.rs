@@ -76,10 +76,10 @@ pub(crate) fn register(registry: &mut Registry) {
         ("multiply", "Multiplies streams item by item.", Operation::Multiply),
     ] {
         registry.register(
-            BlockType::new(name, summary)
+            BlockType::declare(name, summary)
                 .choice("item", &["cf32", "f32"], ITEM)
                 .optional("inputs", 2i64, "number of inputs, 1 to 64")
-                .factory(move |parameters| make(operation, parameters)),
+                .pure(move |parameters| make(operation, parameters)),
         );
     }
 }

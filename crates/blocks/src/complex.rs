@@ -69,12 +69,15 @@ impl Block for ComplexToFloats {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("floats_to_complex", "Makes complex samples of real and imaginary parts.")
-            .factory(|_| Ok(Box::new(FloatsToComplex::default()))),
+        BlockType::declare(
+            "floats_to_complex",
+            "Makes complex samples of real and imaginary parts.",
+        )
+        .pure(|_| Ok(Box::new(FloatsToComplex::default()))),
     );
     registry.register(
-        BlockType::new("complex_to_floats", "Splits samples into real and imaginary parts.")
-            .factory(|_| Ok(Box::new(ComplexToFloats::default()))),
+        BlockType::declare("complex_to_floats", "Splits samples into real and imaginary parts.")
+            .pure(|_| Ok(Box::new(ComplexToFloats::default()))),
     );
 }
 

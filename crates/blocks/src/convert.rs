@@ -107,13 +107,13 @@ fn make(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new(
+        BlockType::declare(
             "convert",
             "Converts integers to floats (full scale is 1.0) and back; clips larger values.",
         )
         .choice("from", FORMATS, "input items; sc16, sc8, cu8 are pairs of integers")
         .choice("to", &["cf32", "sc16", "sc8", "cu8", "f32", "i16", "i8", "u8"], "items out")
-        .factory(make),
+        .pure(make),
     );
 }
 

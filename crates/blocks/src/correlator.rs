@@ -32,13 +32,13 @@ fn make(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     let block_type =
-        BlockType::new("correlator", "Correlates with a reference, whose end gives the peak.")
+        BlockType::declare("correlator", "Correlates with a reference, whose end gives the peak.")
             .required("reference", ParameterKind::Numbers, "real parts of the reference")
             .optional("reference_im", &[][..] as &[f64], "imaginary parts of the reference");
     registry.register(
         millstream_accel::declare(block_type)
             .example("reference = [1, 1, 1, -1, -1, 1, -1]")
-            .factory(make),
+            .pure(make),
     );
 }
 

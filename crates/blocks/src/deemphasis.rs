@@ -1,6 +1,7 @@
 //! De-emphasis of FM broadcasts.
 
 use crate::common::each;
+use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{BlockError, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
@@ -45,7 +46,7 @@ impl Process for Deemphasis {
     fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
         let (mut last_in, mut last_out) = (self.last_in, self.last_out);
         let moved = each(input, output, |x| {
-            last_out = self.b * (x + last_in) + self.a * last_out;
+            last_out = next_state(self.b * (x + last_in) + self.a * last_out, last_out);
             last_in = x;
             last_out
         });
@@ -64,11 +65,11 @@ impl Process for Deemphasis {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
+        BlockType::declare("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
             .required("rate_hz", ParameterKind::Number, "items per second")
             .optional("tau_us", 50.0, "time constant: 50 in Europe, 75 in the Americas")
             .example("rate_hz = 240e3")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let filter =
                     Deemphasis::new(parameters.number("tau_us"), parameters.number("rate_hz"))?;
                 Ok(Box::new(Through::new(filter)))

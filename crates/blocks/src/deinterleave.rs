@@ -74,14 +74,14 @@ fn make(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new(
+        BlockType::declare(
             "deinterleave",
             "Splits frames into streams: item n of each goes to `outn`.",
         )
         .choice("item", &["cf32", "f32"], ITEM)
         .required("streams", ParameterKind::Integer, "items in a frame, 1 to 4096")
         .example("streams = 4")
-        .factory(make),
+        .pure(make),
     );
 }
 

@@ -47,11 +47,11 @@ impl<T: Item> Process for Delay<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("delay", "Delays a stream: sends zeros before the first item.")
+        BlockType::declare("delay", "Delays a stream: sends zeros before the first item.")
             .required("count", ParameterKind::Integer, "number of zeros")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("count = 100")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let count = parameters.count("count", 0)?;
                 for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
                     Through::new(Delay::<T>::new(count))

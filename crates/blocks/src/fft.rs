@@ -123,14 +123,14 @@ impl Process for Transform {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("fft", "Fourier transform of frames; drops an incomplete last frame.")
+        BlockType::declare("fft", "Fourier transform of frames; drops an incomplete last frame.")
             .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
             .choice("direction", &["forward", "backward"], "backward: without the factor 1/size")
             .optional("shift", false, "true: frequency zero is in the middle of the frame")
             .choice("window", WINDOWS, "forward: window over each frame (periodic)")
             .optional("beta", 7.0, "shape parameter of the window kaiser")
             .example("size = 1024\nwindow = \"hann\"")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;
                 let shift = parameters.boolean("shift");
                 let transform = match parameters.text("direction") {

@@ -27,15 +27,18 @@ fn make(parameters: &Parameters) -> Made {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    let block_type = BlockType::new("fft_filter", "FIR filter for many taps, by FFTs; decimates.")
-        .optional("decimation", 1i64, "number of input items for one output item");
+    let block_type = BlockType::declare(
+        "fft_filter",
+        "FIR filter for many taps, by FFTs; decimates.",
+    )
+    .optional("decimation", 1i64, "number of input items for one output item");
     registry.register(
         millstream_accel::declare(declare(block_type))
             .example(
                 "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 5e3\n\
                  decimation = 4",
             )
-            .factory(make),
+            .pure(make),
     );
 }
 

@@ -138,16 +138,17 @@ fn make_on_cpu(parameters: &Parameters) -> Made {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    let block_type = BlockType::new("fir", "FIR filter with given or calculated taps; decimates.")
-        .choice("item", &["cf32", "f32"], ITEM)
-        .optional("decimation", 1i64, "number of input items for one output item");
+    let block_type =
+        BlockType::declare("fir", "FIR filter with given or calculated taps; decimates.")
+            .choice("item", &["cf32", "f32"], ITEM)
+            .optional("decimation", 1i64, "number of input items for one output item");
     registry.register(
         millstream_accel::declare(declare(block_type))
             .example(
                 "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 20e3\n\
                  decimation = 4",
             )
-            .factory(make),
+            .pure(make),
     );
 }
 

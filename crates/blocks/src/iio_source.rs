@@ -1,11 +1,13 @@
 //! The source of a converter or sensor of the kernel's Industrial I/O.
 
+use crate::Made;
+use millstream_flow::blocks::RehearsedBlock;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
     Block, BlockError, Context, Counter, Metric, Out, Ports, Registry, TagTime, TagValue, Work,
     keys,
 };
-use millstream_host::iio::{CaptureSpec, IioCapture, IioError, ValueScale};
+use millstream_host::iio::{self, CaptureSpec, IioCapture, IioError, ValueScale};
 use millstream_host::journal::Journal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::path::Path;
@@ -194,9 +196,19 @@ fn make(parameters: &Parameters) -> Result<IioSource, BlockError> {
     Ok(IioSource::open(Path::new("/"), &wanted, &Journal::of_process())?)
 }
 
+/// Makes the source that takes the place of the device in a rehearsal. It has as many outputs as
+/// the kernel lists channels for the device, which is only read; one if there is no device.
+fn silence(parameters: &Parameters) -> Made {
+    let wanted = Some(parameters.text("device")).filter(|text| !text.is_empty());
+    let layout = iio::find(Path::new("/"), wanted).and_then(|device| device.layout());
+    let channels = layout.map_or(1, |layout| layout.names().count());
+    let source = RehearsedBlock::<f32>::numbered_source(channels);
+    Ok(Box::new(source.at_rate(parameters.number("rate_hz"))))
+}
+
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("iio_source", "Reads the channels of an Industrial I/O device.")
+        BlockType::declare("iio_source", "Reads the channels of an Industrial I/O device.")
             .optional(
                 "device",
                 "",
@@ -206,8 +218,7 @@ pub(crate) fn register(registry: &mut Registry) {
             .optional("rate_hz", 100.0, "rate of a timer, Hz")
             .optional("buffer_scans", 1024i64, "size of the kernel's buffer, scans, 2 to 65536")
             .example("device = \"iio:device0\"")
-            .outside(&["out0: f32"])
-            .factory(|parameters| Ok(Box::new(make(parameters)?))),
+            .live(silence, |parameters| Ok(Box::new(make(parameters)?))),
     );
 }
 

@@ -63,7 +63,7 @@ fn within(parameters: &Parameters, name: &str, most: f64) -> Result<f64, BlockEr
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("echoes", "Adds copies of the signal that come later or earlier.")
+        BlockType::declare("echoes", "Adds copies of the signal that come later or earlier.")
             .required(
                 "echoes",
                 ParameterKind::Text,
@@ -71,35 +71,35 @@ pub(crate) fn register(registry: &mut Registry) {
             )
             .required("rate_hz", ParameterKind::Number, "samples per second")
             .example("echoes = \"5.6us:-10dB, -1us:-15dB:90deg:2Hz\"\nrate_hz = 6.25e6")
-            .factory(|parameters| Ok(Box::new(Through::new(Impaired::new(echoes(parameters)?))))),
+            .pure(|parameters| Ok(Box::new(Through::new(Impaired::new(echoes(parameters)?))))),
     );
     registry.register(
-        BlockType::new("iq_imbalance", "Gives Q another gain and phase than I.")
+        BlockType::declare("iq_imbalance", "Gives Q another gain and phase than I.")
             .optional("gain_db", 0.0, "gain of Q relative to I, dB")
             .optional("phase_deg", 0.0, "phase error: angle between I and Q minus 90°, degrees")
             .example("gain_db = 0.5\nphase_deg = 2.0")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let gain_db = within(parameters, "gain_db", 20.0)?;
                 let imbalance = IqImbalance::new(gain_db, within(parameters, "phase_deg", 45.0)?);
                 Ok(Box::new(Through::new(Impaired::new(imbalance))))
             }),
     );
     registry.register(
-        BlockType::new("dc_offset", "Adds a constant to complex samples.")
+        BlockType::declare("dc_offset", "Adds a constant to complex samples.")
             .optional("in_phase", 0.0, "constant that is added to I; full scale is 1")
             .optional("quadrature", 0.0, "constant that is added to Q")
             .example("in_phase = 0.01")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let part = |name| parameters.number(name) as f32;
                 let offset = DcOffset::new(part("in_phase"), part("quadrature"));
                 Ok(Box::new(Through::new(Impaired::new(offset))))
             }),
     );
     registry.register(
-        BlockType::new("quantizer", "Rounds to few bits as a converter does, and clips.")
+        BlockType::declare("quantizer", "Rounds to few bits as a converter does, and clips.")
             .required("bits", ParameterKind::Integer, "bits with sign, 2 to 16; full scale is 1")
             .example("bits = 8")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let bits = parameters.integer("bits");
                 if !(2..=16).contains(&bits) {
                     return Err(parameters.wrong("bits", "2 to 16"));

@@ -62,11 +62,11 @@ impl<T: Item> Process for KeepOneInN<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("keep_one_in_n", "Keeps the last of every n items; does not filter.")
+        BlockType::declare("keep_one_in_n", "Keeps the last of every n items; does not filter.")
             .required("n", ParameterKind::Integer, "number of input items for one output item")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .example("n = 8")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let n = parameters.count("n", 1)?;
                 for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
                     Through::new(KeepOneInN::<T>::new(n))

@@ -172,18 +172,18 @@ impl<T: Item> Block for LatencyProbe<T> {
 pub(crate) fn register(registry: &mut Registry) {
     let items = &["cf32", "f32", "sc16", "u8"];
     registry.register(
-        BlockType::new("latency_mark", "Attaches the time to items, for a latency_probe.")
+        BlockType::declare("latency_mark", "Attaches the time to items, for a latency_probe.")
             .choice("item", items, ITEM)
             .optional("every", 4096i64, "number of items from one mark to the next")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let every = parameters.count("every", 1)?;
                 for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyMark::<T>::new(every))
             }),
     );
     registry.register(
-        BlockType::new("latency_probe", "Measures the time of items since a latency_mark.")
+        BlockType::declare("latency_probe", "Measures the time of items since a latency_mark.")
             .choice("item", items, ITEM)
-            .factory(|parameters| {
+            .pure(|parameters| {
                 for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyProbe::<T>::new())
             }),
     );

@@ -71,11 +71,11 @@ impl<T: Factor> Process for MultiplyConst<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("multiply_const", "Multiplies by a real constant.")
+        BlockType::declare("multiply_const", "Multiplies by a real constant.")
             .required("factor", ParameterKind::Number, "the constant")
             .choice("item", &["cf32", "f32"], ITEM)
             .example("factor = 0.5")
-            .factory(|parameters| match parameters.text("item") {
+            .pure(|parameters| match parameters.text("item") {
                 "f32" => make::<f32>(parameters),
                 "cf32" => make::<Sample>(parameters),
                 _ => Err(parameters.wrong("item", "f32 or cf32")),

@@ -84,12 +84,12 @@ impl<T: Noisy> Block for NoiseSource<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("noise_source", "Makes white noise without end from a seed.")
+        BlockType::declare("noise_source", "Makes white noise without end from a seed.")
             .choice("distribution", &["gaussian", "uniform"], "gaussian: of power amplitude²")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("amplitude", 1.0, "gaussian: standard deviation; uniform: largest value")
             .optional("seed", 1i64, "seed of the random numbers")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let distribution = match parameters.text("distribution") {
                     "uniform" => Distribution::Uniform,
                     _ => Distribution::Gaussian,

@@ -58,7 +58,7 @@ pub(crate) fn register(registry: &mut Registry) {
         ("complex_to_arg", "Calculates the phase, in radians from -π to π.", ComplexPart::Argument),
     ] {
         registry.register(
-            BlockType::new(name, summary).factory(move |_| Ok(Box::new(Through::new(part)))),
+            BlockType::declare(name, summary).pure(move |_| Ok(Box::new(Through::new(part)))),
         );
     }
 }

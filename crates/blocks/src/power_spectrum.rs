@@ -17,10 +17,11 @@ use rustfft::FftDirection;
 pub struct PowerSpectrum {
     frame: FftFrame,
     work: Vec<Sample>,
-    sums: Vec<f32>,
+    /// Of so many frames that `f32` would not do.
+    sums: Vec<f64>,
     frames: u32,
     average: u32,
-    scale: f32,
+    scale: f64,
 }
 
 impl PowerSpectrum {
@@ -38,22 +39,22 @@ impl PowerSpectrum {
             sums: vec![0.0; size],
             frames: 0,
             average,
-            scale: 1.0 / (sum * sum * average as f32),
+            scale: 1.0 / (f64::from(sum * sum) * f64::from(average)),
         }
     }
 
     fn add(&mut self, input: &[Sample]) {
         self.frame.transform(input, &mut self.work);
         for (sum, x) in self.sums.iter_mut().zip(&self.work) {
-            *sum += x.norm_sqr();
+            *sum += f64::from(x.norm_sqr());
         }
         self.frames += 1;
     }
 
     fn put(&mut self, output: &mut [f32]) {
-        const LEAST: f32 = 1e-20;
+        const LEAST: f64 = 1e-20;
         for (to, sum) in output.iter_mut().zip(&mut self.sums) {
-            *to = 10.0 * (*sum * self.scale).max(LEAST).log10();
+            *to = 10.0 * ((*sum * self.scale).max(LEAST) as f32).log10();
             *sum = 0.0;
         }
         output.rotate_right(self.frame.len() / 2);
@@ -104,18 +105,20 @@ impl Process for PowerSpectrum {
 }
 
 pub(crate) fn register(registry: &mut Registry) {
-    let block_type =
-        BlockType::new("power_spectrum", "Calculates the mean power spectrum of frames, in dB.")
-            .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
-            .optional("average", 1i64, "number of frames whose average is one output")
-            .choice(
-                "window",
-                &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
-                "window over each frame (periodic)",
-            )
-            .optional("beta", 7.0, "shape parameter of the window kaiser");
+    let block_type = BlockType::declare(
+        "power_spectrum",
+        "Calculates the mean power spectrum of frames, in dB.",
+    )
+    .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
+    .optional("average", 1i64, "number of frames whose average is one output")
+    .choice(
+        "window",
+        &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
+        "window over each frame (periodic)",
+    )
+    .optional("beta", 7.0, "shape parameter of the window kaiser");
     registry.register(
-        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").factory(
+        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").pure(
             |parameters| {
                 let size = frame_size(parameters.count::<i64>("size", 1)?)?;
                 let window = narrow(window(parameters)?.periodic(size));

@@ -109,10 +109,10 @@ impl<T: Magnitude> Block for Probe<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("probe", "Measures RMS, peak and rate of a stream, and passes it on.")
+        BlockType::declare("probe", "Measures RMS, peak and rate of a stream, and passes it on.")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("window", 65_536i64, "number of items in one measurement")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let window = parameters.count("window", 1)?;
                 for_item!(parameters, T: cf32 | f32 => Probe::<T>::new(window))
             }),

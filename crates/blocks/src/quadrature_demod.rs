@@ -57,20 +57,23 @@ impl Process for QuadratureDemod {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("quadrature_demod", "Demodulates FM: sends the frequency of the signal.")
-            .optional("gain", 1.0, "output for one radian per sample, unless a deviation is given")
-            .optional("rate_hz", 1.0, "samples per second; needed with deviation_hz")
-            .optional("deviation_hz", 0.0, "deviation that gives the output 1; 0: use gain")
-            .example("rate_hz = 240e3\ndeviation_hz = 75e3")
-            .factory(|parameters| {
-                let number = |name| parameters.number(name);
-                let gain = match number("deviation_hz") {
-                    0.0 => number("gain"),
-                    hz if hz > 0.0 => number("rate_hz") / (std::f64::consts::TAU * hz),
-                    _ => return Err(parameters.wrong("deviation_hz", "zero or more")),
-                };
-                Ok(Box::new(Through::new(QuadratureDemod::new(gain as f32))))
-            }),
+        BlockType::declare(
+            "quadrature_demod",
+            "Demodulates FM: sends the frequency of the signal.",
+        )
+        .optional("gain", 1.0, "output for one radian per sample, unless a deviation is given")
+        .optional("rate_hz", 1.0, "samples per second; needed with deviation_hz")
+        .optional("deviation_hz", 0.0, "deviation that gives the output 1; 0: use gain")
+        .example("rate_hz = 240e3\ndeviation_hz = 75e3")
+        .pure(|parameters| {
+            let number = |name| parameters.number(name);
+            let gain = match number("deviation_hz") {
+                0.0 => number("gain"),
+                hz if hz > 0.0 => number("rate_hz") / (std::f64::consts::TAU * hz),
+                _ => return Err(parameters.wrong("deviation_hz", "zero or more")),
+            };
+            Ok(Box::new(Through::new(QuadratureDemod::new(gain as f32))))
+        }),
     );
 }
 

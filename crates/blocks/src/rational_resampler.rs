@@ -2,7 +2,7 @@
 
 use crate::ITEM;
 use crate::common::resampled_ns;
-use millstream_dsp::design::{Band, design};
+use millstream_dsp::design::{Band, TAPS_MAX, design};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
@@ -85,15 +85,18 @@ const NONE: &[f64] = &[];
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("rational_resampler", "Resamples by the ratio of two whole numbers.")
+        BlockType::declare("rational_resampler", "Resamples by the ratio of two whole numbers.")
             .required("interpolation", ParameterKind::Integer, "items out")
             .required("decimation", ParameterKind::Integer, "items in, for so many items out")
             .choice("item", &["cf32", "f32"], ITEM)
             .optional("pass", 0.8, "width of the passband, divided by half the lower rate")
             .optional("taps", NONE, "own taps, at `interpolation` times the input rate")
             .example("interpolation = 3\ndecimation = 2")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let up = parameters.count("interpolation", 1)?;
+                if up as usize > TAPS_MAX {
+                    return Err(parameters.wrong("interpolation", "1 to 65536"));
+                }
                 let rate = ItemRatio::new(up, parameters.count("decimation", 1)?);
                 let taps = taps(parameters, rate)?;
                 for_item!(parameters, T: cf32 | f32 => {

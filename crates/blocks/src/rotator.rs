@@ -61,11 +61,11 @@ impl Process for Rotator {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("rotator", "Shifts complex samples in frequency.")
+        BlockType::declare("rotator", "Shifts complex samples in frequency.")
             .required("shift_hz", ParameterKind::Number, "frequency shift, Hz; positive is up")
             .required("rate_hz", ParameterKind::Number, "samples per second")
             .example("shift_hz = -250e3\nrate_hz = 1e6")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let number = |name| parameters.number(name);
                 Ok(Box::new(Through::new(Rotator::new(number("shift_hz"), number("rate_hz"))?)))
             }),

@@ -10,7 +10,7 @@ pub use sink::{SigmfSample, SigmfSink};
 pub use source::SigmfSource;
 pub use write::{CaptureSegment, RecordingDescription, write_meta};
 
-use millstream_flow::registry::{BlockType, ParameterKind, part_of};
+use millstream_flow::registry::{BlockType, ParameterKind, discard, part_of};
 use millstream_flow::{Registry, for_item};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,26 +75,28 @@ pub enum SigmfError {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("sigmf_source", "Reads a SigMF recording; its metadata becomes tags.")
+        BlockType::declare("sigmf_source", "Reads a SigMF recording; its metadata becomes tags.")
             .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
             .example("path = \"in.sigmf-meta\"")
             .optional("first", 0i64, "first sample to read, counted from 0")
             .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
-            .outside(&["out: Complex<f32>"])
-            .factory(|parameters| {
+            .incidental("path")
+            .incidental("first")
+            .incidental("count")
+            .reads(&["out: Complex<f32>"], |parameters| {
                 let (first, count) = part_of(parameters)?;
                 let source = SigmfSource::open(Path::new(parameters.text("path")))?;
                 Ok(Box::new(source.part(first, count)?))
             }),
     );
     registry.register(
-        BlockType::new("sigmf_sink", "Writes a SigMF recording, a new capture after each gap.")
+        BlockType::declare("sigmf_sink", "Writes a SigMF recording, a new capture after each gap.")
             .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
             .optional("rate_hz", 0.0, "samples per second, if no tag contains it")
             .choice("item", &["cf32", "sc16"], crate::ITEM)
             .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")
-            .outside(&["in: Complex<f32>"])
-            .factory(|parameters| {
+            .incidental("path")
+            .writes(discard, |parameters| {
                 let rate_hz = Some(parameters.number("rate_hz")).filter(|rate| *rate > 0.0);
                 let path = Path::new(parameters.text("path"));
                 for_item!(parameters, T: cf32 | sc16 => SigmfSink::<T>::new(path, rate_hz)?)

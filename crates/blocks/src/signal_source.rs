@@ -189,7 +189,7 @@ fn make(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("signal_source", "Makes a periodic test signal without end.")
+        BlockType::declare("signal_source", "Makes a periodic test signal without end.")
             .required("rate_hz", ParameterKind::Number, "samples per second")
             .required("frequency_hz", ParameterKind::Number, "periods per second")
             .choice("shape", SHAPES, "waveform; cosine of complex items is exp(j…)")
@@ -197,7 +197,7 @@ pub(crate) fn register(registry: &mut Registry) {
             .optional("amplitude", 1.0, "amplitude")
             .optional("offset", 0.0, "constant that is added")
             .example("rate_hz = 48e3\nfrequency_hz = 1e3")
-            .factory(make),
+            .pure(make),
     );
 }
 

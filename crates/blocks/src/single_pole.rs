@@ -2,6 +2,7 @@
 
 use crate::ITEM;
 use crate::common::{each, number};
+use millstream_dsp::recursion::{StateValue, next_state};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
@@ -39,7 +40,7 @@ fn checked(alpha: f64) -> Result<f32, BlockError> {
 
 impl<T> Process for SinglePole<T>
 where
-    T: Item + Default + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
+    T: Item + Default + StateValue + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
 {
     type Input = T;
     type Output = T;
@@ -47,7 +48,7 @@ where
     fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
         let (mut state, alpha) = (self.state, self.alpha);
         let moved = each(input, output, |x| {
-            state = state + (x - state) * alpha;
+            state = next_state(state + (x - state) * alpha, state);
             state
         });
         self.state = state;
@@ -74,11 +75,11 @@ where
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("single_pole", "Recursive low-pass filter of first order.")
+        BlockType::declare("single_pole", "Recursive low-pass filter of first order.")
             .required("alpha", ParameterKind::Number, "weight of the new item, above 0, at most 1")
             .choice("item", &["f32", "cf32"], ITEM)
             .example("alpha = 0.05")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let alpha = parameters.number("alpha");
                 for_item!(parameters, T: f32 | cf32 => Through::new(SinglePole::<T>::new(alpha)?))
             }),

@@ -2,6 +2,7 @@
 
 use crate::Sample;
 use crate::common::{each, number};
+use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry,
@@ -43,8 +44,7 @@ impl Process for Squelch {
     fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
         let (mut power, alpha, threshold) = (self.power, self.alpha, self.threshold);
         let moved = each(input, output, |x: Sample| {
-            let next = power + alpha * (x.norm_sqr() - power);
-            power = if next.is_finite() { next } else { power };
+            power = next_state(power + alpha * (x.norm_sqr() - power), power);
             if power < threshold { Sample::default() } else { x }
         });
         self.power = power;
@@ -80,11 +80,11 @@ impl Process for Squelch {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("squelch", "Squelch: sends zeros while the power is below a threshold.")
+        BlockType::declare("squelch", "Squelch: sends zeros while the power is below a threshold.")
             .required("threshold_db", ParameterKind::Number, "power above which samples pass, dBFS")
             .optional("alpha", 1e-3, "weight of a new sample in the mean power")
             .example("threshold_db = -40")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 let alpha = parameters.number("alpha");
                 if !(alpha > 0.0 && alpha <= 1.0) {
                     return Err(parameters.wrong("alpha", "more than 0 and at most 1"));

@@ -1,6 +1,6 @@
 //! Statistics of tags.
 
-use crate::ITEM;
+use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
@@ -114,22 +114,22 @@ fn given<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
     Some(parameters.text(name)).filter(|text| !text.is_empty())
 }
 
+fn make(parameters: &Parameters, list: Option<&Path>) -> Made {
+    let key = given(parameters, "key").map(Key::intern);
+    for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, list))
+}
+
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("tag_probe", "Counts and lists the tags of a stream, and passes it on.")
+        BlockType::declare("tag_probe", "Counts and lists the tags of a stream, and passes it on.")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .optional("key", "", "the tags to look at; without it, all")
             .optional("path", "", "text file to list them in")
             .incidental("path")
-            .rehearsal(|parameters| {
-                let key = given(parameters, "key").map(Key::intern);
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, None))
-            })
-            .factory(|parameters| {
-                let key = given(parameters, "key").map(Key::intern);
-                let path = given(parameters, "path").map(Path::new);
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, path))
-            }),
+            .writes(
+                |parameters| make(parameters, None),
+                |parameters| make(parameters, given(parameters, "path").map(Path::new)),
+            ),
     );
 }
 

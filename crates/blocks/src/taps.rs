@@ -2,7 +2,7 @@
 
 use millstream_dsp::design::{Band, design, root_raised_cosine_taps};
 use millstream_dsp::window::Window;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockDeclaration, Parameters};
 use millstream_flow::{BlockError, ParameterValue};
 
 const NONE: &[f64] = &[];
@@ -10,7 +10,7 @@ const NONE: &[f64] = &[];
 const DESIGNS: &[&str] = &["given", "low_pass", "high_pass", "band_pass", "root_raised_cosine"];
 
 /// Declares the parameters of [`real_taps`].
-pub(crate) fn declare(block_type: BlockType) -> BlockType {
+pub(crate) fn declare(block_type: BlockDeclaration) -> BlockDeclaration {
     block_type
         .choice("design", DESIGNS, "type of the filter; `given`: the taps are given")
         .optional("taps", NONE, "given: real parts of the taps")

@@ -106,7 +106,7 @@ fn split(parameters: &Parameters) -> Made {
 
 pub(crate) fn register(registry: &mut Registry) {
     let declare = |name, summary| {
-        BlockType::new(name, summary)
+        BlockType::declare(name, summary)
             .required(
                 "length",
                 ParameterKind::Integer,
@@ -115,8 +115,8 @@ pub(crate) fn register(registry: &mut Registry) {
             .choice("item", &["cf32", "f32", "u8"], "type of the values")
             .example("length = 64")
     };
-    registry.register(declare("stream_to_vector", "Groups items into arrays.").factory(join));
-    registry.register(declare("vector_to_stream", "Splits arrays into items.").factory(split));
+    registry.register(declare("stream_to_vector", "Groups items into arrays.").pure(join));
+    registry.register(declare("vector_to_stream", "Splits arrays into items.").pure(split));
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use crate::{ITEM, Made, Sample};
 use millstream_flow::blocks::{FileSink, name_whole};
-use millstream_flow::registry::{BlockType, ParameterKind, Parameters};
+use millstream_flow::registry::{BlockType, ParameterKind, Parameters, discard};
 use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports};
 use millstream_flow::{Registry, Work};
 use std::fs::{self, File};
@@ -222,19 +222,17 @@ impl<T: Sound> Block for WavSink<T> {
 
 pub(crate) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("wav_sink", "Writes sound to a WAV file, named .part until it is complete.")
-            .required("path", ParameterKind::Text, "the file")
-            .required("rate_hz", ParameterKind::Integer, "items per second")
-            .choice("format", &["int16", "float32"], "how values lie in the file")
-            .choice("item", &["f32", "cf32"], ITEM)
-            .example("path = \"out.wav\"\nrate_hz = 48000")
-            .outside(&["in: f32"])
-            .incidental("path")
-            .rehearsal(|parameters| match parameters.text("item") {
-                "cf32" => Ok(Box::new(millstream_flow::blocks::NullSink::<Sample>::new())),
-                _ => Ok(Box::new(millstream_flow::blocks::NullSink::<f32>::new())),
-            })
-            .factory(make),
+        BlockType::declare(
+            "wav_sink",
+            "Writes sound to a WAV file, named .part until it is complete.",
+        )
+        .required("path", ParameterKind::Text, "the file")
+        .required("rate_hz", ParameterKind::Integer, "items per second")
+        .choice("format", &["int16", "float32"], "how values lie in the file")
+        .choice("item", &["f32", "cf32"], ITEM)
+        .example("path = \"out.wav\"\nrate_hz = 48000")
+        .incidental("path")
+        .writes(discard, make),
     );
 }
 

@@ -1,5 +1,8 @@
 //! Runs a graph to its end with a live line, and turns its counters into results.
 
+#[cfg(test)]
+mod effects;
+
 use crate::dashboard::Dashboard;
 use crate::interrupt;
 use crate::live::Live;

@@ -14,6 +14,7 @@ pub mod listener;
 pub mod occupancy;
 pub mod proc;
 pub mod sched;
+pub mod subnormals;
 pub mod thread;
 pub mod threads;
 mod topology;

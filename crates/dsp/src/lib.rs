@@ -24,6 +24,7 @@ pub mod overlap_save;
 pub mod pairs;
 pub mod polyphase;
 pub mod pulse;
+pub mod recursion;
 pub mod resample;
 pub mod rotation;
 mod rounding;

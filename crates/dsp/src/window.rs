@@ -7,12 +7,12 @@ use std::f64::consts::PI;
 pub fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut sum, mut term) = (1.0, 1.0);
-    for k in 1..64 {
-        term *= quarter / f64::from(k * k);
+    let mut k = 0.0;
+    // The terms grow until `k` is half of `x`, and then shrink faster than a geometric series.
+    while term >= sum * 1e-17 {
+        k += 1.0;
+        term *= quarter / (k * k);
         sum += term;
-        if term < sum * 1e-17 {
-            break;
-        }
     }
     sum
 }
@@ -122,6 +122,13 @@ mod tests {
         assert!((bessel_i0(0.0) - 1.0).abs() < 1e-15);
         assert!((bessel_i0(1.0) - 1.266_065_877_752_008).abs() < 1e-14);
         assert!((bessel_i0(5.0) - 27.239_871_823_604_44).abs() < 1e-11);
+        // By the asymptotic series (Abramowitz and Stegun 9.7.1).
+        for x in [85.0_f64, 100.0, 300.0] {
+            let series =
+                1.0 + 1.0 / (8.0 * x) + 9.0 / (128.0 * x * x) + 75.0 / (1024.0 * x.powi(3));
+            let large = x.exp() / (2.0 * PI * x).sqrt() * series;
+            assert!((bessel_i0(x) / large - 1.0).abs() < 1e-7, "{x}");
+        }
     }
 
     #[test]

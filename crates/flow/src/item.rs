@@ -5,6 +5,10 @@ use std::fmt;
 
 pub use millstream_ring::Item;
 
+/// The factor that maps a complex sample of 16-bit integers (`sc16`) to floats: 32767 is 1.0, in
+/// files, graphs, displays and packets of radios.
+pub const SC16_SCALE: f32 = 1.0 / 32767.0;
+
 /// The type of a port's items at run time: two ports connect only if theirs are equal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ItemType {

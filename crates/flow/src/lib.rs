@@ -82,7 +82,7 @@ pub use num_complex::Complex;
 pub use block::{Block, BlockError, Context, Ports, Work, copied_ns};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
-pub use item::{Item, ItemType};
+pub use item::{Item, ItemType, SC16_SCALE};
 pub use lane::Lane;
 pub use latency::{Latency, LatencyError, LatencyStats};
 pub use memory::{BlockMemory, MemorySpan, Numbering, PathMemory};

@@ -135,6 +135,8 @@ impl Graph {
     pub fn memory(&self, source: &str, sink: &str) -> Result<PathMemory, MemoryError> {
         let first = self.find(source, PortDirection::Output)?.node;
         let last = self.find(sink, PortDirection::Input)?.node;
+        // The walk below ends only without a circle.
+        self.topological_order()?;
         let mut chain = Vec::new();
         let mut node = last;
         while node != first {
@@ -247,5 +249,12 @@ mod tests {
         let error = graph(none(), none()).memory("b", "a").unwrap_err();
         assert!(matches!(error, MemoryError::Branched { block } if block == "source"));
         assert!(graph(none(), none()).memory("c", "a").is_err());
+        let mut circle = Graph::new();
+        ["a", "b"].iter().for_each(|name| circle.add(name, Stated::new(None)).unwrap());
+        circle.add("source", NullSource::<f32>::new()).unwrap();
+        circle.connect("a.out", "b.in").unwrap();
+        circle.connect("b.out", "a.in").unwrap();
+        let error = circle.memory("source", "b").unwrap_err();
+        assert!(matches!(error, MemoryError::Graph(GraphError::Cycle { .. })), "{error}");
     }
 }

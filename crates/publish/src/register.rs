@@ -3,10 +3,10 @@
 use crate::mqtt::{MqttLogin, MqttOutlet};
 use crate::nats::{NatsLogin, NatsOutlet};
 use crate::publications::Publications;
-use crate::sink::{PublishOptions, PublishSink};
+use crate::sink::{MESSAGES, PublishOptions, PublishSink};
 use crate::{JsonlOutlet, Outlet, OutletError};
-use millstream_flow::blocks::NullSink;
-use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::{BlockDeclaration, BlockType, ParameterKind, Parameters, Registry};
 use millstream_flow::{BlockError, for_item};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -18,21 +18,24 @@ use std::time::Duration;
 /// If the registry has them already.
 pub fn register(registry: &mut Registry) -> Publications {
     let publications = Publications::new();
-    let jsonl = BlockType::new("jsonl_sink", "Writes packets, tags and events to a file of lines.")
-        .required("path", ParameterKind::Text, "the file (JSON Lines)")
-        .example("path = \"packets.jsonl\"")
-        .incidental("path");
+    let jsonl =
+        BlockType::declare("jsonl_sink", "Writes packets, tags and events to a file of lines.")
+            .required("path", ParameterKind::Text, "the file (JSON Lines)")
+            .example("path = \"packets.jsonl\"")
+            .incidental("path");
     registry.register(sink(jsonl, &publications, |parameters| {
         Ok(Box::new(JsonlOutlet::new(Path::new(parameters.text("path")))))
     }));
-    let nats = BlockType::new("nats_sink", "Publishes packets, tags and events at a NATS server.")
-        .required("subject", ParameterKind::Text, "the subject, such as radio.ts")
-        .optional("server", "127.0.0.1:4222", "host and port of the server")
-        .optional("user", "", "user, if the server wants one")
-        .optional("password", "", "the user's password")
-        .optional("token", "", "token, if the server wants one")
-        .example("subject = \"radio.ts\"")
-        .incidental("server");
+    let nats =
+        BlockType::declare("nats_sink", "Publishes packets, tags and events at a NATS server.")
+            .required("subject", ParameterKind::Text, "the subject, such as radio.ts")
+            .optional("server", "127.0.0.1:4222", "host and port of the server")
+            .optional("user", "", "user, if the server wants one")
+            .optional("password", "", "the user's password")
+            .optional("token", "", "token, if the server wants one")
+            .example("subject = \"radio.ts\"")
+            .incidental("subject")
+            .incidental("server");
     registry.register(sink(nats, &publications, |parameters| {
         let login = NatsLogin {
             user: parameters.text("user").to_owned(),
@@ -42,14 +45,16 @@ pub fn register(registry: &mut Registry) -> Publications {
         let (server, subject) = (parameters.text("server"), parameters.text("subject"));
         Ok(Box::new(NatsOutlet::new(server, subject, login)?))
     }));
-    let mqtt = BlockType::new("mqtt_sink", "Publishes packets, tags and events at an MQTT broker.")
-        .required("topic", ParameterKind::Text, "the topic, such as radio/ts")
-        .optional("broker", "127.0.0.1:1883", "host and port of the broker")
-        .optional("client", "", "name at the broker; a random one if empty")
-        .optional("user", "", "user, if the broker wants one")
-        .optional("password", "", "the user's password")
-        .example("topic = \"radio/ts\"")
-        .incidental("broker");
+    let mqtt =
+        BlockType::declare("mqtt_sink", "Publishes packets, tags and events at an MQTT broker.")
+            .required("topic", ParameterKind::Text, "the topic, such as radio/ts")
+            .optional("broker", "127.0.0.1:1883", "host and port of the broker")
+            .optional("client", "", "name at the broker; a random one if empty")
+            .optional("user", "", "user, if the broker wants one")
+            .optional("password", "", "the user's password")
+            .example("topic = \"radio/ts\"")
+            .incidental("topic")
+            .incidental("broker");
     registry.register(sink(mqtt, &publications, |parameters| {
         let client = match parameters.text("client") {
             "" => unique_client(),
@@ -68,13 +73,14 @@ pub fn register(registry: &mut Registry) -> Publications {
 
 #[cfg(feature = "zenoh")]
 fn zenoh_sink(publications: &Publications) -> BlockType {
-    let zenoh = BlockType::new("zenoh_sink", "Publishes packets, tags and events by Zenoh.")
+    let zenoh = BlockType::declare("zenoh_sink", "Publishes packets, tags and events by Zenoh.")
         .required("key", ParameterKind::Text, "the key, such as radio/ts")
         .optional("connect", "", "endpoints to connect to, such as tcp/192.168.20.3:7447")
         .optional("listen", "", "endpoints to listen at; any port if empty")
         .optional("scouting", true, "whether it finds others by multicast")
         .optional("config", "", "a configuration file of Zenoh")
         .example("key = \"radio/ts\"")
+        .incidental("key")
         .incidental("connect");
     sink(zenoh, publications, |parameters| {
         let network = crate::ZenohNetwork {
@@ -97,7 +103,7 @@ fn unique_client() -> String {
 
 /// Adds what all sinks have in common to a type.
 fn sink(
-    block_type: BlockType,
+    block_type: BlockDeclaration,
     publications: &Publications,
     outlet: impl Fn(&Parameters) -> Result<Box<dyn Outlet>, OutletError> + Send + Sync + 'static,
 ) -> BlockType {
@@ -111,17 +117,19 @@ fn sink(
         .optional("metrics_s", 0.0, "interval of the graph's metrics, seconds; 0 for none")
         .optional("queue_kib", 4096i64, "size of the queue, KiB")
         .optional("linger_s", 2.0, "longest wait for acknowledgements at the end, seconds")
-        .outside(&["in: u8"])
-        .rehearsal(|parameters| {
-            for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 => NullSink::<T>::new())
-        })
-        .factory(move |parameters| {
-            let options = options(parameters)?;
-            let outlet = outlet(parameters)?;
-            let of = &publications;
-            for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 =>
-                PublishSink::<T>::new(outlet, options, of)?)
-        })
+        .writes(
+            |parameters| {
+                for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 =>
+                    RehearsedBlock::<T>::sink().with_messages(MESSAGES.to_vec()))
+            },
+            move |parameters| {
+                let options = options(parameters)?;
+                let outlet = outlet(parameters)?;
+                let of = &publications;
+                for_item!(parameters, T: u8 | i8 | i16 | sc16 | f32 | cf32 =>
+                    PublishSink::<T>::new(outlet, options, of)?)
+            },
+        )
 }
 
 fn options(parameters: &Parameters) -> Result<PublishOptions, BlockError> {

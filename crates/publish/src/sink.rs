@@ -11,6 +11,10 @@ use millstream_flow::{
 };
 use std::time::Duration;
 
+/// The messages of a sink.
+pub(crate) const MESSAGES: [MessageSpec; 1] =
+    [MessageSpec::new("event", ParameterKind::Text, "a text to publish")];
+
 /// Bytes of a message beside its data and label: numbers, times, keys, values.
 const DOCUMENT_BYTES: usize = 512;
 /// Reserved bytes for an event or a document of metrics; longer ones allocate.
@@ -168,7 +172,7 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
     }
 
     fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("event", ParameterKind::Text, "a text to publish")]
+        MESSAGES.to_vec()
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {

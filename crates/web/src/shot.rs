@@ -3,7 +3,7 @@
 //! looks at one number for each batch.
 
 use crate::behind::{BehindMeter, Histogram};
-use millstream_flow::{Complex, Item, OutputTap, Tag, TagTime, TagValue, keys};
+use millstream_flow::{Complex, Item, OutputTap, SC16_SCALE, Tag, TagTime, TagValue, keys};
 use millstream_ring::spsc::{Receiver, Sender, channel};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -29,7 +29,7 @@ impl Show<[i16; 2]> {
     pub const SC16: Self = Self {
         values: 1,
         append: |item, values| {
-            let [re, im] = item.map(|part| f32::from(part) / 32768.0);
+            let [re, im] = item.map(|part| f32::from(part) * SC16_SCALE);
             values.push(Complex::new(re, im));
         },
     };
@@ -57,8 +57,9 @@ pub(crate) struct ShotTap<T: Item> {
     anchors: [Option<(u64, TagTime)>; 2],
     /// The last two frequencies, with the numbers of their first items.
     centres: [Option<(u64, f64)>; 2],
-    /// Where the last loss is, the last start of the stream, or the last change of its frequency.
-    loss_at: Option<u64>,
+    /// The first and the last break that no item has passed yet: a loss, a start of the stream, or
+    /// a change of its frequency. No shot has items of between.
+    breaks: Option<(u64, u64)>,
     behind: BehindMeter,
 }
 
@@ -115,7 +116,7 @@ pub(crate) fn shots<T: Item>(
         current: None,
         anchors: [None; 2],
         centres: [None; 2],
-        loss_at: None,
+        breaks: None,
         behind: BehindMeter::new(rate_hz, Arc::clone(&behind)),
     };
     let empty = Shot {
@@ -136,6 +137,13 @@ fn at_item<V: Copy>(known: &[Option<(u64, V)>; 2], item: u64) -> Option<(u64, V)
     known.iter().rev().flatten().find(|(offset, _)| *offset <= item).copied()
 }
 
+impl<T: Item> ShotTap<T> {
+    fn break_at(&mut self, offset: u64) {
+        let first = self.breaks.map_or(offset, |(first, _)| first);
+        self.breaks = Some((first, offset));
+    }
+}
+
 impl<T: Item> OutputTap<T> for ShotTap<T> {
     fn tagged(&mut self, tag: &Tag) {
         match (tag.key, tag.value) {
@@ -144,18 +152,18 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
                 self.behind.anchor(tag.offset, time);
             }
             (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
-                self.loss_at = Some(tag.offset);
+                self.break_at(tag.offset);
                 self.behind.lost(cause.as_str());
             }
             (keys::CLOCK_SPEED, _) => self.behind.turn_off(),
             (keys::RX_RATE_HZ, rate_hz) => {
                 // Samples before it and behind it are of two streams.
-                self.loss_at = Some(tag.offset);
+                self.break_at(tag.offset);
                 self.behind.begin_anew(rate_hz.as_f64().filter(|rate_hz| *rate_hz > 0.0));
             }
             (keys::RX_FREQ_HZ, hz) => {
                 // No line is of two frequencies.
-                self.loss_at = Some(tag.offset);
+                self.break_at(tag.offset);
                 self.centres = [self.centres[1], hz.as_f64().map(|hz| (tag.offset, hz))];
             }
             _ => (),
@@ -174,9 +182,13 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
         }
         let Some(shot) = &mut self.current else { return };
         let mut skipped = 0;
-        if let Some(at) = self.loss_at.take_if(|at| *at < end) {
-            skipped = at.saturating_sub(position) as usize;
+        if let Some((_, last)) = self.breaks.filter(|(first, _)| *first < end) {
             shot.items.clear();
+            if last >= end {
+                return;
+            }
+            skipped = last.saturating_sub(position) as usize;
+            self.breaks = None;
         }
         if shot.items.is_empty() {
             shot.first = position + skipped as u64;
@@ -262,6 +274,23 @@ mod tests {
     }
 
     #[test]
+    fn no_shot_spans_one_of_several_losses_that_are_told_at_once() {
+        let (mut tap, mut source, _) = shots(None, REAL);
+        let mut samples = Samples::default();
+        assert!(source.ask(3));
+        tap.produced(0, &[0.0, 1.0]);
+        for offset in [3, 6, 9] {
+            let value = TagValue::text("late");
+            tap.tagged(&Tag { offset, key: keys::LOSS_CAUSE, value });
+        }
+        for position in [2, 4, 6, 8, 10] {
+            tap.produced(position, &[position as f32, position as f32 + 1.0]);
+        }
+        assert!(source.answer(&mut samples));
+        assert_eq!(samples.first, 9);
+    }
+
+    #[test]
     fn a_shot_is_of_one_frequency_and_knows_it() {
         let (mut tap, mut source, _) = shots(None, REAL);
         let mut samples = Samples::default();
@@ -310,7 +339,7 @@ mod tests {
             tap.produced(n, &[[1, 2]]);
         }
         let mut values = Vec::new();
-        (Show::SC16.append)(&[16384, -32768], &mut values);
-        assert_eq!(values, [Complex::new(0.5, -1.0)]);
+        (Show::SC16.append)(&[32767, -32767], &mut values);
+        assert_eq!(values, [Complex::new(1.0, -1.0)], "as in every other place");
     }
 }

@@ -49,13 +49,13 @@ impl Monitors {
 pub fn register(registry: &mut Registry) -> Monitors {
     let monitors = Monitors::default();
     let named =
-        |name, summary| BlockType::new(name, summary).optional(RECEIVER, "atsc", RECEIVER_HELP);
+        |name, summary| BlockType::declare(name, summary).optional(RECEIVER, "atsc", RECEIVER_HELP);
     let of = monitors.clone();
     registry.register(
         named("atsc_demod", "Finds and demodulates an ATSC signal: turns samples into segments.")
             .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
             .example("rate_hz = 6.25e6")
-            .factory(move |parameters| {
+            .pure(move |parameters| {
                 let config = RxConfig { sample_rate_hz: parameters.number("rate_hz") };
                 Ok(Box::new(AtscDemod::new(config, of.named_in(parameters))?))
             }),
@@ -63,40 +63,39 @@ pub fn register(registry: &mut Registry) -> Monitors {
     let of = monitors.clone();
     registry.register(
         named("atsc_equalizer", "Equalises segments; it trains on the field sync.")
-            .factory(move |parameters| Ok(Box::new(AtscEqualizer::new(of.named_in(parameters))))),
+            .pure(move |parameters| Ok(Box::new(AtscEqualizer::new(of.named_in(parameters))))),
     );
     registry.register(
-        BlockType::new("atsc_viterbi", "Decodes the trellis code: turns segments into bytes.")
-            .factory(|_| Ok(Box::new(AtscViterbi::new()))),
+        BlockType::declare("atsc_viterbi", "Decodes the trellis code: turns segments into bytes.")
+            .pure(|_| Ok(Box::new(AtscViterbi::new()))),
     );
     registry.register(
-        BlockType::new("atsc_deinterleaver", "Deinterleaves the bytes of codewords.")
-            .factory(|_| Ok(Box::new(AtscDeinterleaver::new()))),
+        BlockType::declare("atsc_deinterleaver", "Deinterleaves the bytes of codewords.")
+            .pure(|_| Ok(Box::new(AtscDeinterleaver::new()))),
     );
     let of = monitors.clone();
     registry.register(
         named("atsc_rs", "Corrects codewords, and marks those it cannot correct.")
-            .factory(move |parameters| Ok(Box::new(AtscReedSolomon::new(of.named_in(parameters))))),
+            .pure(move |parameters| Ok(Box::new(AtscReedSolomon::new(of.named_in(parameters))))),
     );
     let of = monitors.clone();
     registry.register(
-        named("atsc_derandomizer", "Derandomises codewords to transport stream packets.").factory(
-            move |parameters| Ok(Box::new(AtscDerandomizer::new(of.named_in(parameters)))),
-        ),
+        named("atsc_derandomizer", "Derandomises codewords to transport stream packets.")
+            .pure(move |parameters| Ok(Box::new(AtscDerandomizer::new(of.named_in(parameters))))),
     );
     registry.register(transmitter());
     monitors
 }
 
 fn transmitter() -> BlockType {
-    BlockType::new("atsc_transmitter", "Makes an 8-VSB signal without end, for tests.")
+    BlockType::declare("atsc_transmitter", "Makes an 8-VSB signal without end, for tests.")
         .required("rate_hz", ParameterKind::Number, "complex samples per second, from 5.45e6")
         .optional("ts", "", "transport stream file, sent over and over; numbered packets if empty")
         .optional("seed", 1i64, "seed of the random packets")
         .optional("rms", 0.2, "level (RMS); peaks are about three times higher")
         .optional("clock_ppm", 0.0, "clock error, ppm: positive values make the symbols too fast")
         .example("rate_hz = 6.25e6")
-        .factory(|parameters| {
+        .reads(&[], |parameters| {
             let sample_rate_hz = parameters.number("rate_hz");
             let config = TxConfig { sample_rate_hz, rms: parameters.number("rms") as f32 };
             let spoilt =

@@ -2,8 +2,9 @@
 
 use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports, Work};
 use millstream_link::port::{PortOptions, PortTx};
+use millstream_link::udp::is_loss;
 use millstream_link::{LinkError, open};
-use std::io::ErrorKind;
+use rustix::io::Errno;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Bytes handed to the port at a time.
@@ -15,8 +16,8 @@ const TRAIN_BYTES: usize = 60_000;
 /// datagrams.
 ///
 /// # Metrics
-/// `datagrams` sent; `lost`, datagrams that the system refused (the port is closed, or there is no
-/// room).
+/// `datagrams` sent; `lost`, datagrams that the system refused (the port is closed, there is no
+/// room, or no way to the destination at the moment).
 #[derive(Ports)]
 pub struct UdpSink<T: Item> {
     /// Items.
@@ -63,22 +64,25 @@ impl<T: Item + bytemuck::Pod> UdpSink<T> {
         let datagrams = count.div_ceil(self.items) as u64;
         match sent {
             Ok(()) => self.datagrams.add(datagrams),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::ConnectionRefused | ErrorKind::TimedOut | ErrorKind::OutOfMemory
-                ) =>
-            {
-                self.lost.add(datagrams);
-            }
+            Err(error) if is_loss(&error) => self.lost.add(datagrams),
             Err(error) => {
                 let bytes = self.items * size_of::<T>();
-                return Err(format!(
-                    "cannot send datagrams of {bytes} bytes to {}: {error}; check that the path \
-                     takes payload_bytes",
+                let next = match Errno::from_io_error(&error) {
+                    Some(Errno::MSGSIZE) => {
+                        "the interface takes no such length: give a smaller \
+                                             payload_bytes"
+                    }
+                    Some(Errno::ACCESS | Errno::PERM) => {
+                        "a firewall or the kernel forbids this \
+                                                         destination: check `to`"
+                    }
+                    _ => "check `to`",
+                };
+                let text = format!(
+                    "cannot send datagrams of {bytes} bytes to {}: {error}; {next}",
                     self.to
-                )
-                .into());
+                );
+                return Err(text.into());
             }
         }
         Ok(count)

@@ -34,7 +34,7 @@ pub struct UdpSource<T: Item> {
 
 impl<T: Item + bytemuck::Pod> UdpSource<T> {
     /// Creates a source that receives at `bind` over a link, and ends after `idle` without a
-    /// datagram.
+    /// datagram. It joins the group if `bind` is the address of a multicast group.
     ///
     /// # Errors
     /// [`LinkError`], which names the next step.

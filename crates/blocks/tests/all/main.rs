@@ -2,9 +2,11 @@
 //!
 //! One program contains all of these tests, because linking is the expensive part.
 
+mod disturbance;
 mod estimates;
 mod fm;
 mod iio_source;
+mod ranges;
 mod registry;
 mod sigmf;
 mod spectrum;

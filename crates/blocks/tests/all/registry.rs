@@ -1,24 +1,27 @@
 //! Rules of every registered block: built from its example, its output does not depend on the cuts
 //! of the stream, it ends with its inputs, and it does not allocate.
 
+use millstream_flow::registry::BlockEffect;
 use millstream_flow::{
     Block, Complex, InputPort, Item, ItemType, Mock, OutputPort, PortVisitor, Registry,
 };
 use millstream_testkit::allocations;
 
 /// Items of each input: not a multiple of any block's frame.
-const ITEMS: usize = 20_011;
+pub(crate) const ITEMS: usize = 20_011;
 
-fn registry() -> Registry {
+pub(crate) fn registry() -> Registry {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
     registry
 }
 
 /// Returns every block type whose example can be built, and variants that need a separate run.
-fn cases() -> Vec<(String, String)> {
+pub(crate) fn cases() -> Vec<(String, String)> {
     let registry = registry();
-    let made = registry.types().filter(|known| known.outside_ports().is_none());
+    let made = registry
+        .types()
+        .filter(|known| matches!(known.effect(), BlockEffect::Pure | BlockEffect::Paced));
     let mut cases: Vec<(String, String)> =
         made.map(|known| (known.name().to_owned(), known.example_values().to_owned())).collect();
     for (name, values) in [
@@ -41,6 +44,7 @@ fn cases() -> Vec<(String, String)> {
         ("vector_to_stream", "length = 2048"),
         ("keep_one_in_n", "n = 1"),
         ("delay", "count = 30000"),
+        ("tag_probe", ""),
     ] {
         cases.push((name.to_owned(), values.to_owned()));
     }
@@ -48,15 +52,15 @@ fn cases() -> Vec<(String, String)> {
 }
 
 /// A port as the test recorded it.
-struct Port {
-    name: String,
-    item: ItemType,
+pub(crate) struct Port {
+    pub(crate) name: String,
+    pub(crate) item: ItemType,
 }
 
 #[derive(Default)]
-struct Ports {
-    inputs: Vec<Port>,
-    outputs: Vec<Port>,
+pub(crate) struct Ports {
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
 }
 
 impl PortVisitor for Ports {
@@ -84,10 +88,14 @@ macro_rules! with_type {
     };
 }
 
+pub(crate) fn is_of_floats<T>() -> bool {
+    size_of::<T>().is_multiple_of(4) && !std::any::type_name::<T>().contains("i16")
+}
+
 /// Returns small numbers as items, from the bytes of small floats or of a counter.
-fn items<T: Item>(count: usize, seed: usize) -> Vec<T> {
+pub(crate) fn items<T: Item>(count: usize, seed: usize) -> Vec<T> {
     let size = size_of::<T>();
-    let floats = size.is_multiple_of(4) && !std::any::type_name::<T>().contains("i16");
+    let floats = is_of_floats::<T>();
     let byte = |i: usize| {
         let value = ((i / 4 * 7919 + seed * 31) % 1009) as f32 / 1009.0 - 0.5;
         if floats { value.to_le_bytes()[i % 4] } else { (i * 31 + i / 251 + seed) as u8 }
@@ -109,14 +117,14 @@ fn bytes_of<T: Item>(items: &[T]) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(start, size) }.to_vec()
 }
 
-struct Run {
-    mock: Mock<Box<dyn Block>>,
-    ports: Ports,
-    outputs: Vec<Vec<u8>>,
+pub(crate) struct Run {
+    pub(crate) mock: Mock<Box<dyn Block>>,
+    pub(crate) ports: Ports,
+    pub(crate) outputs: Vec<Vec<u8>>,
 }
 
 impl Run {
-    fn new(name: &str, values: &str, room: usize) -> Self {
+    pub(crate) fn new(name: &str, values: &str, room: usize) -> Self {
         let mut block = registry().make(name, values).unwrap_or_else(|e| panic!("{e}"));
         let mut ports = Ports::default();
         block.ports(&mut ports);
@@ -125,26 +133,36 @@ impl Run {
     }
 
     fn feed(&mut self, from: usize, to: usize) {
+        self.feed_changed(from, to, &|_| {});
+    }
+
+    /// Feeds items whose bytes `change` has changed.
+    pub(crate) fn feed_changed(&mut self, from: usize, to: usize, change: &dyn Fn(&mut [f32])) {
         for (seed, port) in self.ports.inputs.iter().enumerate() {
             with_type!(port.item, T => {
                 let count = ITEMS.min((64 << 20) / size_of::<T>() / 64);
-                let all = items::<T>(count, seed);
+                let mut all = items::<T>(count, seed);
+                if is_of_floats::<T>() {
+                    let (start, floats) = (all.as_mut_ptr().cast(), size_of_val(&all[..]) / 4);
+                    // SAFETY: items of floats, without padding, and nothing else borrows them.
+                    change(unsafe { std::slice::from_raw_parts_mut(start, floats) });
+                }
                 self.mock.feed(&port.name, &all[from.min(count)..to.min(count)]);
             });
         }
     }
 
-    fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         for (port, out) in self.ports.outputs.iter().zip(&mut self.outputs) {
             with_type!(port.item, T => out.extend(bytes_of(&self.mock.take::<T>(&port.name))));
         }
     }
 
-    fn is_source(&self) -> bool {
+    pub(crate) fn is_source(&self) -> bool {
         self.ports.inputs.is_empty()
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         for port in &self.ports.inputs {
             self.mock.end(&port.name);
         }
@@ -152,7 +170,7 @@ impl Run {
 }
 
 /// Returns whether a block is paced by the clock, so that its output depends on the time.
-fn is_timed(name: &str) -> bool {
+pub(crate) fn is_timed(name: &str) -> bool {
     name == "throttle"
 }
 

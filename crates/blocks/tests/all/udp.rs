@@ -3,7 +3,8 @@
 use millstream_blocks::Sample;
 use millstream_blocks::udp::{UdpSink, UdpSource};
 use millstream_flow::blocks::{VectorSink, VectorSource};
-use millstream_flow::{Graph, Mock, Plan};
+use millstream_flow::{Block, Graph, Metric, Mock, Plan};
+use millstream_testkit::netns::Namespace;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -49,4 +50,49 @@ fn bytes_that_are_no_item_are_counted() {
     let metrics = millstream_flow::Block::metrics(&mock.block);
     let partial = metrics.iter().find(|(name, _)| *name == "partial").unwrap();
     assert!(matches!(&partial.1, millstream_flow::Metric::Counter(count) if count.get() == 1));
+}
+
+fn count(block: &impl Block, name: &str) -> u64 {
+    let found = block.metrics().into_iter().find(|(known, _)| *known == name);
+    let Some((_, Metric::Counter(count))) = found else { panic!("no counter {name}") };
+    count.get()
+}
+
+#[test]
+fn datagrams_without_a_way_to_their_destination_are_lost_and_the_graph_goes_on() {
+    let Some(namespace) = Namespace::alone() else { return };
+    namespace.run(|| {
+        // No route leads there, and then an interface that is down.
+        for (state, lost) in [("", 1), ("ip route add 10.1.2.3 dev lo", 1)] {
+            if !state.is_empty() {
+                namespace.sh(state);
+                namespace.sh("ip link set lo down");
+            }
+            let sink = UdpSink::<u8>::open("udp", "10.1.2.3:4000".parse().unwrap(), 64).unwrap();
+            let mut mock = Mock::new(sink);
+            mock.feed("in", &[1u8; 64]);
+            mock.run().unwrap();
+            assert_eq!(count(&mock.block, "lost"), lost, "{state}");
+        }
+    });
+}
+
+#[test]
+fn a_source_at_the_address_of_a_multicast_group_joins_the_group() {
+    let Some(namespace) = Namespace::alone() else { return };
+    namespace.run(|| {
+        let group = "239.1.1.1:40111".parse().unwrap();
+        let error = UdpSource::<u8>::open("udp", group, None).err().unwrap().to_string();
+        assert!(error.contains("no route leads to this multicast group"), "{error}");
+        namespace.sh("ip link set lo up multicast on");
+        namespace.sh("ip route add 239.0.0.0/8 dev lo");
+        let mut mock = Mock::new(UdpSource::<u8>::open("udp", group, None).unwrap());
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[1, 2, 3], group).unwrap();
+        let mut items = Vec::new();
+        while items.len() < 3 {
+            mock.call().unwrap();
+            items.extend(mock.take::<u8>("out"));
+        }
+        assert_eq!(items, [1, 2, 3]);
+    });
 }

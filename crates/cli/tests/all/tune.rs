@@ -108,3 +108,32 @@ fn what_makes_no_sense_is_told() {
     millstream(folder.path(), &["graph", "tune", "none.toml"])
         .fails(1, "the file cannot be read: No such file");
 }
+
+#[test]
+fn measuring_a_plan_leaves_recordings_alone_and_sends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    let to = receiver.local_addr().unwrap();
+    let graph = GRAPH
+        .replace("half -> first -> file", "half -> first -> file\", \"first -> send")
+        .replace("type = \"file_sink\"\nitem = \"cf32\"", "type = \"sigmf_sink\"\nrate_hz = 1e6")
+        + &format!(
+            "[[block]]\nname = \"send\"\ntype = \"udp_sink\"\nitem = \"cf32\"\nto = \"{to}\"\n"
+        );
+    std::fs::write(path.join("g.toml"), graph).unwrap();
+    for name in ["o.sigmf-meta", "o.sigmf-data"] {
+        std::fs::write(path.join(name), "an older recording").unwrap();
+    }
+    let set = ["--set", "out=o.sigmf-meta"];
+    let tuned = ["graph", "tune", "g.toml", "--duration", "1s", "--no-store", "--repeat", "8"];
+    millstream(path, &[&tuned[..], &set].concat()).succeeds();
+    millstream(path, &[&["graph", "plan", "g.toml"][..], &set].concat()).succeeds();
+    assert_eq!(names(path), ["g.toml", "o.sigmf-data", "o.sigmf-meta"]);
+    for name in ["o.sigmf-meta", "o.sigmf-data"] {
+        assert_eq!(std::fs::read_to_string(path.join(name)).unwrap(), "an older recording");
+    }
+    let received = receiver.recv(&mut [0; 2000]).map_err(|error| error.kind());
+    assert_eq!(received, Err(std::io::ErrorKind::WouldBlock), "a datagram was sent");
+}

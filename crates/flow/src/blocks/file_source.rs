@@ -99,9 +99,16 @@ impl FileSource {
     /// comes earlier.
     ///
     /// # Errors
-    /// As [`seek`](Self::seek).
+    /// As [`seek`](Self::seek), and [`FileSourceError::BehindEnd`]: a part without a sample would
+    /// look like a success.
     pub fn part(mut self, first: u64, count: u64) -> Result<Self, FileSourceError> {
         if first > 0 {
+            let failed = |source| FileSourceError::Read { path: self.path.clone(), source };
+            let metadata = self.file.metadata().map_err(failed)?;
+            let samples = metadata.len() / self.format.sample_bytes() as u64;
+            if metadata.is_file() && first >= samples {
+                return Err(FileSourceError::BehindEnd { path: self.path, first, samples });
+            }
             self.seek(first)?;
         }
         self.end = first.saturating_add(count);
@@ -276,21 +283,20 @@ mod tests {
     fn a_part_has_only_its_samples() {
         let samples: Vec<Complex<f32>> = (0..20_000).map(|i| Complex::new(i as f32, 0.5)).collect();
         let (_folder, path) = file("a.cf32", bytemuck::cast_slice(&samples));
-        for (first, count, last) in [
-            (0, 20_000, 20_000),
-            (0, 1, 1),
-            (9_000, 9_000, 18_000),
-            (19_999, u64::MAX, 20_000),
-            (20_000, 5, 20_000),
-            (30_000, 5, 30_000),
-        ] {
+        for (first, count, last) in
+            [(0, 20_000, 20_000), (0, 1, 1), (9_000, 9_000, 18_000), (19_999, u64::MAX, 20_000)]
+        {
             let source = FileSource::open(&path, None).unwrap().part(first, count).unwrap();
             let mut mock = Mock::with_room(source, 1000);
             mock.run().unwrap();
             assert!(mock.is_finished());
-            let first = (first as usize).min(last);
-            let expected = samples.get(first..last).unwrap_or_default();
+            let expected = &samples[first as usize..last];
             assert_eq!(mock.take::<Complex<f32>>("out"), expected, "{first} {count}");
+        }
+        for first in [20_000, 99_999, u64::MAX] {
+            let error = FileSource::open(&path, None).unwrap().part(first, 5).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains("a.cf32 has 20000 samples; give a `first` below"), "{error}");
         }
     }
 

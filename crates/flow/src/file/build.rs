@@ -1,13 +1,12 @@
 //! Builds a [`Graph`] from a [`GraphFile`].
 
 use super::{BlockEntry, FileProblem, GraphFile, GraphFileError};
-use crate::block::{Block, BlockError};
+use crate::block::Block;
 use crate::graph::{Graph, GraphError};
-use crate::registry::{BlockType, Parameter, ParameterKind, ParameterValue, Parameters, Registry};
+use crate::registry::{
+    BlockType, Make, Parameter, ParameterKind, ParameterValue, Parameters, Registry,
+};
 use std::collections::BTreeMap;
-
-/// The function of a type that makes a block.
-type Make = fn(&BlockType, &Parameters) -> Result<Box<dyn Block>, BlockError>;
 
 /// A value and its origin, which decides how strictly it is read.
 #[derive(Clone, Debug)]
@@ -32,8 +31,9 @@ impl GraphFile {
             .map_err(|problem| problem.of(&self.name))
     }
 
-    /// Builds the same graph for a run that only measures: sinks leave no files behind, and so on,
-    /// see [`BlockType::rehearsal`].
+    /// Builds the same graph for a run that only measures, and that touches no file but to read it,
+    /// no network and no device: stand-ins take the places of such blocks, see
+    /// [`BlockEffect`](crate::registry::BlockEffect).
     ///
     /// # Errors
     /// As [`build`](Self::build).
@@ -81,9 +81,10 @@ impl GraphFile {
     pub(crate) fn make_only_block(
         &self,
         registry: &Registry,
+        make: Make,
     ) -> Result<Box<dyn Block>, GraphFileError> {
         let made = match &self.blocks[..] {
-            [entry] => entry.make(registry, &BTreeMap::new(), BlockType::make),
+            [entry] => entry.make(registry, &BTreeMap::new(), make),
             _ => Err(GraphError::Empty.into()),
         };
         made.map_err(|problem| problem.of(&self.name))

@@ -1,7 +1,7 @@
 //! The parts of a graph file that decide its cost.
 
 use super::{FileProblem, GraphFile, GraphFileError};
-use crate::registry::{BlockType, ParameterValue, Registry};
+use crate::registry::{BlockEffect, ParameterValue, Registry};
 use std::fmt::Write;
 
 impl GraphFile {
@@ -9,7 +9,7 @@ impl GraphFile {
     /// sorted. Two files of one structure cost the same on one machine. Comments, the order of
     /// entries, the plan, and parameters that are [incidental] are not in it.
     ///
-    /// [incidental]: crate::BlockType::incidental
+    /// [incidental]: crate::registry::BlockDeclaration::incidental
     ///
     /// # Errors
     /// As [`build`](Self::build), as far as values are concerned: no block is made.
@@ -94,20 +94,20 @@ impl GraphFile {
         Some(&entry.type_name)
     }
 
-    /// Returns the names of the blocks that a rehearsal replaces.
+    /// Returns the names of the blocks whose place a stand-in takes in a rehearsal.
     #[must_use]
     pub fn rehearsed(&self, registry: &Registry) -> Vec<String> {
-        self.blocks_where(registry, BlockType::has_rehearsal)
+        self.blocks_where(registry, BlockEffect::has_stand_in)
     }
 
     /// Returns the names of the blocks that set the rate of items.
     #[must_use]
     pub fn paced(&self, registry: &Registry) -> Vec<String> {
-        self.blocks_where(registry, BlockType::is_paced)
+        self.blocks_where(registry, BlockEffect::sets_rate)
     }
 
-    fn blocks_where(&self, registry: &Registry, holds: fn(&BlockType) -> bool) -> Vec<String> {
-        let is_such = |type_name: &String| registry.get(type_name).is_some_and(holds);
+    fn blocks_where(&self, registry: &Registry, holds: fn(BlockEffect) -> bool) -> Vec<String> {
+        let is_such = |name: &String| registry.get(name).is_some_and(|known| holds(known.effect()));
         let blocks = self.blocks.iter().filter(|entry| is_such(&entry.type_name));
         blocks.map(|entry| entry.name.clone()).collect()
     }
@@ -144,10 +144,10 @@ mod tests {
     fn registry() -> Registry {
         let mut registry = Registry::builtin();
         registry.register(
-            BlockType::new("stand_in", "Costs what it costs.")
+            BlockType::declare("stand_in", "Costs what it costs.")
                 .required("factor", ParameterKind::Number, "a number")
                 .choice("item", &["cf32"], "type of the items")
-                .factory(|parameters| for_item!(parameters, T: cf32 => Copy::<T>::new())),
+                .pure(|parameters| for_item!(parameters, T: cf32 => Copy::<T>::new())),
         );
         registry
     }

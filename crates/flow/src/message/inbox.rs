@@ -60,7 +60,9 @@ impl Inbox {
     pub(crate) fn deliver(&mut self, block: &mut dyn Block) {
         self.news.take();
         for receiver in &mut self.receivers {
-            while let Some((message, value)) = receiver.pop() {
+            // Only those that wait now: a block may emit to itself while it takes one.
+            for _ in 0..receiver.available() {
+                let Some((message, value)) = receiver.pop() else { break };
                 let name = self.messages[usize::from(message)].name;
                 if let Err(error) = block.message(name, &value) {
                     self.counters.refuse(format!("{name} = {value}: {error}"));

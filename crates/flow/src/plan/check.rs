@@ -1,9 +1,14 @@
 //! Checks of a plan against a graph and a machine.
 
 use super::WaitMode;
-use super::{Partition, Plan};
+use super::{Buffers, Partition, Plan};
 use crate::graph::{Graph, GraphError, PortDirection};
 use millstream_cpu::CpuSet;
+
+/// The largest ring, which holds seconds of the fastest streams.
+const RING_BYTES_MAX: usize = 16 << 30;
+/// The largest batch: a call that sees more has no cache for it.
+const BATCH_BYTES_MAX: usize = 1 << 30;
 
 /// The reason why a plan cannot be applied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -75,6 +80,16 @@ pub enum PlanError {
         /// CPUs that are allowed.
         allowed: CpuSet,
     },
+    /// A buffer that no machine has memory for.
+    #[error("buffers.{name} is {bytes} bytes: give 0 to {most}")]
+    BufferSize {
+        /// The key.
+        name: String,
+        /// Its value.
+        bytes: usize,
+        /// The largest value.
+        most: usize,
+    },
     /// A buffer size for an output that does not exist.
     #[error("buffers.outputs contains `{name}`, which is not an output of a block: {reason}")]
     UnknownOutput {
@@ -100,6 +115,7 @@ impl Plan {
     pub(crate) fn place(&self, graph: &Graph, allowed: &CpuSet) -> Result<Placement, GraphError> {
         self.check_partitions(allowed)?;
         self.check_outputs(graph)?;
+        self.check_sizes()?;
         let order = graph.topological_order()?;
         let blocks = graph.nodes.len();
         let mut of_node = self.partition_of_each(blocks, |name| graph.node_index(name))?;
@@ -168,6 +184,23 @@ impl Plan {
         Ok(())
     }
 
+    /// Checks the sizes before anything allocates them.
+    fn check_sizes(&self) -> Result<(), PlanError> {
+        let Buffers { inside_bytes, batch_bytes, between_bytes, outputs, .. } = &self.buffers;
+        let outputs = outputs.iter().map(|(name, bytes)| (format!("outputs.{name}"), *bytes));
+        let all = [
+            ("inside_bytes", *inside_bytes, RING_BYTES_MAX),
+            ("between_bytes", *between_bytes, RING_BYTES_MAX),
+            ("batch_bytes", batch_bytes.unwrap_or(0), BATCH_BYTES_MAX),
+        ];
+        let all = all.map(|(name, bytes, most)| (name.to_owned(), bytes, most)).into_iter();
+        let mut all = all.chain(outputs.map(|(name, bytes)| (name, bytes, RING_BYTES_MAX)));
+        match all.find(|(_, bytes, most)| bytes > most) {
+            Some((name, bytes, most)) => Err(PlanError::BufferSize { name, bytes, most }),
+            None => Ok(()),
+        }
+    }
+
     fn check_outputs(&self, graph: &Graph) -> Result<(), PlanError> {
         self.buffers.outputs.keys().try_for_each(|name| {
             graph.find(name, PortDirection::Output).map(|_| ()).map_err(|error| {
@@ -188,6 +221,28 @@ fn run_of_blocks(graph: &Graph, run: &[usize], others: &[Partition]) -> Partitio
 mod tests {
     use super::*;
     use crate::blocks::{Copy, NullSink, NullSource};
+
+    #[test]
+    fn sizes_beyond_any_memory_are_told_before_they_are_allocated() {
+        let mut graph = Graph::new();
+        graph.add("a", NullSource::<f32>::new()).unwrap();
+        graph.add("b", NullSink::<f32>::new()).unwrap();
+        graph.chain(&["a", "b"]).unwrap();
+        for (key, most) in [
+            ("batch_bytes", BATCH_BYTES_MAX),
+            ("inside_bytes", RING_BYTES_MAX),
+            ("between_bytes", RING_BYTES_MAX),
+            ("outputs.a", RING_BYTES_MAX),
+            ("outputs.\"a.out\"", RING_BYTES_MAX),
+        ] {
+            for bytes in [most + 1, 100_000_000_000, i64::MAX as usize] {
+                let plan = Plan::from_toml(&format!("[buffers]\n{key} = {bytes}")).unwrap();
+                let error = plan.place(&graph, &(0..1).collect()).unwrap_err().to_string();
+                let expected = format!("is {bytes} bytes: give 0 to {most}");
+                assert!(error.contains(&expected), "{key}: {error}");
+            }
+        }
+    }
 
     #[test]
     fn what_a_plan_does_not_mention_is_cut_into_runs_of_equal_length() {

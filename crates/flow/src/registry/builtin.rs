@@ -1,6 +1,6 @@
 //! The types of [`blocks`](crate::blocks), for items of the usual kinds.
 
-use super::{BlockType, ParameterKind, Parameters, Registry};
+use super::{BlockType, ParameterKind, Parameters, Registry, discard};
 use crate::block::{Block, BlockError};
 use crate::blocks::{
     Copy, FileSink, FileSource, Head, NullSink, NullSource, SampleFormat, Throttle,
@@ -18,63 +18,59 @@ const ITEMS_BYTES: &[&str] = &["u8", "cf32", "f32", "sc16"];
 
 pub(super) fn register(registry: &mut Registry) {
     registry.register(
-        BlockType::new("file_source", "Reads complex samples from a raw I/Q file.")
+        BlockType::declare("file_source", "Reads complex samples from a raw I/Q file.")
             .required("path", ParameterKind::Text, "the file")
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
             .optional("first", 0i64, "first sample to read, counted from 0")
             .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
             .example("path = \"in.sc16\"")
-            .outside(&["out: Complex<f32>"])
             .incidental("path")
             .incidental("format")
             .incidental("first")
             .incidental("count")
-            .factory(file_source),
+            .reads(&["out: Complex<f32>"], file_source),
     );
     registry.register(
-        BlockType::new("file_sink", "Writes items to a file, named .part until it is complete.")
-            .required("path", ParameterKind::Text, "the file")
-            .choice("item", ITEMS_BYTES, ITEM)
-            .example("path = \"out.u8\"")
-            .outside(&["in: u8"])
-            .incidental("path")
-            .rehearsal(|parameters| {
-                let path = Path::new("/dev/null");
-                for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path))
-            })
-            .factory(file_sink),
+        BlockType::declare(
+            "file_sink",
+            "Writes items to a file, named .part until it is complete.",
+        )
+        .required("path", ParameterKind::Text, "the file")
+        .choice("item", ITEMS_BYTES, ITEM)
+        .example("path = \"out.u8\"")
+        .incidental("path")
+        .writes(discard, file_sink),
     );
     registry.register(
-        BlockType::new("null_source", "Sends only zeros.").choice("item", ITEMS, ITEM).factory(
+        BlockType::declare("null_source", "Sends only zeros.").choice("item", ITEMS, ITEM).pure(
             |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSource::<T>::new()),
         ),
     );
     registry.register(
-        BlockType::new("null_sink", "Discards all items.").choice("item", ITEMS, ITEM).factory(
+        BlockType::declare("null_sink", "Discards all items.").choice("item", ITEMS, ITEM).pure(
             |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => NullSink::<T>::new()),
         ),
     );
     registry.register(
-        BlockType::new("copy", "Passes items on unchanged.").choice("item", ITEMS, ITEM).factory(
+        BlockType::declare("copy", "Passes items on unchanged.").choice("item", ITEMS, ITEM).pure(
             |parameters| for_item!(parameters, T: u8 | sc16 | f32 | cf32 => Copy::<T>::new()),
         ),
     );
     registry.register(
-        BlockType::new("head", "Passes on the first items, and then ends the graph.")
+        BlockType::declare("head", "Passes on the first items, and then ends the graph.")
             .required("count", ParameterKind::Integer, "number of items")
             .choice("item", ITEMS, ITEM)
             .example("count = 1000")
             .incidental("count")
-            .factory(head),
+            .pure(head),
     );
     registry.register(
-        BlockType::new("throttle", "Limits the rate at which items pass.")
+        BlockType::declare("throttle", "Limits the rate at which items pass.")
             .required("rate_hz", ParameterKind::Number, "items per second")
             .optional("step_ms", 1.0, "milliseconds from one group of items to the next")
             .choice("item", ITEMS, ITEM)
             .example("rate_hz = 1e6")
-            .paced()
-            .factory(throttle),
+            .paced(throttle),
     );
 }
 

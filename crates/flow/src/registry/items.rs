@@ -23,9 +23,9 @@ macro_rules! item_type {
 ///
 /// let mut registry = Registry::new();
 /// registry.register(
-///     BlockType::new("again", "Passes items on unchanged.")
+///     BlockType::declare("again", "Passes items on unchanged.")
 ///         .choice("item", &["cf32", "f32"], "type of the items")
-///         .factory(|parameters| for_item!(parameters, T: f32 | cf32 => Copy::<T>::new())),
+///         .pure(|parameters| for_item!(parameters, T: f32 | cf32 => Copy::<T>::new())),
 /// );
 /// assert!(registry.make("again", "item = \"f32\"").is_ok());
 /// ```

@@ -11,6 +11,7 @@ use super::sync::{self, Waiter, now};
 use super::task::BlockTask;
 use crate::block::{BlockError, Context};
 use crate::lane::BatchMemory;
+use millstream_cpu::subnormals::flush_subnormals;
 use millstream_ring::{Padded, Wait};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +57,7 @@ pub(super) struct Role {
 impl PartitionThread {
     pub(super) fn spawn(self) -> io::Result<sync::Thread> {
         sync::spawn(self.role.name.clone(), move || {
+            flush_subnormals();
             // Declared before the partition, hence dropped after its blocks.
             let alarm = PanicGuard { control: Arc::clone(&self.control), seat: self.seat };
             let mut partition = self;

@@ -327,3 +327,47 @@ fn a_head_that_is_told_to_end_waits_for_no_item() {
     }
     assert_eq!(running.wait().unwrap().block("head").unwrap().items_out, 0);
 }
+
+/// Emits to itself whatever it takes, and counts.
+#[derive(Ports)]
+struct Echo {
+    output: Out<f32>,
+    again: Emitter,
+    taken: u64,
+}
+
+impl Block for Echo {
+    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+        if self.taken == 0 {
+            self.again.emit(1.0);
+        }
+        Ok(if self.taken > 1000 { Work::Finished } else { Work::Again(Duration::ZERO) })
+    }
+
+    fn messages(&self) -> Vec<MessageSpec> {
+        vec![MessageSpec::new("it", ParameterKind::Number, "a number")]
+    }
+
+    fn message(&mut self, _: &str, _: &ParameterValue) -> Result<(), BlockError> {
+        self.taken += 1;
+        self.again.emit(1.0);
+        Ok(())
+    }
+
+    fn emitters(&mut self) -> EmitterList<'_> {
+        vec![("again", &mut self.again)]
+    }
+}
+
+#[test]
+fn a_block_that_answers_itself_still_works() {
+    let mut graph = Graph::new();
+    let again = Emitter::new(ParameterKind::Number);
+    graph.add("echo", Echo { output: Out::new(), again, taken: 0 }).unwrap();
+    let (sink, _) = VectorSink::<f32>::new();
+    graph.add("sink", sink).unwrap();
+    graph.chain(&["echo", "sink"]).unwrap();
+    graph.connect_message("echo.again", "echo.it").unwrap();
+    let snapshot = graph.run(&Plan::default()).unwrap();
+    assert!(snapshot.block("echo").unwrap().messages.clone().unwrap().taken > 1000);
+}

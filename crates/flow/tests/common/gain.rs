@@ -47,9 +47,9 @@ impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
 pub fn registry() -> Registry {
     let mut registry = Registry::builtin();
     registry.register(
-        BlockType::new("gain", "Multiplies by a number.")
+        BlockType::declare("gain", "Multiplies by a number.")
             .required("factor", ParameterKind::Number, "the number")
-            .factory(|parameters| {
+            .pure(|parameters| {
                 Ok(Box::new(Gain::<Complex<f32>>::new(parameters.number("factor") as f32)))
             }),
     );

@@ -59,7 +59,7 @@ impl IioCapture {
         let device = find(root, wanted.device)?;
         let mut changes = Changes::new(journal);
         let folder = &device.folder;
-        let layout = ScanLayout::new(&device.name, elements(folder)?)?;
+        let layout = device.layout()?;
         // A buffer that is on refuses every change: its owner needs it.
         let (trigger, grid_ns) = trigger(root, &device, wanted, &mut changes)?;
         for name in enablers(folder)? {
@@ -133,6 +133,16 @@ fn enablers(folder: &Path) -> Result<Vec<PathBuf>, IioError> {
 }
 
 /// Returns all elements that scans can have.
+impl IioDevice {
+    /// Reads the layout of a scan of all its channels. Nothing is set.
+    ///
+    /// # Errors
+    /// [`IioError`]: the kernel's description of a channel cannot be read.
+    pub fn layout(&self) -> Result<ScanLayout, IioError> {
+        ScanLayout::new(&self.name, elements(&self.folder)?)
+    }
+}
+
 fn elements(folder: &Path) -> Result<Vec<Element>, IioError> {
     let mut elements = Vec::new();
     for enabler in enablers(folder)? {

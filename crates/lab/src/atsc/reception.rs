@@ -13,8 +13,8 @@ use millstream_atsc::segment::{Segment, SegmentKind};
 use millstream_blocks::power_spectrum::PowerSpectrum;
 use millstream_blocks::sigmf::{Capture, SigmfRecording};
 use millstream_dsp::window::Window;
-use millstream_flow::Process;
 use millstream_flow::blocks::SampleFormat;
+use millstream_flow::{Process, SC16_SCALE};
 use serde::Serialize;
 use std::f64::consts::FRAC_2_PI;
 use std::fs::File;
@@ -138,7 +138,7 @@ fn gaps(recording: &SigmfRecording) -> Vec<(u64, u64)> {
 }
 
 fn sc16([a, b, c, d]: &[u8; 4]) -> Sample {
-    let part = |bytes| f32::from(i16::from_le_bytes(bytes)) / 32_767.0;
+    let part = |bytes| f32::from(i16::from_le_bytes(bytes)) * SC16_SCALE;
     Sample::new(part([*a, *b]), part([*c, *d]))
 }
 

@@ -4,6 +4,7 @@ use super::{AtscError, file};
 use millstream_atsc::Sample;
 use millstream_atsc::params::{PACKET_BYTES, TS_RATE_BPS};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
+use millstream_flow::SC16_SCALE;
 use millstream_flow::blocks::SampleFormat;
 use serde::Serialize;
 use std::fs::File;
@@ -98,7 +99,7 @@ pub fn record(
             if format == SampleFormat::Sc16 {
                 recorded.clipped += u64::from(part.abs() > 1.0);
                 // The cast clips.
-                let whole = (part * 32_767.0).round_ties_even() as i16;
+                let whole = (part / SC16_SCALE).round_ties_even() as i16;
                 bytes.extend(whole.to_le_bytes());
             } else {
                 bytes.extend(part.to_le_bytes());

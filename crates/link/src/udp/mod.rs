@@ -15,7 +15,7 @@ mod sockopt;
 mod tx;
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,9 @@ pub const PAYLOAD_BYTES_MAX: usize = 65_507;
 /// The longest that one send may wait for room in the socket's send queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Opens a kernel UDP port.
+/// Opens a kernel UDP port. At the address of a multicast group it joins the group, on the
+/// interface that the route to the group names, and shares the port with other members on this
+/// machine.
 ///
 /// # Errors
 /// [`LinkError::Bind`] with a hint when the address is not available, [`LinkError::BadOption`] for
@@ -71,7 +73,13 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
     let segmentation = options.gso && sockopt::has_gso(&socket);
     options.apply_launch(&socket)?;
 
+    let is_group = bind.ip().is_multicast();
+    socket.set_reuse_address(is_group).map_err(setup("SO_REUSEADDR"))?;
     socket.bind(&bind.into()).map_err(|source| bind_error(bind, source))?;
+    if is_group {
+        let joined = socket.join_multicast_v4(bind.ip(), &Ipv4Addr::UNSPECIFIED);
+        joined.map_err(|source| join_error(bind, source))?;
+    }
     let local = local_address(&socket).map_err(setup("getsockname"))?;
 
     let datagram_bytes_max = sizes.datagram_bytes_max.clamp(1, PAYLOAD_BYTES_MAX);
@@ -99,6 +107,45 @@ pub fn open(spec: &Spec, bind: SocketAddrV4, sizes: &PortOptions) -> Result<Port
 fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
     let address = socket.local_addr()?.as_socket_ipv4();
     address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
+}
+
+/// Whether a send failed by the network's state, which passes: a cable is pulled, a route is away, a
+/// queue has no room, or an answer to an earlier datagram says that nobody listens. Such a datagram
+/// is lost, and a later one may arrive.
+#[must_use]
+pub fn is_loss(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENETUNREACH
+                | libc::ENETDOWN
+                | libc::EHOSTUNREACH
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::ENODEV
+                | libc::ENXIO
+                | libc::ENOBUFS
+                | libc::ENOMEM
+                | libc::EAGAIN
+                | libc::ETIMEDOUT
+                | libc::ECONNREFUSED
+        )
+    )
+}
+
+fn join_error(address: SocketAddrV4, source: io::Error) -> LinkError {
+    let hint = match source.raw_os_error() {
+        Some(libc::ENODEV) => format!(
+            "no route leads to this multicast group: name its interface with `ip route add \
+             {}/32 dev INTERFACE`",
+            address.ip()
+        ),
+        Some(libc::ENOBUFS) => "this machine is in too many groups: raise the setting \
+                                net.ipv4.igmp_max_memberships"
+            .to_owned(),
+        _ => "the multicast group cannot be joined".to_owned(),
+    };
+    LinkError::Bind { address, source, hint }
 }
 
 /// Returns the reason why `address` cannot be bound, with a hint that names its holder.

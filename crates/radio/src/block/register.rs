@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use millstream_flow::registry::{BlockType, ParameterKind, Parameters, Registry};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::{BlockDeclaration, BlockType, ParameterKind, Parameters, Registry};
 use millstream_flow::{Block, BlockError};
 use num_complex::Complex32;
 
 use super::rehearsal::RehearsedSink;
+use super::settings::{StreamSwitch, TunableOutputs};
 use super::{RadioSink, RadioSource, TransmitStart};
 use crate::graph::StreamDirection;
 use crate::tx::TX_CHANNELS_MAX;
@@ -15,15 +17,14 @@ use crate::{Device, DeviceArgs, RadioError, RxArgs, TuneRequest, TxArgs};
 /// Adds `radio_rx` and `radio_tx` to the block types of graph files.
 pub fn register(registry: &mut Registry) {
     let rx =
-        BlockType::new("radio_rx", "Receives the samples of one channel of a networked radio.")
+        BlockType::declare("radio_rx", "Receives the samples of one channel of a networked radio.")
             .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
             .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
             .optional("channel", 0i64, "receive channel, from 0")
             .optional("samples", 0i64, "number of samples to receive; 0: without end")
-            .incidental("samples")
-            .outside(&["out: Complex<f32>"]);
-    registry.register(front_end(rx).factory(receive));
-    let tx = BlockType::new("radio_tx", "Transmits samples on channels of a networked radio.")
+            .incidental("samples");
+    registry.register(front_end(rx).live(rehearse_receiving, receive));
+    let tx = BlockType::declare("radio_tx", "Transmits samples on channels of a networked radio.")
         .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
         .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
         .optional("channels", "0", "transmit channels; of several, each has its input: in0, in1")
@@ -31,13 +32,12 @@ pub fn register(registry: &mut Registry) {
         .optional("lead_s", 0.0, "seconds from the first sample here to its start; 0: at once")
         .optional("at_ticks", -1i64, "device time of the first sample, ticks; -1: as lead_s says")
         .incidental("lead_s")
-        .incidental("at_ticks")
-        .outside(&["in: Complex<f32>"]);
-    registry.register(front_end(tx).rehearsal(rehearse).factory(transmit));
+        .incidental("at_ticks");
+    registry.register(front_end(tx).live(rehearse, transmit));
 }
 
 /// Adds what both types have.
-fn front_end(block_type: BlockType) -> BlockType {
+fn front_end(block_type: BlockDeclaration) -> BlockDeclaration {
     block_type
         .optional("freq_hz", 0.0, "centre frequency, Hz; 0 leaves the radio as it is")
         .optional("lo_offset_hz", 0.0, "frequency of the local oscillator minus freq_hz, Hz")
@@ -50,24 +50,38 @@ fn front_end(block_type: BlockType) -> BlockType {
         .incidental("gain_db")
         .incidental("antenna")
         .incidental("bandwidth_hz")
-        .paced()
         .example("args = \"addr=192.168.10.2\"\nrate_hz = 10e6")
 }
 
 fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     let args: DeviceArgs = parameters.text("args").parse()?;
-    let channel = usize::try_from(parameters.integer("channel"))
-        .map_err(|_| parameters.wrong("channel", "0 or more"))?;
-    let samples = u64::try_from(parameters.integer("samples"))
-        .map_err(|_| parameters.wrong("samples", "0 or more"))?;
+    let (channel, samples) = received(parameters)?;
     let mut device = Device::open(args)?;
     device.set_rate(parameters.number("rate_hz"))?;
     set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
-    let samples = Some(samples).filter(|samples| *samples > 0);
     let speed = device.other_clock_speed()?;
     let source = RadioSource::<Complex32>::new(device, stream, samples).0;
     Ok(Box::new(source.tunable(channel).with_clock_speed(speed)))
+}
+
+/// Returns the channel, and the number of samples unless there is no end.
+fn received(parameters: &Parameters) -> Result<(usize, Option<u64>), BlockError> {
+    let channel = usize::try_from(parameters.integer("channel"))
+        .map_err(|_| parameters.wrong("channel", "0 or more"))?;
+    let samples = u64::try_from(parameters.integer("samples"))
+        .map_err(|_| parameters.wrong("samples", "0 or more"))?;
+    Ok((channel, Some(samples).filter(|samples| *samples > 0)))
+}
+
+/// Makes a source of zeros at the radio's rate, which opens no radio.
+fn rehearse_receiving(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
+    let _: DeviceArgs = parameters.text("args").parse()?;
+    let (channel, samples) = received(parameters)?;
+    let source = RehearsedBlock::<Complex32>::source().at_rate(parameters.number("rate_hz"));
+    let stops = StreamSwitch { may_stop: true, ..StreamSwitch::default() };
+    let messages = TunableOutputs::one(channel).messages().into_iter().chain(stops.messages());
+    Ok(Box::new(source.with_messages(messages.collect()).ending_after(samples)))
 }
 
 fn transmit(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {

@@ -43,8 +43,7 @@ pub use wire::Wire;
 use lanes::WireLanes;
 use wire::{Sc8, Sc12, Sc16, WirePacking};
 
-/// The factor that maps `sc16` full scale 32767 to 1.0.
-pub const SC16_SCALE: f32 = 1.0 / 32767.0;
+pub use millstream_flow::SC16_SCALE;
 
 /// A conversion to and from one wire format, in one form that this processor has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

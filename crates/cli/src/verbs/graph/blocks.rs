@@ -126,6 +126,8 @@ impl Facts<'_> {
             let (rate, holds) = (block.rate(), block.holds());
             let _ = writeln!(text, "  rate {rate}, keeps {holds} items, in the example below");
         }
+        let stand_in = if known.effect().has_stand_in() { "; rehearsals replace it" } else { "" };
+        let _ = writeln!(text, "  effect {}{stand_in}", known.effect().name());
         if !known.parameters().is_empty() {
             text += "\nparameters\n";
         }
@@ -166,6 +168,7 @@ impl Facts<'_> {
         json!({
             "name": self.known.name(),
             "summary": self.known.summary(),
+            "effect": self.known.effect().name(),
             "inputs": self.ports.inputs,
             "outputs": self.ports.outputs,
             "parameters": parameters,

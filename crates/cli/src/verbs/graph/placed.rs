@@ -168,7 +168,9 @@ fn measured(
     let replaced = file.rehearsed(&registry);
     let without = match replaced.is_empty() {
         true => String::new(),
-        false => format!("; these blocks write nothing meanwhile: {}", replaced.join(", ")),
+        false => {
+            format!("; these blocks neither write nor receive meanwhile: {}", replaced.join(", "))
+        }
     };
     output::note(format_args!(
         "millstream: running the graph for {} s to measure it{without}",

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// Finds a good plan for a graph from the measured costs of its blocks, and explains it.
 ///
 /// Without --profile the command measures: it runs the graph on one thread for a short time. The
-/// graph reads its files and opens its radios. Blocks that would write files are replaced by empty
-/// sinks, so the cost of such a block counts as almost 0. With --keep the plan keeps the partitions
-/// of the graph file.
+/// graph reads its files. Blocks that would write files, use the network or open a radio are
+/// replaced: sources send zeros, sinks write nothing, and the cost of such a block counts as almost
+/// 0. With --keep the plan keeps the partitions of the graph file.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

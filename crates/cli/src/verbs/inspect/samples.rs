@@ -3,6 +3,7 @@
 use super::power::Power;
 use crate::live::{self, Live};
 use anyhow::Context;
+use millstream_flow::SC16_SCALE;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ impl RawLayout {
     }
 
     fn count(self, bytes: &[u8], power: &mut Power) {
-        let int = |low, high| f32::from(i16::from_le_bytes([low, high])) / 32_767.0;
+        let int = |low, high| f32::from(i16::from_le_bytes([low, high])) * SC16_SCALE;
         let float = |bytes: [u8; 4]| f32::from_le_bytes(bytes);
         match (self.floats, self.values) {
             (false, 1) => {

@@ -30,6 +30,19 @@ pub enum FileSourceError {
         /// The file.
         path: PathBuf,
     },
+    /// The part to read begins at or behind its end.
+    #[error(
+        "sample {first} is behind the end: {} has {samples} samples; give a `first` below that",
+        path.display()
+    )]
+    BehindEnd {
+        /// The file.
+        path: PathBuf,
+        /// The first sample of the part.
+        first: u64,
+        /// The samples of the file.
+        samples: u64,
+    },
     /// Its size is not a multiple of the sample size.
     #[error(
         "{} has {bytes} bytes, but each {format} sample takes {sample_bytes} bytes: the file is \

@@ -1,5 +1,6 @@
 //! Formats of samples in files.
 
+use crate::SC16_SCALE;
 use num_complex::Complex;
 
 /// The format of complex samples in a file, little-endian, I before Q.
@@ -42,9 +43,8 @@ impl SampleFormat {
 
 /// Converts samples. Written so that the compiler vectorises it.
 pub(super) fn convert_sc16(bytes: &[u8], samples: &mut [Complex<f32>]) {
-    const SCALE: f32 = 1.0 / 32767.0;
     for (sample, bytes) in samples.iter_mut().zip(bytes.chunks_exact(4)) {
-        let part = |low, high| f32::from(i16::from_le_bytes([low, high])) * SCALE;
+        let part = |low, high| f32::from(i16::from_le_bytes([low, high])) * SC16_SCALE;
         *sample = Complex::new(part(bytes[0], bytes[1]), part(bytes[2], bytes[3]));
     }
 }

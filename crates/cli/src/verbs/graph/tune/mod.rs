@@ -18,9 +18,10 @@ use std::path::PathBuf;
 /// Finds the fastest plan for a graph on this machine by measuring, and stores it for `run`.
 ///
 /// The graph runs many times, each time for a fraction of a second, or to its end if that comes
-/// sooner. Sinks write no files during these runs. The new plan is stored only if it is faster than
-/// the default plan by more than the measurement noise. Partitions in the graph file's own plan
-/// stay unchanged unless --free is given.
+/// sooner. These runs write no files, and use neither network nor radio: other blocks take the
+/// places of such blocks, and sources among them send zeros. The new plan is stored only if it is
+/// faster than the default plan by more than the measurement noise. Partitions in the graph file's
+/// own plan stay unchanged unless --free is given.
 #[derive(clap::Args)]
 pub struct Args {
     /// The graph file, for example graphs/atsc-rx.toml.

@@ -29,7 +29,7 @@ pub fn remarks(file: &GraphFile, space: &Space, trial: &Rehearsal) -> String {
     };
     if !trial.rehearsed.is_empty() {
         let blocks = trial.rehearsed.join(", ");
-        let _ = write!(text, "\nreplaced by empty sinks, so that no files are left: {blocks}");
+        let _ = write!(text, "\nreplaced, so that nothing outside is touched: {blocks}");
     }
     if !space.pins.is_empty() {
         let (partitions, layouts) = (file.pins().partitions(), space.layouts.len());
