@@ -76,6 +76,21 @@ pub fn command() -> clap::Command {
     help::adapted(Cli::command())
 }
 
+/// Names the argument that is no UTF-8, where only text is possible.
+fn named_bytes(error: clap::Error, args: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind::{InvalidUtf8, InvalidValue};
+    let Some(bytes) = args.iter().find(|arg| arg.to_str().is_none()) else { return error };
+    if error.kind() != InvalidUtf8 {
+        return error;
+    }
+    let text = format!(
+        "the argument '{}' is not valid UTF-8, which this place needs: give a file another name, \
+         or give a link to it that has one",
+        bytes.to_string_lossy()
+    );
+    command().error(InvalidValue, text)
+}
+
 /// Adds the full path to the error about a verb that was given without its group.
 fn whole_path(error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -119,9 +134,10 @@ pub fn main_with(
         millstream_guest::init::run();
     }
     let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
-    let cli = match command().try_get_matches_from(args).and_then(read) {
+    let args: Vec<_> = args.into_iter().collect();
+    let cli = match command().try_get_matches_from(&args).and_then(read) {
         Ok(cli) => cli,
-        Err(error) => return output::refuse(&whole_path(error)),
+        Err(error) => return output::refuse(&named_bytes(whole_path(error), &args)),
     };
     output::set_json(cli.json);
     put_back();

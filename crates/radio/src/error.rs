@@ -247,7 +247,20 @@ pub enum RadioError {
         /// The device's time, ticks.
         now_ticks: u64,
     },
-    /// A rate outside the range of the device.
+    /// A sample rate that the device does not have, nor one near it.
+    #[error(
+        "the radio has no sample rate of {rate_hz} Hz: the nearest at its clock of {clock_hz} Hz \
+         is {nearest_hz} Hz, so give this one, or another that it has"
+    )]
+    NoSuchRate {
+        /// The requested rate.
+        rate_hz: f64,
+        /// The master clock rate, of which the device's rates are fractions.
+        clock_hz: f64,
+        /// The nearest rate.
+        nearest_hz: f64,
+    },
+    /// A rate that no device can have.
     #[error("{rate_hz} samples per second is not a sample rate: give a number above 0")]
     BadRate {
         /// The requested rate.

@@ -1,7 +1,7 @@
 //! `millstream batch list`: the tasks and their states.
 
 use super::ManifestArg;
-use crate::output::{Join, Report};
+use crate::output::{Join, Report, shown};
 use crate::table::Table;
 use millstream_batch::{Batch, Task, TaskState};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .left("reason", |one| one.reason.as_deref().unwrap_or_default());
     let text = format!("{}{}\n", table.text(), summary(&batch, &states));
     let folder = results.path();
-    Ok(Report::done(text, json!({ "tasks": listed, "folder": folder, "same": batch.same })))
+    Ok(Report::done(text, json!({ "tasks": listed, "folder": shown(folder), "same": batch.same })))
 }
 
 /// The number of tasks in each state.

@@ -4,6 +4,7 @@ mod account;
 mod confine;
 mod serve;
 
+use crate::numbers::whole;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -66,7 +67,7 @@ pub struct Args {
     pub queues: bool,
 
     /// Memory that each link may lock for its frames, in MiB.
-    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = whole::<u64>(..))]
     pub locked: u64,
 
     /// Path of the Unix socket on which the command listens.
