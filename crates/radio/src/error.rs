@@ -166,7 +166,8 @@ pub enum RadioError {
     /// A device did not take the time at the common PPS edge.
     #[error(
         "the device at {address} has the time {ticks} at the latest PPS edge instead of \
-         {wanted_ticks}: check that the same PPS and reference clock reach all devices"
+         {wanted_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), and \
+         that the same PPS and reference clock reach them"
     )]
     PpsDiffers {
         /// The device that differs.
@@ -179,7 +180,8 @@ pub enum RadioError {
     /// A device took the time at another PPS edge than the first device, or its clock drifts.
     #[error(
         "the device at {address} has the time {ticks}, but the first device {from_ticks} to \
-         {to_ticks}: check that the same PPS and reference clock reach all devices"
+         {to_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), and \
+         that the same PPS and reference clock reach them"
     )]
     TimesDiffer {
         /// The device that differs.
