@@ -15,10 +15,7 @@ const KINDS: [(&str, &str); 30] = [
     ("N", "a number; for samples and packets also `10M`, `1e6`"),
     ("BYTES", "a size in bytes"),
     ("MIB", "an amount of memory in MiB"),
-    (
-        "DEVICE_TIME",
-        "a time of the device: `12.5s` on its clock, `+2s` from now, or a number of its ticks",
-    ),
+    ("DEVICE_TIME", "a time of the device: `12.5s` on its clock, `+2s` from now, or its ticks"),
     ("DB", "a ratio in decibels"),
     ("PPM", "a number in parts per million: `20`"),
     ("PERCENT", "a percentage: `5`"),
