@@ -131,7 +131,7 @@ fn every_wrong_value_is_answered_with_the_form_that_is_expected() {
         "valid boolean",
         "invalid value for one",
     ];
-    const FORMS: [&str; 12] = [
+    const FORMS: [&str; 13] = [
         "give ",
         "possible values",
         "write ",
@@ -141,7 +141,7 @@ fn every_wrong_value_is_answered_with_the_form_that_is_expected() {
         "unknown",
         "expected",
         "such as",
-        "the devices are",
+        " are: ", "the devices are",
         "the widths are",
         "there is no",
     ];

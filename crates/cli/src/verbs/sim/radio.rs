@@ -124,7 +124,7 @@ pub struct Args {
 
     /// UDP port for CHDR packets; 0 takes any free port.
     #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port,
-          value_parser = whole::<u16>(1..))]
+          value_parser = whole::<u16>(..))]
     pub chdr_port: u16,
 
     /// Link that carries CHDR packets, with its options: udp, udp:gro=off, or a link on an

@@ -24,7 +24,7 @@ pub struct Args {
     link: String,
 
     /// UDP port on which it echoes datagrams (RFC 862). Repeat the option for more.
-    #[arg(long, value_name = "PORT", default_value = "7", value_parser = whole::<u16>(1..))]
+    #[arg(long, value_name = "PORT", default_value = "7", value_parser = whole::<u16>(..))]
     echo_port: Vec<u16>,
 
     /// IP address of the ports. The default is the first address of the link; with udp, every
