@@ -129,7 +129,7 @@ impl Radio {
         Ok(self.with(py, |radio| radio.frequency(direction, channel))?.into())
     }
 
-    /// Sets the gain of a channel, dB, clipped to its range, and returns it.
+    /// Sets the gain of a channel, dB, and returns the one in force; outside its range is an error.
     #[pyo3(signature = (gain, channel = 0, direction = "rx"))]
     fn set_gain(
         &self,

@@ -61,7 +61,9 @@ def test_gain_bandwidth_and_antenna(stock):
         assert stock.set_gain(gain) == gain == stock.gain()
         levels.append(peak(stock)[1])
     assert abs(levels[1] - levels[0] - 20) < 1
-    assert stock.set_gain(1000) == 76
+    with pytest.raises(millstream.RadioError, match="it must be 0 to 76 dB"):
+        stock.set_gain(1000)
+    assert stock.set_gain(10.4) == 10, "the radio's step"
     assert stock.set_bandwidth(2e6) == stock.bandwidth() == 2e6
     stock.set_automatic_gain()
     stock.set_automatic_gain(False)

@@ -2,6 +2,7 @@
 
 use crate::numbers::{decibels, frequency, rate};
 use crate::output::note;
+use crate::start::note_taken;
 use anyhow::ensure;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, DeviceArgs, DeviceSet, TuneRequest, TuneResult};
@@ -19,7 +20,7 @@ pub struct FrontEndArgs {
           allow_hyphen_values = true, requires = "freq")]
     lo_offset: Vec<f64>,
 
-    /// Gain of the front end; with `auto` the radio controls the gain of a receive channel itself.
+    /// Gain of the front end. A receive channel may have `auto`: the radio controls it itself.
     #[arg(long, value_name = "DB", value_parser = gain, value_delimiter = ',',
           allow_hyphen_values = true)]
     gain: Vec<GainSetting>,
@@ -108,6 +109,7 @@ impl FrontEndArgs {
         for (index, &(device, channel)) in places.iter().enumerate() {
             let device = &mut devices.devices_mut()[device];
             let tuned = &mut all[index];
+            let place = format!("{} {channel}: ", direction.name());
             if let Some(&freq_hz) = of(&self.freq, index) {
                 let lo_offset_hz = of(&self.lo_offset, index).copied().unwrap_or(0.0);
                 let request = TuneRequest::new(freq_hz).with_lo_offset(lo_offset_hz);
@@ -120,7 +122,9 @@ impl FrontEndArgs {
             match of(&self.gain, index) {
                 None => {}
                 Some(GainSetting::Db(gain_db)) => {
-                    tuned.gain_db = Some(device.set_gain(direction, channel, *gain_db)?);
+                    let taken_db = device.set_gain(direction, channel, *gain_db)?;
+                    note_taken("gain", &place, (*gain_db, taken_db), "dB");
+                    tuned.gain_db = Some(taken_db);
                 }
                 Some(GainSetting::Automatic) => {
                     let receives = direction == StreamDirection::Rx;
@@ -131,6 +135,7 @@ impl FrontEndArgs {
             }
             if let Some(&bandwidth_hz) = of(&self.bandwidth, index) {
                 let taken_hz = device.set_bandwidth(direction, channel, bandwidth_hz)?;
+                note_taken("band", &place, (bandwidth_hz, taken_hz), "Hz");
                 tuned.bandwidth_hz = Some(taken_hz);
             }
         }

@@ -97,6 +97,41 @@ pub fn command() -> clap::Command {
     help::adapted(Cli::command())
 }
 
+/// Adds the option that an argument without one was probably meant for.
+fn with_option(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given.clone(),
+        _ => return error,
+    };
+    let option = match args.get(1).and_then(|verb| verb.to_str()) {
+        Some("run" | "graph") if given.contains('=') => "--set",
+        Some("tx") => "--in",
+        Some("rx") => "--out",
+        _ => return error,
+    };
+    if !given.starts_with('-') {
+        let tip = format!("write `{option} {given}`");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Names the argument that is no UTF-8, where only text is possible.
+fn named_bytes(error: clap::Error, args: &[OsString]) -> clap::Error {
+    use clap::error::ErrorKind::{InvalidUtf8, InvalidValue};
+    let Some(bytes) = args.iter().find(|arg| arg.to_str().is_none()) else { return error };
+    if error.kind() != InvalidUtf8 {
+        return error;
+    }
+    let text = format!(
+        "the argument '{}' is not valid UTF-8, which this place needs: give a file another name, \
+         or give a link to it that has one",
+        bytes.to_string_lossy()
+    );
+    command().error(InvalidValue, text)
+}
+
 /// Adds the full path to the error about a verb that was given without its group.
 fn whole_path(error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -105,8 +140,12 @@ fn whole_path(error: clap::Error) -> clap::Error {
     };
     let mut command = command();
     let groups = command.get_subcommands().filter(|group| group.find_subcommand(given).is_some());
-    let found = groups.map(|group| format!("`millstream {} {given}`", group.get_name()));
-    let found = found.join(" or ");
+    let of_group = |group: &clap::Command| {
+        let about = group.find_subcommand(given).and_then(clap::Command::get_about);
+        let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
+        format!("`millstream {} {given}`{about}", group.get_name())
+    };
+    let found = groups.map(of_group).join(" or ");
     if found.is_empty() {
         return error;
     }
@@ -140,9 +179,12 @@ pub fn main_with(
         millstream_guest::init::run();
     }
     let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
-    let cli = match command().try_get_matches_from(args).and_then(read) {
+    let args: Vec<_> = args.into_iter().collect();
+    let cli = match command().try_get_matches_from(&args).and_then(read) {
         Ok(cli) => cli,
-        Err(error) => return output::refuse(&whole_path(error)),
+        Err(error) => {
+            return output::refuse(&named_bytes(with_option(whole_path(error), &args), &args));
+        }
     };
     output::set_json(cli.json);
     put_back();

@@ -1,13 +1,12 @@
 //! Numbers of the command line, checked before a job starts.
 
 use anyhow::Context;
-use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use clap::{Arg, Command, Error};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_cpu::CpuSet;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
-use std::ffi::OsStr;
-use std::ops::{RangeBounds, RangeInclusive};
+use std::net::Ipv4Addr;
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 /// The units of a time.
 const TIME_UNITS: [(&str, f64); 8] = [
@@ -76,32 +75,42 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
 }
 
-/// A whole number in a range: 4000000, 4e6 or 4M.
-pub fn whole<T>(range: impl RangeBounds<u64>) -> Whole<RangedU64ValueParser<T>>
-where
-    T: TryFrom<u64, Error: std::error::Error + Send + Sync + 'static> + Clone + Send + Sync,
-{
-    Whole(RangedU64ValueParser::new().range(range))
+/// A whole number in a range: 4000000, 4e6 or 4M. The type may limit it further.
+pub fn whole<T: TryFrom<u64>>(
+    range: impl RangeBounds<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    let least = match range.start_bound() {
+        Bound::Included(least) => *least,
+        Bound::Excluded(below) => below + 1,
+        Bound::Unbounded => 0,
+    };
+    let most = match range.end_bound() {
+        Bound::Included(most) => *most,
+        Bound::Excluded(above) => above - 1,
+        Bound::Unbounded => u64::MAX,
+    };
+    let of_type = (0..=64).rev().map(|bits| u64::MAX.checked_shr(64 - bits).unwrap_or(0));
+    let most = of_type.map(|all| all.min(most)).find(|most| T::try_from(*most).is_ok());
+    let most = most.unwrap_or(0);
+    move |text| {
+        let number = digits(text).as_deref().unwrap_or(text).parse::<u64>().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            let units = if most > 999 { "; 4000, 4e3 and 4k are the same" } else { "" };
+            format!("give a whole number from {least} to {most}{units}")
+        })
+    }
 }
 
-/// Takes a unit or an exponent off a whole number, for the inner parser.
-#[derive(Clone)]
-pub struct Whole<P>(P);
+/// An IPv4 address.
+pub fn ipv4(text: &str) -> Result<Ipv4Addr, String> {
+    text.parse().map_err(|_| "give an IPv4 address, such as 192.168.10.2".to_owned())
+}
 
-impl<P: TypedValueParser> TypedValueParser for Whole<P> {
-    type Value = P::Value;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<P::Value, Error> {
-        match value.to_str().and_then(digits) {
-            Some(digits) => self.0.parse_ref(command, arg, digits.as_ref()),
-            None => self.0.parse_ref(command, arg, value),
-        }
-    }
+/// A finite number of any sign, without a unit.
+pub fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "give a number, such as 20 or -2.5".to_owned())
 }
 
 /// The digits of a whole number that has a unit or an exponent.
@@ -144,6 +153,46 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     })?;
     let told = || "give at most 1e9 seconds, which is thirty years".to_owned();
     (seconds <= SECONDS_MAX).then_some(seconds).ok_or_else(told)
+}
+
+/// A moment of a device: a number of its ticks; with a unit (2s) a time on its clock; with + (+2s)
+/// a time from now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DeviceMoment {
+    /// Ticks of its clock.
+    Ticks(u64),
+    /// Seconds on its clock.
+    Seconds(f64),
+    /// Seconds from now.
+    FromNow(f64),
+}
+
+impl DeviceMoment {
+    /// Its ticks, on a clock that shows `now_ticks` and has `ticks_hz`.
+    pub fn ticks(self, now_ticks: u64, ticks_hz: f64) -> u64 {
+        let ticks = |seconds: f64| (seconds * ticks_hz).round() as u64;
+        match self {
+            Self::Ticks(at) => at,
+            Self::Seconds(at) => ticks(at),
+            Self::FromNow(lead) => now_ticks.saturating_add(ticks(lead)),
+        }
+    }
+}
+
+/// A moment of a device.
+pub fn device_moment(text: &str) -> Result<DeviceMoment, String> {
+    let form = "give a time on the device's clock with its unit, such as 12.5s, or a time from now \
+                with +, such as +2s, or a whole number of the device's ticks";
+    if let Some(lead) = text.strip_prefix('+') {
+        return seconds(lead).map(DeviceMoment::FromNow).map_err(|_| form.to_owned());
+    }
+    if let Ok(ticks) = whole(..)(text) {
+        return Ok(DeviceMoment::Ticks(ticks));
+    }
+    // A number without a unit would be a fraction of a tick.
+    let has_unit = text.ends_with(|last: char| last.is_alphabetic());
+    let time = has_unit.then(|| seconds_or_0(text).ok()).flatten();
+    time.map(DeviceMoment::Seconds).ok_or_else(|| form.to_owned())
 }
 
 /// The same, including 0.
@@ -193,6 +242,24 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_outside_its_range_names_the_range() {
+        assert_eq!(whole::<u64>(..)("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(whole::<u16>(1..=64)("64"), Ok(64));
+        for text in ["", "0", "65", "1.5", "1e20", "0 1", "-5", "4294967296", "A"] {
+            let error = whole::<u16>(1..=64)(text).unwrap_err();
+            assert_eq!(error, "give a whole number from 1 to 64", "{text}");
+        }
+        for (error, most) in [
+            (whole::<u32>(..)("4294967296").unwrap_err(), "to 4294967295;"),
+            (whole::<i32>(1..)("-1").unwrap_err(), "from 1 to 2147483647;"),
+            (whole::<u8>(..)("256").unwrap_err(), "from 0 to 255"),
+            (whole::<u64>(1..)("1e20").unwrap_err(), "from 1 to 18446744073709551615;"),
+        ] {
+            assert!(error.contains(most), "{error}");
+        }
+    }
+
+    #[test]
     fn rates_and_times_may_have_their_units() {
         for (text, want) in [("10M", 10e6), ("6.25M", 6.25e6), ("1.5k", 1500.0), ("2e0G", 2e9)] {
             assert_eq!(rate(text), Ok(want), "{text}");
@@ -217,6 +284,25 @@ mod tests {
         assert_eq!((seconds_or_0("0"), seconds_or_0("2ms")), (Ok(0.0), Ok(0.002)));
         let error = seconds("10M").unwrap_err();
         assert!(error.contains("0.005 or 5ms"), "{error}");
+    }
+
+    #[test]
+    fn a_moment_of_a_device_is_in_ticks_on_its_clock_or_from_now() {
+        use DeviceMoment::{FromNow, Seconds, Ticks};
+        for (text, want, ticks) in [
+            ("1000", Ticks(1000), 1000),
+            ("4M", Ticks(4_000_000), 4_000_000),
+            ("2s", Seconds(2.0), 2_000_000),
+            ("1min 30s", Seconds(90.0), 90_000_000),
+            ("+500ms", FromNow(0.5), 500_007),
+            ("+2", FromNow(2.0), 2_000_007),
+        ] {
+            let moment = device_moment(text).unwrap();
+            assert_eq!((moment, moment.ticks(7, 1e6)), (want, ticks), "{text}");
+        }
+        for text in ["", "-2s", "1.5", "soon", "+", "+-1", "1e20", "2 MHz"] {
+            assert!(device_moment(text).unwrap_err().contains("such as +2s"), "{text}");
+        }
     }
 
     #[test]

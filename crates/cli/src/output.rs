@@ -189,6 +189,12 @@ pub fn is_json() -> bool {
     JSON.get().copied().unwrap_or_else(|| std::env::args_os().any(|word| word == "--json"))
 }
 
+/// The name of a file for `--json`: what is no UTF-8 appears as U+FFFD. A path itself cannot be
+/// written into a document.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
 /// Writes a whole file.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     std::fs::write(path, content)

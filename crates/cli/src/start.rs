@@ -1,7 +1,8 @@
 //! Devices that begin together: one time for all of them, and the device of each channel.
 
+use crate::numbers::DeviceMoment;
 use crate::output::note;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use millstream_net::choice::{AUTO, Chosen};
 use millstream_net::engine::{self, LinkReport};
 use millstream_radio::{Device, DeviceArgs, DeviceSet};
@@ -25,14 +26,28 @@ pub fn open(args: &[DeviceArgs], rate_hz: f64) -> anyhow::Result<DeviceSet> {
     }
     note_links();
     let taken_hz = devices.set_rate(rate_hz)?;
-    if (taken_hz / rate_hz - 1.0).abs() > 1e-9 {
-        let [taken, wanted] = [taken_hz, rate_hz].map(|rate_hz| rate_hz / 1e6);
-        note(format_args!("rate    {taken} MS/s: the radio does not have {wanted} MS/s"));
-    }
+    note_taken("rate", "", (rate_hz, taken_hz), "Hz");
     if args.len() > 1 {
         devices.sync_at_pps(0, PPS_TIMEOUT)?;
     }
     Ok(devices)
+}
+
+/// Says that a radio took another value than the one that was asked for: what it does not have, it
+/// replaces by the nearest or refuses, and never silently.
+pub fn note_taken(what: &str, place: &str, (asked, taken): (f64, f64), unit: &str) {
+    if let Some(told) = taken_line(what, place, (asked, taken), unit) {
+        note(told);
+    }
+}
+
+/// The line, if the values differ.
+fn taken_line(what: &str, place: &str, (asked, taken): (f64, f64), unit: &str) -> Option<String> {
+    let same = (taken - asked).abs() <= 1e-9 * asked.abs();
+    let taken = (taken * 1e6).round() / 1e6;
+    let told =
+        || format!("{what:<7} {place}{taken} {unit}: the radio does not have {asked} {unit}");
+    (!same).then(told)
 }
 
 /// Prints the link of a device, where the arguments leave it open and there is a choice.
@@ -102,6 +117,20 @@ pub fn locate(channels: &[usize], counts: &[usize]) -> anyhow::Result<Vec<(usize
     channels.iter().enumerate().map(place).collect()
 }
 
+/// The ticks of a moment of a device, which must not have passed; prints it with the device's time.
+pub fn at_moment(device: &Device, moment: DeviceMoment, ticks_hz: f64) -> anyhow::Result<u64> {
+    let now = device.time_ticks()?;
+    let at = moment.ticks(now, ticks_hz);
+    let [now_s, at_s] = [now, at].map(|ticks| ticks as f64 / ticks_hz);
+    ensure!(
+        at > now,
+        "the time {at_s:.6} s of the device ({at} ticks) has passed, its clock stands at \
+         {now_s:.6} s ({now} ticks): give a later one, or a time from now, such as +1s"
+    );
+    note(format_args!("time    now {now_s:.6} s on the device's clock, start at {at_s:.6} s"));
+    Ok(at)
+}
+
 /// The time of the next PPS edge later than [`LEAD_S`], ticks, and the time until then.
 pub fn next_pps(devices: &DeviceSet) -> anyhow::Result<(u64, Duration)> {
     let device: &Device = devices.devices().first().context("no device")?;
@@ -138,6 +167,16 @@ mod tests {
             "there is no channel 4: all devices together have 4 channels, counted from 0";
         assert_eq!(error(&[0, 4]), expected);
         assert_eq!(error(&[1, 0, 1]), "channel 1 is given twice: give each channel once");
+    }
+
+    #[test]
+    fn a_value_that_the_radio_does_not_have_is_told_with_the_one_in_force() {
+        assert_eq!(taken_line("gain", "rx 0: ", (40.0, 40.0), "dB"), None);
+        assert_eq!(taken_line("rate", "", (1.92e6, 1.92e6 * (1.0 + 1e-12)), "Hz"), None);
+        let told = taken_line("gain", "rx 0: ", (10.4, 10.0), "dB").unwrap();
+        assert_eq!(told, "gain    rx 0: 10 dB: the radio does not have 10.4 dB");
+        let told = taken_line("rate", "", (1.22e6, 16e6 / 13.0), "Hz").unwrap();
+        assert_eq!(told, "rate    1230769.230769 Hz: the radio does not have 1220000 Hz");
     }
 
     #[test]

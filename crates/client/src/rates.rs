@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use millstream_radio::device::check_rate;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, RadioError};
 
@@ -18,7 +19,8 @@ const USUAL_HZ: [f64; 20] = [
 ];
 
 impl ClientRadio {
-    /// Sets the sample rate of a channel to the nearest possible one, which it returns.
+    /// Sets the sample rate of a channel to the nearest possible one, at most 1 % away, and returns
+    /// it. A rate that is refused leaves the present one.
     ///
     /// Channels of one stream get the rate together. The clock of the radio follows if the rate is
     /// no fraction of it, unless another stream runs. Streams go on with the new rate, behind an
@@ -163,14 +165,34 @@ impl RadioState {
         rate_hz: f64,
         fixed: bool,
     ) -> Result<f64, ClientError> {
+        let mut before = Vec::new();
         for channel in channels {
-            self.channel(direction, *channel)?.rate_hz = Some(rate_hz);
+            before.push(self.channel(direction, *channel)?.rate_hz.replace(rate_hz));
         }
+        let taken = self.try_rates(direction, channels[0], rate_hz, fixed);
+        if taken.is_err() {
+            for (channel, before) in channels.iter().zip(before).rev() {
+                self.channel(direction, *channel)?.rate_hz = before;
+            }
+            self.set_wanted_rates()?;
+        }
+        taken
+    }
+
+    /// Sets the rates that are wanted, if the channel then has the one that is asked for.
+    fn try_rates(
+        &mut self,
+        direction: StreamDirection,
+        channel: usize,
+        rate_hz: f64,
+        fixed: bool,
+    ) -> Result<f64, ClientError> {
         if !fixed {
             self.device.set_rate(rate_hz)?;
         }
         self.set_wanted_rates()?;
-        self.rate(direction, channels[0])
+        let taken_hz = self.rate(direction, channel)?;
+        Ok(check_rate(rate_hz, taken_hz, self.device.tick_rate_hz())?)
     }
 
     /// Sets the rates that were asked for, as well as the clock allows.

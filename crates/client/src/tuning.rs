@@ -229,11 +229,11 @@ impl ClientRadio {
         (-half, half)
     }
 
-    /// Sets the gain of a channel, dB, clipped to its range, and ends automatic gain. Returns the
-    /// gain that results.
+    /// Sets the gain of a channel, dB, and ends automatic gain. Returns the gain in force, rounded
+    /// to the radio's steps.
     ///
     /// # Errors
-    /// [`ClientError::Radio`].
+    /// [`ClientError::Radio`], also for a gain outside [`ClientRadio::gain_range`].
     pub fn set_gain(
         &self,
         direction: StreamDirection,

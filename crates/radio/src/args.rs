@@ -69,6 +69,13 @@ pub struct DeviceArgs {
     pub open_port: Option<OpenPort>,
 }
 
+/// Types of devices that have no RFNoC or no management server for it.
+const OTHER_TYPES: [&str; 6] = ["b100", "b200", "octoclock", "usrp1", "usrp2", "x300"];
+
+/// What is wrong with them.
+const OTHER_RADIO: &str = "is of a radio that is not supported: the E310 to E320 (type=e3xx), \
+     N300 to N321 (type=n3xx) and X410 (type=x4xx) are";
+
 /// The arguments that [`DeviceArgs::from_str`] knows.
 const KNOWN: &str = "addr=IPV4, second_addr=IPV4, third_addr=IPV4, fourth_addr=IPV4, \
      type=TYPE, product=PRODUCT, serial=SERIAL, master_clock_rate=HZ, clock_source=SOURCE, \
@@ -224,6 +231,8 @@ impl DeviceArgs {
                     _ => return Err(bad(argument, "wants yes or no")),
                 }
             }
+            "type" if OTHER_TYPES.contains(&value) => return Err(bad(argument, OTHER_RADIO)),
+            "driver" => return Err(bad(argument, OTHER_RADIO)),
             "type" => self.identity.device_type = Some(value.to_owned()),
             "product" => self.identity.product = Some(value.to_owned()),
             "serial" => self.identity.serial = Some(value.to_owned()),
@@ -331,6 +340,8 @@ mod tests {
             ("addr=1.2.3.4,link=xdp:eth1,claim_wait_s=9", "must come before link="),
             ("addr=1.2.3.4,master_clock_rate=fast", "wants a rate in Hz"),
             ("addr=1.2.3.4,link=xdp:eth1,serial=9", "must come before link="),
+            ("type=b200", "\"type=b200\": is of a radio that is not supported: the E310 to E320"),
+            ("driver=rtlsdr", "\"driver=rtlsdr\": is of a radio that is not supported"),
             ("addr=1.2.3.4,speed=9", "\"speed=9\": is not known; the known arguments are: addr="),
         ] {
             let error = text.parse::<DeviceArgs>().unwrap_err().to_string();

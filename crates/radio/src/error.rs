@@ -168,7 +168,8 @@ pub enum RadioError {
     /// A device did not take the time at the common PPS edge.
     #[error(
         "the device at {address} has the time {ticks} at the latest PPS edge instead of \
-         {wanted_ticks}: check that the same PPS and reference clock reach all devices"
+         {wanted_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), and \
+         that the same PPS and reference clock reach them"
     )]
     PpsDiffers {
         /// The device that differs.
@@ -181,7 +182,8 @@ pub enum RadioError {
     /// A device took the time at another PPS edge than the first device, or its clock drifts.
     #[error(
         "the device at {address} has the time {ticks}, but the first device {from_ticks} to \
-         {to_ticks}: check that the same PPS and reference clock reach all devices"
+         {to_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), and \
+         that the same PPS and reference clock reach them"
     )]
     TimesDiffer {
         /// The device that differs.
@@ -249,7 +251,20 @@ pub enum RadioError {
         /// The device's time, ticks.
         now_ticks: u64,
     },
-    /// A rate outside the range of the device.
+    /// A sample rate that the device does not have, nor one near it.
+    #[error(
+        "the radio has no sample rate of {rate_hz} Hz: the nearest at its clock of {clock_hz} Hz \
+         is {nearest_hz} Hz, so give this one, or another that it has"
+    )]
+    NoSuchRate {
+        /// The requested rate.
+        rate_hz: f64,
+        /// The master clock rate, of which the device's rates are fractions.
+        clock_hz: f64,
+        /// The nearest rate.
+        nearest_hz: f64,
+    },
+    /// A rate that no device can have.
     #[error("{rate_hz} samples per second is not a sample rate: give a number above 0")]
     BadRate {
         /// The requested rate.

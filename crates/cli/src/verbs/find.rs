@@ -1,6 +1,6 @@
 //! `millstream find`: the radios that answer.
 
-use crate::numbers::{seconds, whole};
+use crate::numbers::{ipv4, seconds, whole};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, DiscoveryTarget, discover};
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Args {
     /// Only ask this address. By default the command asks all networks of this machine and the
     /// machine itself.
-    #[arg(long, value_name = "IPV4")]
+    #[arg(long, value_name = "IPV4", value_parser = ipv4)]
     addr: Option<Ipv4Addr>,
 
     /// Only ask this machine, and send nothing to its networks.

@@ -60,7 +60,11 @@ impl Tree {
         let sensors = sensors::read(device);
         let blocks = device.blocks();
         let (major, minor) = (blocks.protocol >> 8, blocks.protocol & 0xFF);
-        let stream = vec![
+        let time = device.time_ticks().map(|ticks| {
+            let seconds = ticks as f64 / device.tick_rate_hz();
+            ("time".to_owned(), format!("{seconds:.6} s, {ticks} ticks"))
+        });
+        let mut stream = vec![
             ("sample rate".to_owned(), format!("{} Hz", short(device.rate_hz()))),
             ("ticks".to_owned(), format!("{} Hz", short(device.tick_rate_hz()))),
             (
@@ -72,6 +76,7 @@ impl Tree {
                 ),
             ),
         ];
+        stream.extend(time.ok());
         let branches = vec![
             ("device", info.device.iter().map(named).collect()),
             ("clocks", info.clocks.iter().map(clock).collect()),

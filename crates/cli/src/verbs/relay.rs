@@ -57,7 +57,7 @@ pub struct Args {
     duration: Option<f64>,
 
     /// Receive channel.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>(..))]
     channel: usize,
 
     #[command(flatten)]

@@ -68,7 +68,8 @@ pub struct Args {
     duration: Option<f64>,
 
     /// Receive channels, for example 0,1. Numbers continue from the first device to the next one.
-    #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
+    #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',',
+          value_parser = whole::<usize>(..))]
     channel: Vec<usize>,
 
     #[command(flatten)]

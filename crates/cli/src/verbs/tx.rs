@@ -7,8 +7,8 @@ mod source;
 use crate::dashboard::WebArgs;
 use crate::front_end::FrontEndArgs;
 use crate::live::Live;
-use crate::numbers::{format, positive, rate, seconds, whole};
-use crate::output::Report;
+use crate::numbers::{DeviceMoment, device_moment, format, positive, rate, seconds, whole};
+use crate::output::{Report, note, short};
 use crate::playback::{Piece, Playback, PlaybackStep, Samples};
 use crate::{interrupt, start};
 use anyhow::Context;
@@ -45,6 +45,7 @@ const END_PATIENCE_S: f64 = 1.0;
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta
   millstream tx --args addr=127.0.0.2 --in recording.sigmf-meta --timed --lead 0.2
   millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --repeat 0 --scale 0.5
+  millstream tx --args addr=127.0.0.2 --in tone.cf32 --rate 1e6 --at +2s
   millstream tx --args addr=192.168.10.2 --in tone.cf32 --rate 1M --freq 915M --gain 20
   millstream tx --args addr=127.0.0.2 --in - --format cf32 --rate 1e6")]
 pub struct Args {
@@ -74,11 +75,12 @@ pub struct Args {
 
     /// Transmit channels, for example 0,1. Numbers continue from the first device to the next one.
     /// All channels transmit the same samples at the same moments.
-    #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',')]
+    #[arg(long, value_name = "N", default_value = "0", value_delimiter = ',',
+          value_parser = whole::<usize>(..))]
     channel: Vec<usize>,
 
     /// Number of times to transmit the recording; 0 repeats it until Ctrl-C.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
     repeat: u64,
 
     /// Factor for every sample. Results beyond full scale are set to full scale.
@@ -92,9 +94,9 @@ pub struct Args {
     #[arg(long)]
     timed: bool,
 
-    /// Device time of the first sample, in ticks.
-    #[arg(long, value_name = "TICKS")]
-    at: Option<u64>,
+    /// Time of the first sample: on the device's clock (12.5s, or its ticks), or from now (+2s).
+    #[arg(long, value_name = "DEVICE_TIME", value_parser = device_moment)]
+    at: Option<DeviceMoment>,
 
     /// Time from now to the first sample, by the device's clock. The default with --timed is 0.5.
     #[arg(long, value_name = "TIME", value_parser = seconds,
@@ -129,6 +131,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let rate_hz = args.rate.or(source.rate_hz);
     let unknown = || format!("{} does not contain its sample rate: add --rate", source.name);
     let rate_hz = rate_hz.with_context(unknown)?;
+    if let Some(own_hz) = source.rate_hz.filter(|own_hz| (rate_hz / own_hz - 1.0).abs() > 1e-9) {
+        let speed = short(rate_hz / own_hz);
+        note(format_args!("rate    the recording has {own_hz} Hz: it plays {speed} times as fast"));
+    }
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let mut devices = start::open(&args.front_end.with_sources(&args.args), rate_hz)?;
@@ -215,9 +221,8 @@ fn start_ticks(args: &Args, devices: &DeviceSet, ticks_hz: f64) -> anyhow::Resul
         return Ok(Some(start::next_pps(devices)?.0));
     }
     let lead_s = args.lead.or((args.timed && args.at.is_none()).then_some(0.5));
-    let Some(lead_s) = lead_s else { return Ok(args.at) };
-    let now = devices.devices()[0].time_ticks()?;
-    Ok(Some(now + (lead_s * ticks_hz).round() as u64))
+    let Some(moment) = args.at.or(lead_s.map(DeviceMoment::FromNow)) else { return Ok(None) };
+    Ok(Some(start::at_moment(&devices.devices()[0], moment, ticks_hz)?))
 }
 
 /// A stream and its parallel work.

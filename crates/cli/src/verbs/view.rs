@@ -42,7 +42,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let path = &args.recording;
     let recording = SigmfRecording::open(path, None)?;
     let rate_hz = recording.rate_hz.with_context(|| {
-        format!("{} does not contain its sample rate: add core:sample_rate to it", path.display())
+        let name = path.display();
+        match path.extension().is_some_and(|end| end == "sigmf-meta" || end == "sigmf-data") {
+            true => format!("{name} does not contain its sample rate: add core:sample_rate to it"),
+            false => format!(
+                "{name} is raw samples, whose rate nobody knows: give a SigMF recording, which \
+                 contains it"
+            ),
+        }
     })?;
     let mut source = SigmfSource::open(path).map_err(anyhow::Error::from_boxed)?;
     // From the end a client may go back.

@@ -15,7 +15,7 @@ const KINDS: [(&str, &str); 30] = [
     ("N", "a number; for samples and packets also `10M`, `1e6`"),
     ("BYTES", "a size in bytes"),
     ("MIB", "an amount of memory in MiB"),
-    ("TICKS", "a time of the device, in ticks of its sample clock"),
+    ("DEVICE_TIME", "a time of the device: `12.5s` on its clock, `+2s` from now, or its ticks"),
     ("DB", "a ratio in decibels"),
     ("PPM", "a number in parts per million: `20`"),
     ("PERCENT", "a percentage: `5`"),

@@ -214,11 +214,18 @@ fn what_cannot_be_transmitted_is_told_before_the_radio_is_asked() {
 }
 
 #[test]
-fn a_start_that_has_passed_is_late_and_may_be_a_failure() {
+fn a_start_that_has_passed_is_refused_and_one_on_the_way_is_late() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.sc16"), ramp(100)).unwrap();
     let radio = Radio::start(folder.path(), &[]);
-    let more = ["--rate", "1e6", "--at", "1", "--max-lates", "0"];
+    for passed in ["1", "1us", "0s"] {
+        let outcome = tx(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--at", passed]);
+        outcome.fails(1, "has passed, its clock stands at");
+        assert!(outcome.json().get("results").is_none(), "nothing was sent: {outcome:?}");
+    }
+    let outcome = tx(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--at", "+100ms"]);
+    assert!(outcome.succeeds().stderr.contains(" s on the device's clock, start at "));
+    let more = ["--rate", "1e6", "--at", "+1us", "--max-lates", "0"];
     let outcome = tx(folder.path(), &radio, "x.sc16", &more);
     outcome.fails(1, "late packets, and 0 were allowed");
     let ledger = &outcome.json()["results"]["ledger"];

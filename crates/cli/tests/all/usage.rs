@@ -113,6 +113,62 @@ fn what_takes_minutes_says_so_in_its_help() {
     }
 }
 
+/// What a user sees of a wrong value names the form that is expected, and never shows the words of
+/// a parser inside.
+#[test]
+fn every_wrong_value_is_answered_with_the_form_that_is_expected() {
+    const PARSERS: [&str; 12] = [
+        "invalid digit",
+        "integral type",
+        "float literal",
+        "address syntax",
+        "is not in ",
+        "number too",
+        "cannot parse",
+        "ParseInt",
+        "invalid port",
+        "from empty string",
+        "valid boolean",
+        "invalid value for one",
+    ];
+    const FORMS: [&str; 13] = [
+        "give ",
+        "possible values",
+        "write ",
+        "written",
+        "a value is required",
+        "known",
+        "unknown",
+        "expected",
+        "such as",
+        " are: ",
+        "the devices are",
+        "the widths are",
+        "there is no",
+    ];
+    let mut wrong = Vec::new();
+    for (line, arg) in options() {
+        for value in
+            ["\u{7}junk", "-5", "1.5", "1e20", "4294967296", "99999999999999999999", "0 1", "A", ""]
+        {
+            let line = [&line[..], &[value.to_owned()]].concat();
+            let Err(error) = millstream_cli::command().try_get_matches_from(&line) else {
+                continue;
+            };
+            use clap::error::ErrorKind::{InvalidValue, ValueValidation};
+            let text = error.to_string();
+            let of_value = matches!(error.kind(), InvalidValue | ValueValidation);
+            let essence = text.split("\n\nFor more").next().unwrap_or_default().to_owned();
+            let inside = PARSERS.iter().any(|words| essence.contains(words));
+            let form = FORMS.iter().any(|words| essence.contains(words));
+            if inside || (of_value && !form) {
+                wrong.push(format!("{} {value:?}: {essence}", arg.get_id()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// The option reports the error of its own value.
 #[test]
 fn a_negative_value_belongs_to_its_option() {
@@ -143,8 +199,8 @@ fn a_wrong_argument_is_named_with_status_2() {
             "give a number of seconds above 0, such as 0.005 or 5ms",
         ),
         (&["sim", "radio", "--time-scale", "nan"], "give a number above 0"),
-        (&["sim", "radio", "--rpc-port", "0"], "0 is not in 1..=65535"),
-        (&["find", "--discovery-port", "0"], "0 is not in 1..=65535"),
+        (&["sim", "radio", "--rpc-port", "0"], "give a whole number from 1 to 65535"),
+        (&["find", "--discovery-port", "0"], "give a whole number from 1 to 65535"),
         (&["bench", "faults", "--direction", "up"], "possible values: rx, tx, both"),
         (&["bench", "buffer", "--rate", "1"], "<--latency <TIME>|--buffer-samples <N>|--histogram"),
         (&["bench", "rate"], "<--rate <HZ>|--search|--against-uhd>"),
@@ -155,7 +211,10 @@ fn a_wrong_argument_is_named_with_status_2() {
         ),
         (&[&rx[..], &["--rate", "-5"]].concat(), "give a number above 0"),
         (&[&rx[..], &["--rate", "10 M"]].concat(), "such as 6.25e6 or 6.25M (k, M or G)"),
-        (&[&rx[..], &["--rate", "1e6", "--nsamps", "0"]].concat(), "0 is not in 1.."),
+        (
+            &[&rx[..], &["--rate", "1e6", "--nsamps", "0"]].concat(),
+            "give a whole number from 1 to ",
+        ),
         (
             &[&rx[..], &["--rate", "1", "--nsamps", "1", "--duration", "1"]].concat(),
             "cannot be used",

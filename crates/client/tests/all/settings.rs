@@ -29,11 +29,11 @@ fn settings_return_what_was_set() {
     assert!((tuned.freq_hz - 2.001e9).abs() < 10.0, "{tuned:?}");
     let tuned = radio.set_frequency(Rx, 0, 1e9, Some(0.0)).unwrap();
     assert!(tuned.bb_hz.abs() < 10.0, "{tuned:?}");
-    assert_eq!(radio.set_gain(Rx, 0, 99.0).unwrap(), 76.0);
+    assert_eq!(radio.set_gain(Rx, 0, 75.6).unwrap(), 75.0, "the step is 1 dB");
     radio.set_automatic_gain(Rx, 0, true).unwrap();
     assert!(radio.automatic_gain(Rx, 0).unwrap());
     radio.set_automatic_gain(Rx, 0, false).unwrap();
-    assert_eq!(radio.gain(Rx, 0).unwrap(), 76.0);
+    assert_eq!(radio.gain(Rx, 0).unwrap(), 75.0);
     assert_eq!(radio.antenna(Rx, 1).unwrap(), "RX2");
     radio.set_antenna(Rx, 1, "TX/RX").unwrap();
     assert_eq!(radio.antenna(Rx, 1).unwrap(), "TX/RX");
@@ -52,6 +52,9 @@ fn wrong_settings_say_what_is_possible() {
     for (error, part) in [
         (radio.set_antenna(Rx, 0, "RX9").unwrap_err(), "the channel has RX2"),
         (radio.set_frequency(Rx, 0, 60e9, None).map(drop).unwrap_err(), "it must be"),
+        (radio.set_gain(Rx, 0, 99.0).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
+        (radio.set_gain(Rx, 0, f64::NAN).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
+        (radio.set_rate(Rx, 0, 100e6).map(drop).unwrap_err(), "is 61440000 Hz"),
         (radio.set_rate(Tx, 7, 1e6).map(drop).unwrap_err(), "no transmit channel 7"),
         (radio.set_automatic_gain(Tx, 0, true).unwrap_err(), "receive channel only"),
         (radio.channel_sensor(Rx, 0, "x").map(drop).unwrap_err(), "there are rssi"),
@@ -70,8 +73,11 @@ fn channels_keep_their_rates_as_far_as_the_clock_allows() {
     assert_eq!(radio.rate(Rx, 0).unwrap(), 1e6);
     let reader = radio.reader(&[0], RxOptions::default()).unwrap();
     reader.start(StreamStart::default()).unwrap();
-    // The clock stays while another stream runs.
-    let taken = radio.set_rate(Tx, 0, 1.92e6).unwrap();
+    // The clock stays while another stream runs, and a rate that it does not allow is refused.
+    let error = radio.set_rate(Tx, 0, 1.92e6).unwrap_err().to_string();
+    assert!(error.contains("the nearest at its clock of 16000000 Hz is 2000000 Hz"), "{error}");
+    assert_eq!((radio.rate(Tx, 0).unwrap(), radio.tick_rate().unwrap()), (2e6, 16e6));
+    let taken = radio.set_rate(Tx, 0, 1.99e6).unwrap();
     assert_eq!((taken, radio.tick_rate().unwrap()), (2e6, 16e6));
     reader.stop().unwrap();
     assert_eq!(radio.set_rate(Tx, 0, 1.92e6).unwrap(), 1.92e6);

@@ -51,7 +51,7 @@ pub struct ReceptionReport {
     /// Frequency in Hz and power of a bin in dB of full scale.
     pub spectrum: Vec<(f64, f64)>,
     /// Delay in µs and level in dB of the strongest, before equalising; the least-squares estimate
-    /// at the field syncs, averaged. Far echoes that do not stand out count as -100 dB.
+    /// at the field syncs, its power averaged. Far echoes that do not stand out count as -100 dB.
     pub echoes: Vec<(f64, f64)>,
     /// Counts of equalised symbols: a row for each level from below, a column for each stretch of
     /// time.
@@ -172,7 +172,7 @@ struct View {
     levels: Vec<Vec<u32>>,
     histogram: Vec<u32>,
     column: usize,
-    /// The sum of the impulse responses found.
+    /// The sum of the powers of the impulse responses found, by lag.
     echoes: Vec<f64>,
     estimator: Estimator,
     channel: ImpulseResponse,
@@ -243,7 +243,6 @@ impl Scope {
         let hz = |bin: usize| (bin as f64 - (BINS / 2) as f64) * self.rate_hz / BINS as f64;
         let spectrum = self.sums.iter().enumerate().map(|(bin, sum)| (hz(bin), db(sum / spectra)));
         let View { levels, histogram, echoes, .. } = self.view;
-        let echoes = powers(&echoes);
         let most = echoes.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let delay_us = |lag: usize| (lag as f64 - EARLY as f64) / SYMBOL_RATE_HZ * 1e6;
         let level = |power: f64| db(power / most).max(LEAST_ECHO_DB);
@@ -260,6 +259,11 @@ impl Scope {
             course: self.course,
         }
     }
+}
+
+/// Adds the powers of one response: the responses of an echo that moves (Doppler) cancel each other.
+fn add_powers(sums: &mut [f64], response: &[f64]) {
+    sums.iter_mut().zip(powers(response)).for_each(|(sum, power)| *sum += power);
 }
 
 /// Powers by lag of a response that was measured on the real parts of a single sideband.
@@ -331,8 +335,8 @@ impl View {
         if estimator.near(&segment.symbols, parity, channel)
             && estimator.far(&segment.symbols, parity, channel)
         {
-            let taps = channel.taps().iter().map(|tap| f64::from(*tap));
-            echoes.iter_mut().zip(taps).for_each(|(sum, tap)| *sum += tap);
+            let taps: Vec<f64> = channel.taps().iter().map(|tap| f64::from(*tap)).collect();
+            add_powers(echoes, &taps);
         }
     }
 }
@@ -342,20 +346,33 @@ mod tests {
     use super::*;
     use std::f64::consts::FRAC_PI_2;
 
+    /// What the real part of a single sideband shows of an echo of this phase at lag 300.
+    fn ringing(phase: f64) -> Vec<f64> {
+        let at = |lag: usize| match lag as f64 - 300.0 {
+            0.0 => phase.cos(),
+            n if n % 2.0 != 0.0 => -phase.sin() * FRAC_2_PI / n,
+            _ => 0.0,
+        };
+        (0..EARLY + LATE).map(at).collect()
+    }
+
     #[test]
     fn an_echo_has_its_power_whatever_its_phase_and_rings_no_more() {
-        // The real part of a single sideband shows this of an echo of this phase at lag 300.
         for phase in [0.0f64, 1.0, FRAC_PI_2] {
-            let ringing = |lag: usize| match lag as f64 - 300.0 {
-                0.0 => phase.cos(),
-                n if n % 2.0 != 0.0 => -phase.sin() * FRAC_2_PI / n,
-                _ => 0.0,
-            };
-            let response: Vec<f64> = (0..EARLY + LATE).map(ringing).collect();
-            let powers = powers(&response);
+            let powers = powers(&ringing(phase));
             assert!((powers[300] - 0.25).abs() < 0.01, "{phase}: {}", powers[300]);
             assert!(powers[320] < 0.25e-4 && powers[250] < 0.25e-4, "{phase}");
         }
+    }
+
+    #[test]
+    fn an_echo_that_moves_has_the_power_of_one_that_rests() {
+        let mut sums = vec![0.0; EARLY + LATE];
+        for field in 0..16 {
+            let phase = f64::from(field) / 4.0 * FRAC_PI_2;
+            add_powers(&mut sums, &ringing(phase));
+        }
+        assert!((sums[300] / 16.0 - 0.25).abs() < 0.01, "{}", sums[300]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use millstream_flow::{Block, BlockError};
 use num_complex::Complex32;
 
 use super::rehearsal::RehearsedSink;
-use super::settings::{StreamSwitch, TunableOutputs};
+use super::settings::{StreamSwitch, TunableOutputs, set_exact_rate};
 use super::{RadioSink, RadioSource, TransmitStart};
 use crate::graph::StreamDirection;
 use crate::tx::TX_CHANNELS_MAX;
@@ -41,7 +41,7 @@ fn front_end(block_type: BlockDeclaration) -> BlockDeclaration {
     block_type
         .optional("freq_hz", 0.0, "centre frequency, Hz; 0 leaves the radio as it is")
         .optional("lo_offset_hz", 0.0, "frequency of the local oscillator minus freq_hz, Hz")
-        .optional("gain_db", -1.0, "gain, dB; below 0 leaves the radio as it is")
+        .optional("gain_db", -1.0, "gain, dB, in the radio's steps; -1 leaves the radio as it is")
         .optional("antenna", "", "antenna; empty leaves the radio as it is")
         .optional("bandwidth_hz", 0.0, "analogue bandwidth, Hz; 0 leaves the radio as it is")
         .incidental("args")
@@ -57,7 +57,7 @@ fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     let args: DeviceArgs = parameters.text("args").parse()?;
     let (channel, samples) = received(parameters)?;
     let mut device = Device::open(args)?;
-    device.set_rate(parameters.number("rate_hz"))?;
+    set_exact_rate(&mut device, parameters.number("rate_hz"))?;
     set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
     let speed = device.other_clock_speed()?;
@@ -94,7 +94,7 @@ fn transmit(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     };
     let all: Vec<TxArgs> = channels.iter().map(wide).collect();
     let mut device = Device::open(args)?;
-    device.set_rate(parameters.number("rate_hz"))?;
+    set_exact_rate(&mut device, parameters.number("rate_hz"))?;
     for &channel in &channels {
         set_front_end(&mut device, StreamDirection::Tx, channel, parameters)?;
     }
@@ -155,7 +155,7 @@ fn set_front_end(
     if !antenna.is_empty() {
         device.set_antenna(direction, channel, antenna)?;
     }
-    if gain_db >= 0.0 {
+    if gain_db != -1.0 {
         device.set_gain(direction, channel, gain_db)?;
     }
     if bandwidth_hz != 0.0 {

@@ -3,6 +3,7 @@
 use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
 
 use super::segments::TunedOutput;
+use crate::device::rate_within;
 use crate::graph::StreamDirection;
 use crate::{Device, DeviceSet, RadioError, RxArgs, RxError, StreamRate, TuneRequest};
 
@@ -62,16 +63,14 @@ impl StreamSwitch {
     }
 }
 
-/// A rate that a channel does not have.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the radio has no rate of {wanted_hz} Hz at its clock of {clock_hz} Hz: the nearest is \
-     {nearest_hz} Hz"
-)]
-struct OtherRate {
-    wanted_hz: f64,
-    clock_hz: f64,
-    nearest_hz: f64,
+/// The largest difference of two rates that are the same, as a ratio.
+const SAME_RATE: f64 = 1e-9;
+
+/// Sets the rate of a device, for a graph: its blocks have that rate in their parameters, so no
+/// other will do.
+pub(super) fn set_exact_rate(device: &mut Device, wanted_hz: f64) -> Result<(), RadioError> {
+    let taken_hz = device.set_rate(wanted_hz)?;
+    rate_within(wanted_hz, taken_hz, device.tick_rate_hz(), SAME_RATE).map(drop)
 }
 
 /// Sets the rate of a channel for streams that are opened from now on, if it has just this rate;
@@ -83,12 +82,11 @@ pub(super) fn choose_rate(
     present: StreamRate,
 ) -> Result<(), BlockError> {
     let taken = device.set_channel_rate(StreamDirection::Rx, channel, wanted_hz)?;
-    let nearest_hz = taken.samples_hz();
-    if (nearest_hz / wanted_hz - 1.0).abs() < 1e-9 {
-        return Ok(());
+    let exact = rate_within(wanted_hz, taken.samples_hz(), taken.ticks_hz, SAME_RATE);
+    if exact.is_err() {
+        device.set_channel_rate(StreamDirection::Rx, channel, present.samples_hz())?;
     }
-    device.set_channel_rate(StreamDirection::Rx, channel, present.samples_hz())?;
-    Err(OtherRate { wanted_hz, clock_hz: taken.ticks_hz, nearest_hz }.into())
+    Ok(exact.map(drop)?)
 }
 
 /// Sets the rate of several channels, as [`choose_rate`] does: of all, or of none.

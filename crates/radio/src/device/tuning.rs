@@ -132,11 +132,11 @@ impl Device {
         Some(TuneResult::of(direction, set.front.rf_hz, set.dsp.shift_set(self.ticks_hz)))
     }
 
-    /// Sets the gain of a channel, dB, clipped to its range; returns the one that was requested
-    /// from the device.
+    /// Sets the gain of a channel, dB; returns the one in force, rounded to the device's steps.
     ///
     /// # Errors
-    /// [`RadioError::NoSetting`], [`RadioError::NoSuchChannel`], [`RadioError::Rpc`].
+    /// [`RadioError::NoSetting`], [`RadioError::OutOfRange`], [`RadioError::NoSuchChannel`],
+    /// [`RadioError::Rpc`].
     pub fn set_gain(
         &mut self,
         direction: StreamDirection,
@@ -144,9 +144,8 @@ impl Device {
         gain_db: f64,
     ) -> Result<f64, RadioError> {
         let front_end = self.has_setting("gain")?;
-        check_range("gain", gain_db, (-1e3, 1e3), "dB")?;
-        let range = front_end.ranges(direction).gain_db;
-        let gain_db = range.map_or(gain_db, |(from, to)| gain_db.clamp(from, to));
+        let range = front_end.ranges(direction).gain_db.unwrap_or((-1e3, 1e3));
+        check_range("gain", gain_db, range, "dB")?;
         let set = self.settings(direction, channel)?;
         if let (StreamDirection::Rx, Some(agc)) = (direction, front_end.agc) {
             let (method, chain) = self.method_for(front_end, direction, &set, agc);
@@ -156,8 +155,9 @@ impl Device {
             GainControl::Index => self.set_gain_index(direction, &set, gain_db),
             GainControl::Method(name) => {
                 let (method, chain) = self.method_for(front_end, direction, &set, name);
-                self.session.call(&method, &[chain, gain_db.into()])?;
-                Ok(gain_db)
+                let answer = self.session.call(&method, &[chain, gain_db.into()])?;
+                let taken_db = as_f64(&answer).filter(|db| (range.0..=range.1).contains(db));
+                Ok(taken_db.unwrap_or(gain_db))
             }
             GainControl::Split(name) => {
                 let gain_db = (gain_db * 2.0).round() / 2.0;

@@ -171,7 +171,10 @@ fn another_rate_is_received_with_one_ledger_and_one_that_is_not_there_changes_no
             break refusal;
         }
     };
-    assert!(refusal.contains("the radio has no rate of 260000 Hz at its clock of"), "{refusal}");
+    assert!(
+        refusal.contains("the radio has no sample rate of 260000 Hz: the nearest at its clock of"),
+        "{refusal}"
+    );
     wait_for(&running, "sink", 20 * SPP);
     let snapshot = end(running);
     let stats = snapshot.block("tuner").unwrap();

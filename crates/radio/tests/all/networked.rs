@@ -160,7 +160,7 @@ fn the_host_sets_the_whole_front_end_of_an_n310() {
     device.set_antenna(Rx, 1, "TX/RX").unwrap();
     let (_, level) = tone(&device);
     assert!(level < LEVEL_DBM + 60.0 - 30.0, "{level} dB at the other antenna");
-    assert_eq!(device.set_gain(Rx, 1, 90.0).unwrap(), 75.0);
+    assert!(device.set_gain(Rx, 1, 90.0).is_err());
 }
 
 /// Receives until the slice is full, or the burst ends.

@@ -8,7 +8,7 @@ use millstream_radio::{Device, RadioError, RxArgs, TuneRequest};
 const STEP_HZ: f64 = 10.0;
 
 #[test]
-fn a_channel_is_tuned_and_its_settings_are_clipped_or_refused() {
+fn a_channel_is_tuned_and_what_it_does_not_have_is_refused() {
     let (_radio, args) = radio(patient());
     let mut device = Device::open(args).unwrap();
     device.set_rate(4e6).unwrap();
@@ -22,8 +22,7 @@ fn a_channel_is_tuned_and_its_settings_are_clipped_or_refused() {
     assert!((result.rf_hz - 2.45e9).abs() < STEP_HZ, "{result:?}");
     assert_eq!((device.tuned(Rx, 1), device.tuned(Tx, 0)), (None, None));
 
-    assert_eq!(device.set_gain(Rx, 0, 100.0).unwrap(), 76.0);
-    assert_eq!(device.set_gain(Tx, 0, -3.0).unwrap(), 0.0);
+    assert_eq!(device.set_gain(Rx, 0, 75.6).unwrap(), 75.6);
     device.set_automatic_gain(0).unwrap();
     device.set_bandwidth(Rx, 0, 5e6).unwrap();
     device.set_antenna(Rx, 1, "TX/RX").unwrap();
@@ -39,6 +38,16 @@ fn a_channel_is_tuned_and_its_settings_are_clipped_or_refused() {
     assert!(text.starts_with("frequency NaN Hz is not possible"), "{text}");
     let text = error(device.set_antenna(Tx, 0, "RX2").map(|()| 0.0));
     assert_eq!(text, "there is no antenna \"RX2\"; the channel has TX/RX");
+    for (direction, gain_db, range) in
+        [(Rx, 100.0, "0 to 76 dB"), (Tx, -3.0, "0 to 89.75 dB"), (Rx, f64::NAN, "0 to 76 dB")]
+    {
+        let text = error(device.set_gain(direction, 0, gain_db));
+        assert_eq!(text, format!("gain {gain_db} dB is not possible: it must be {range}"));
+    }
+    let text = error(device.set_rate(100e6));
+    let nearest = "the nearest at its clock of 61440000 Hz is 61440000 Hz";
+    assert!(text.contains(nearest), "{text}");
+    assert_eq!((device.rate_hz(), device.tick_rate_hz()), (4e6, 4e6), "they stay");
     let text = error(device.set_gain(Rx, 2, 1.0));
     assert_eq!(text, "there is no receive channel 2: the device has 2 channels, counted from 0");
 }

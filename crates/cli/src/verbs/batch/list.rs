@@ -1,7 +1,7 @@
 //! `millstream batch list`: the tasks and their states.
 
 use super::ManifestArg;
-use crate::output::{Join, Report};
+use crate::output::{Join, Report, shown};
 use crate::table::Table;
 use millstream_batch::{Batch, Task, TaskState};
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let folder = results.path();
     Ok(Report::done(
         text,
-        json!({ "tasks": listed, "folder": folder, "same": batch.same,
+        json!({ "tasks": listed, "folder": shown(folder), "same": batch.same,
         "unread": batch.unread }),
     ))
 }

@@ -1,7 +1,7 @@
 //! `millstream batch map`: a number over two swept parameters, as a picture.
 
 use super::ManifestArg;
-use crate::output::{Report, write_file};
+use crate::output::{Report, shown, write_file};
 use millstream_batch::{Best, HeatMap, MapRequest};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.out.display()
     );
     let results = json!({
-        "picture": args.out, "best": best, "best_value": map.best_value(),
+        "picture": shown(&args.out), "best": best, "best_value": map.best_value(),
         "best_half_width": map.half_width(), "next_best": map.compared(),
     });
     Ok(Report::done(text, results))

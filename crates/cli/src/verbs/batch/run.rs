@@ -3,7 +3,7 @@
 use super::{ManifestArg, split};
 use crate::live::{Live, TimeLeft};
 use crate::numbers::whole;
-use crate::output::{Report, count, note};
+use crate::output::{Report, count, note, shown};
 use crate::{graph_run, interrupt, program};
 use anyhow::{Context, bail};
 use millstream_batch::engine::{LocalEngine, News, Progress};
@@ -155,7 +155,7 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
     let text = format!("batch    {}\nresults  {}\n", status(&progress), folder.display());
     let results = json!({
         "tasks": progress.all, "done": progress.done, "before": progress.before,
-        "stopped": progress.stopped, "failed": failed, "folder": folder, "workers": workers,
+        "stopped": progress.stopped, "failed": failed, "folder": shown(&folder), "workers": workers,
     });
     Ok(Report { text, results, failure: failure(&progress) })
 }

@@ -1,7 +1,7 @@
 //! `millstream batch table`: parameters and numbers of all results.
 
 use super::ManifestArg;
-use crate::output::{Report, count, write_file};
+use crate::output::{Report, count, shown, write_file};
 use millstream_batch::ResultTable;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -41,5 +41,5 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let rows = count(table.rows() as u64, "row");
     let text = format!("table    {}: {rows}\n", args.out.display());
-    Ok(Report::done(text, json!({ "table": args.out, "rows": table.rows() })))
+    Ok(Report::done(text, json!({ "table": shown(&args.out), "rows": table.rows() })))
 }

@@ -4,7 +4,7 @@ use super::part::{PartDocument, SplitGraph};
 use super::{ManifestArg, join};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::numbers::whole;
-use crate::output::{CommandFailed, Report, count, describe, note};
+use crate::output::{CommandFailed, Report, count, describe, note, shown};
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
 use millstream_batch::engine::BUSY_STATUS;
@@ -70,7 +70,7 @@ fn is_there(batch: &Batch, at: usize) -> bool {
 fn told(batch: &Batch, at: usize) -> Value {
     let whole = batch.whole_of(at).filter(|whole| !is_there(batch, at) && is_there(batch, *whole));
     let folder = batch.results().result_of(&batch.tasks[whole.unwrap_or(at)].name);
-    json!({ "task": batch.tasks[at].name, "folder": folder })
+    json!({ "task": batch.tasks[at].name, "folder": shown(&folder) })
 }
 
 fn is_done(batch: &Batch, at: usize) -> Report {

@@ -1,7 +1,7 @@
 //! `millstream graph draw`: a picture of the best plan for a graph.
 
 use super::placed::PlaceArgs;
-use crate::output::{Report, write_file};
+use crate::output::{Report, shown, write_file};
 use anyhow::bail;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -49,13 +49,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Kind::Svg => found.placed.svg(&found.title),
         Kind::Dot => found.placed.dot(&found.title),
     };
-    let shown = args.out.display();
     if args.out == Path::new("-") {
         return Ok(Report::done(picture.clone(), json!({ "picture": picture })));
     }
     write_file(&args.out, picture)?;
-    let text = format!("{}\npicture  {shown}\n", found.title);
-    Ok(Report::done(text, json!({ "picture": args.out })))
+    let text = format!("{}\npicture  {}\n", found.title, args.out.display());
+    Ok(Report::done(text, json!({ "picture": shown(&args.out) })))
 }
 
 fn told_by(out: &Path) -> anyhow::Result<Kind> {

@@ -6,7 +6,7 @@ use crate::crossings;
 use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::seconds;
+use crate::numbers::{seconds, whole};
 use crate::output;
 use crate::signal::SignalReport;
 use anyhow::{Context, ensure};
@@ -57,7 +57,7 @@ pub struct PlaceArgs {
     pin: Vec<(String, usize)>,
 
     /// Most CPUs to use.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..))]
     max_cpus: Option<usize>,
 
     /// Costs of the planner's model (TOML), for example measured ones; `planner::place::Costs`

@@ -2,7 +2,7 @@
 
 use super::adc;
 use crate::live::{TimeLeft, during};
-use crate::numbers::seconds;
+use crate::numbers::{seconds, whole};
 use crate::output::{self, Report};
 use anyhow::{Context, ensure};
 use millstream_cpu::{KernelOrigin, folders};
@@ -113,15 +113,15 @@ pub struct GuestOptions {
     pub chipset: String,
 
     /// Number of CPUs.
-    #[arg(long, default_value_t = 2, value_name = "N")]
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = whole::<usize>(1..))]
     pub vcpus: usize,
 
     /// Hardware threads of each core (SMT). The number of CPUs must be a multiple of it.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole::<usize>(1..))]
     pub threads: usize,
 
     /// Memory, in MiB.
-    #[arg(long, default_value_t = 512, value_name = "MIB")]
+    #[arg(long, default_value_t = 512, value_name = "MIB", value_parser = whole::<usize>(1..))]
     pub memory: usize,
 
     /// QEMU's model of the CPU. The default is max, and cortex-a53 for kernels of ARM64 (host with

@@ -2,7 +2,7 @@
 
 use super::place::StoreArgs;
 use super::run::failed;
-use crate::output::Report;
+use crate::output::{Report, shown};
 use crate::table::Table;
 use millstream_measure::picture::short_time;
 use serde_json::json;
@@ -46,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let failures: Vec<_> = failures.values().flatten().collect();
     let results = json!({
-        "store": store.path(), "runs": runs, "without_records": empty, "failures": failures,
+        "store": shown(store.path()), "runs": runs, "without_records": empty, "failures": failures,
     });
     Ok(Report::done(text, results))
 }

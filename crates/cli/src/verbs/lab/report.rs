@@ -1,7 +1,7 @@
 //! `millstream lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
-use crate::output::{Report, write_file};
+use crate::output::{Report, shown, write_file};
 use anyhow::Context;
 use millstream_measure::compare::{ChangeRule, compare};
 use millstream_measure::report::{ReportView, html, png};
@@ -48,5 +48,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     png(&view).write_png(BufWriter::new(file)).with_context(fail)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
     let labels: Vec<_> = sets.iter().map(|set| &set.label).collect();
-    Ok(Report::done(text, json!({ "html": args.out, "png": picture, "sets": labels })))
+    Ok(Report::done(
+        text,
+        json!({ "html": shown(&args.out), "png": shown(&picture), "sets": labels }),
+    ))
 }

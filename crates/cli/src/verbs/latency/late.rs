@@ -1,6 +1,6 @@
 //! The explanation of late answers, as command line options.
 
-use crate::numbers::{seconds, within};
+use crate::numbers::{seconds, whole, within};
 
 /// Options for explanations.
 #[derive(clap::Args)]
@@ -12,7 +12,8 @@ pub struct LateArgs {
     explain_above: Option<f64>,
 
     /// Most wake-ups or round trips to explain.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "explain_above",
+          value_parser = whole::<usize>(..))]
     pub outliers: usize,
 }
 

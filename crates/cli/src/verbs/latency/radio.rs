@@ -80,7 +80,7 @@ pub struct Args {
     interval: f64,
 
     /// Channel to receive and transmit on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>(..))]
     channel: usize,
 
     /// Never sleep while waiting for samples. The thread then needs a whole core and answers

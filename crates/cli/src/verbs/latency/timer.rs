@@ -127,7 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let title = format!(
         "wake-ups every {} µs by {}, {}",
-        args.interval * 1e6,
+        (args.interval * 1e9).round() / 1e3,
         mechanism_name(plan.mechanism),
         plan.class
     );

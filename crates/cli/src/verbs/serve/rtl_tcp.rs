@@ -4,11 +4,13 @@ use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{decibels, rate, seconds, whole};
 use crate::output::{Report, note};
+use crate::start::note_taken;
 use anyhow::Context;
 use millstream_client::{ClientArgs, ClientRadio, RtlCounts, RtlOptions, RtlServer};
 use millstream_radio::graph::StreamDirection;
+use millstream_web::WebAddress;
 use serde_json::json;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// Serves a receive channel to programs that speak the protocol of rtl_tcp, such as gqrx, SDR++ and
@@ -29,12 +31,12 @@ pub struct Args {
     #[arg(long, value_name = "ARGS", default_value = "", hide_default_value = true)]
     args: ClientArgs,
 
-    /// Address and TCP port to listen at.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1234")]
-    listen: SocketAddr,
+    /// Address and TCP port to listen at. PORT alone is for this machine only.
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:1234")]
+    listen: WebAddress,
 
     /// Channel to receive on.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>(..))]
     channel: usize,
 
     /// Sample rate, in Hz.
@@ -65,7 +67,7 @@ pub struct Args {
 /// Succeeds when the stream ran until the end was asked for, and its ledger balances.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let listener = TcpListener::bind(args.listen).with_context(|| {
+    let listener = TcpListener::bind(args.listen.0).with_context(|| {
         format!(
             "cannot listen at {}: give an address of this machine and a free port with --listen \
              (`ss -tlnp` shows which programs use ports)",
@@ -81,11 +83,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         radio.set_frequency(rx, args.channel, freq, None)?;
     }
     if let Some(gain) = args.gain {
-        radio.set_gain(rx, args.channel, gain)?;
+        let taken = radio.set_gain(rx, args.channel, gain)?;
+        note_taken("gain", "", (gain, taken), "dB");
     }
-    let options =
-        RtlOptions::default().with_channel(args.channel).with_clients_max(args.clients.into());
+    let options = RtlOptions::default()
+        .with_channel(args.channel)
+        .with_rate_hz(args.rate)
+        .with_clients_max(args.clients.into());
     let mut server = RtlServer::start(radio, listener, options)?;
+    let taken = server.radio().rate(rx, args.channel)?;
+    note_taken("rate", "", (args.rate, taken), "Hz");
     // Scripts wait for this line.
     note(format_args!("ready: {} at {}", server.radio().product(), server.address()));
     let started = Instant::now();

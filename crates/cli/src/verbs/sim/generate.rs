@@ -1,7 +1,7 @@
 //! `millstream sim generate`: a recording of a television channel, impaired in known ways.
 
 use crate::live::{Live, left};
-use crate::numbers::{format, frequency, number, positive, rate, seconds};
+use crate::numbers::{decibels, finite, format, frequency, number, positive, rate, seconds, whole};
 use crate::output::{Report, note};
 use crate::{interrupt, stdout};
 use anyhow::{Context, ensure};
@@ -62,7 +62,7 @@ pub struct Args {
     sent: Option<PathBuf>,
 
     /// Seed of the random packets and of the noise.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
     seed: u64,
 
     /// Root mean square of the signal, where full scale is 1. Peaks are about three times higher.
@@ -78,7 +78,7 @@ pub struct Args {
 #[command(next_help_heading = "Changes of the signal")]
 struct Channel {
     /// Carrier-to-noise ratio in 6 MHz, in dB.
-    #[arg(long, value_name = "DB")]
+    #[arg(long, value_name = "DB", value_parser = decibels)]
     cn: Option<f64>,
 
     /// Add an echo: delay (negative means before the signal), level, and optionally phase and
@@ -91,7 +91,7 @@ struct Channel {
     offset: f64,
 
     /// How much faster the transmitter's clock is than the receiver's, in ppm.
-    #[arg(long, value_name = "PPM", default_value_t = 0.0)]
+    #[arg(long, value_name = "PPM", default_value_t = 0.0, value_parser = finite)]
     clock_ppm: f64,
 
     /// Add a neighbouring channel: distance in channels, and level relative to the signal, for
@@ -113,7 +113,7 @@ struct Channel {
     dc: Option<[f64; 2]>,
 
     /// Number of bits of the imitated converter, 2 to 16.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(..))]
     bits: Option<u32>,
 }
 

@@ -8,7 +8,7 @@ mod trouble;
 use crate::dashboard::WebArgs;
 use crate::interrupt;
 use crate::live::Live;
-use crate::numbers::{positive, seconds, whole};
+use crate::numbers::{ipv4, positive, seconds, whole};
 use crate::output::{Join, Report, note, numbered};
 use crate::start;
 use anyhow::Context;
@@ -47,12 +47,12 @@ pub struct Args {
     pub extra_blocks: bool,
 
     /// IP address of the radio. On a single machine use 127.0.0.2 and so on.
-    #[arg(long, value_name = "IPV4", default_value = "127.0.0.2")]
+    #[arg(long, value_name = "IPV4", default_value = "127.0.0.2", value_parser = ipv4)]
     pub addr: Ipv4Addr,
 
     /// IP address of the second link, for devices that have two. A host uses both links if it
     /// reaches the two addresses from two addresses of its own.
-    #[arg(long, value_name = "IPV4")]
+    #[arg(long, value_name = "IPV4", value_parser = ipv4)]
     pub second_addr: Option<Ipv4Addr>,
 
     /// Source of the receive channels. Give the option twice for two different antennas.
@@ -108,7 +108,8 @@ pub struct Args {
 
     /// Size of the largest IP packet of the radio's network, in bytes. Hosts measure it and choose
     /// the size of their packets by it.
-    #[arg(long, value_name = "BYTES", default_value_t = RadioConfig::default().mtu)]
+    #[arg(long, value_name = "BYTES", default_value_t = RadioConfig::default().mtu,
+          value_parser = whole::<usize>(..))]
     pub mtu: usize,
 
     /// UDP port on which the radio answers searches and echoes.
@@ -122,7 +123,8 @@ pub struct Args {
     pub rpc_port: u16,
 
     /// UDP port for CHDR packets; 0 takes any free port.
-    #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port)]
+    #[arg(long, value_name = "PORT", default_value_t = RadioConfig::default().chdr_port,
+          value_parser = whole::<u16>(..))]
     pub chdr_port: u16,
 
     /// Link that carries CHDR packets, with its options: udp, udp:gro=off, or a link on an

@@ -39,7 +39,7 @@ pub struct Args {
     repeat: u64,
 
     /// Seed of the random packets and of the noise.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
     seed: u64,
 
     /// Sample rate inside GNU Radio's receiver, in samples per symbol.

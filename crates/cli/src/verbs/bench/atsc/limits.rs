@@ -3,7 +3,7 @@
 use super::super::peer::PeerArgs;
 use crate::interrupt;
 use crate::live::{Live, TimeLeft};
-use crate::numbers::{rate, seconds, whole};
+use crate::numbers::{decibels, rate, seconds, whole};
 use crate::output::{Report, create_file};
 use millstream_lab::atsc::{
     Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
@@ -29,7 +29,7 @@ pub struct Args {
 
     /// Carrier-to-noise ratios to try instead of the default ones, in dB, for example
     /// `14.5,14.75,15`.
-    #[arg(long, value_name = "DB,…", value_delimiter = ',')]
+    #[arg(long, value_name = "DB,…", value_delimiter = ',', value_parser = decibels)]
     cn: Vec<f64>,
 
     /// Length of each signal.
@@ -41,7 +41,7 @@ pub struct Args {
     rate: f64,
 
     /// Seed of the random packets and of the noise.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
     seed: u64,
 
     /// Store each result in this file. If the file has results already, measure only the missing

@@ -62,7 +62,7 @@ pub struct Args {
 
     /// Channels of the radio to use. The default is 0; with --veth it is every channel of the
     /// device.
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = whole::<usize>(..))]
     channel: Vec<usize>,
 
     /// Kind of the emulated radio: e320-radio, e310, e320, n310, n320, x410 or x410-400. Its master
@@ -135,7 +135,8 @@ pub struct Args {
 
     /// Size of the largest IP packet of the emulated radio's network, in bytes: usually 1500 or
     /// 9000.
-    #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "args")]
+    #[arg(long, value_name = "BYTES", default_value_t = 9000, conflicts_with = "args",
+          value_parser = whole::<usize>(..))]
     mtu: usize,
 }
 

@@ -43,7 +43,7 @@ pub struct Args {
     state: Option<PathBuf>,
 
     /// Seed of the rounds. The default is the seed of --state, or another one each time.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     seed: Option<u64>,
 
     /// End after this number of rounds, those of earlier parts included.
@@ -52,7 +52,8 @@ pub struct Args {
 
     /// Carry out this round alone, to repeat what it found. Rounds are counted from 0.
     #[arg(long, value_name = "N", requires = "seed",
-          conflicts_with_all = ["state", "count", "duration"])]
+          conflicts_with_all = ["state", "count", "duration"],
+          value_parser = whole::<u64>(..))]
     round: Option<u64>,
 
     /// Only inject faults whose name contains this text. `bench faults --list` lists them. The

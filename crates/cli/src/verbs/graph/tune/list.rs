@@ -1,6 +1,6 @@
 //! The list of stored plans, and their removal.
 
-use crate::output::{Report, describe};
+use crate::output::{Report, describe, shown};
 use crate::stored::{self, PlanStoreEntry};
 use millstream_flow::{GraphFile, Registry};
 use millstream_planner::tune::{Percent, RatioEstimate, StoredPlan};
@@ -18,12 +18,12 @@ pub fn run() -> anyhow::Result<Report> {
                 let gain = Percent(RatioEstimate { estimate: record.gain, low, high, pairs: 0 });
                 let _ = writeln!(text, "{graph}: {gain}, {what}\n    {tuned_at}, {machine}");
                 let _ = writeln!(text, "    {}", path.display());
-                results.push(json!({ "path": path, "record": record }));
+                results.push(json!({ "path": shown(&path), "record": record }));
             }
             Err(error) => {
                 let error = describe(&error.into());
                 let _ = writeln!(text, "{error}");
-                results.push(json!({ "path": path, "error": error }));
+                results.push(json!({ "path": shown(&path), "error": error }));
             }
         }
     }
@@ -43,5 +43,5 @@ pub fn forget(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::
         true => format!("forgotten: {}\n", path.display()),
         false => "nothing was stored for this graph on this machine\n".to_owned(),
     };
-    Ok(Report::done(text, json!({ "path": path, "forgotten": forgotten })))
+    Ok(Report::done(text, json!({ "path": shown(&path), "forgotten": forgotten })))
 }

@@ -76,7 +76,7 @@ pub struct Args {
     no_store: bool,
 
     /// Seed of the random order of runs.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
     seed: u64,
 
     /// List the stored plans.

@@ -5,6 +5,7 @@ mod confine;
 mod serve;
 mod terminal;
 
+use crate::numbers::whole;
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -67,7 +68,7 @@ pub struct Args {
     pub queues: bool,
 
     /// Memory that each link may lock for its frames, in MiB.
-    #[arg(long, default_value_t = 1024, value_name = "MIB")]
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = whole::<u64>(..))]
     pub locked: u64,
 
     /// Path of the Unix socket on which the command listens.

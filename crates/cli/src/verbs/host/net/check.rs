@@ -1,6 +1,6 @@
 //! `millstream host net check`: a dry run of a configuration file.
 
-use crate::output::{Report, count};
+use crate::output::{Report, count, shown};
 use millstream_net::config::{Config, DryRunFinding, FindingKind, InterfaceSurvey, dry_run};
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = (obstacles > 0)
         .then(|| format!("{}: {}", args.file.display(), count(obstacles as u64, "obstacle")));
     let text = findings.iter().map(line).collect();
-    let results = serde_json::json!({ "file": args.file, "findings": findings });
+    let results = serde_json::json!({ "file": shown(&args.file), "findings": findings });
     Ok(Report { text, results, failure })
 }
 

@@ -2,7 +2,7 @@
 //! ports.
 
 use crate::interrupt;
-use crate::numbers::seconds;
+use crate::numbers::{ipv4, seconds, whole};
 use crate::output::{Join, Report, note};
 use crate::start;
 use anyhow::Context;
@@ -24,12 +24,12 @@ pub struct Args {
     link: String,
 
     /// UDP port on which it echoes datagrams (RFC 862). Repeat the option for more.
-    #[arg(long, value_name = "PORT", default_value = "7")]
+    #[arg(long, value_name = "PORT", default_value = "7", value_parser = whole::<u16>(..))]
     echo_port: Vec<u16>,
 
     /// IP address of the ports. The default is the first address of the link; with udp, every
     /// address of this machine.
-    #[arg(long, value_name = "IPV4", default_value_t = Ipv4Addr::UNSPECIFIED)]
+    #[arg(long, value_name = "IPV4", default_value_t = Ipv4Addr::UNSPECIFIED, value_parser = ipv4)]
     addr: Ipv4Addr,
 
     /// End after this time. By default it runs until Ctrl-C.

@@ -1,6 +1,6 @@
 //! `millstream host net import`: a configuration file that describes the present system.
 
-use crate::output::{Report, count};
+use crate::output::{Report, count, shown};
 use anyhow::Context;
 use millstream_net::config::{Config, InterfaceSurvey, import, import_for_dpdk};
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          # the system; `millstream host net schema` describes every key.\n{}\n{body}",
         commands(&config, &survey)
     );
-    let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
+    let results = serde_json::json!({ "config": config, "text": text, "file": args.out.as_deref().map(shown) });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
     let cannot = || format!("cannot write the file {}", path.display());
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);

@@ -1,7 +1,7 @@
 //! `millstream host net threads`: the activity of the threads of Millstream processes.
 
 use crate::live::during;
-use crate::numbers::{seconds, within};
+use crate::numbers::{seconds, whole, within};
 use crate::output::{Report, count};
 use crate::table::Table;
 use anyhow::Context;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub struct Args {
     /// Number of the process. The default is every other `millstream` process that this user can
     /// see.
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = whole::<u32>(1..))]
     pid: Option<u32>,
 
     /// How long to watch the threads, 10ms to 1min.

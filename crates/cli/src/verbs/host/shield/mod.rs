@@ -4,7 +4,7 @@ mod effect;
 mod table;
 
 use crate::interrupt;
-use crate::numbers::{one_of, seconds_or_0};
+use crate::numbers::{one_of, seconds_or_0, whole};
 use crate::output::{CommandFailed, Report};
 use anyhow::Context;
 use effect::ShieldEffect;
@@ -47,7 +47,7 @@ pub struct Args {
     under: Option<PathBuf>,
 
     /// Do not move this process. Repeat the option for more.
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole::<i32>(1..))]
     leave: Vec<i32>,
 
     /// Do not move interrupts.

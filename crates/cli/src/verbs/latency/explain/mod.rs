@@ -4,7 +4,7 @@ pub(super) mod table;
 
 use super::late::explained_us;
 use crate::live::{Steps, during};
-use crate::numbers::{cpu, seconds, within};
+use crate::numbers::{cpu, seconds, whole, within};
 use crate::{
     interrupt,
     output::{Join, Report},
@@ -48,7 +48,7 @@ pub struct Args {
     explain_above: f64,
 
     /// Number of late wake-ups to explain.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(..))]
     outliers: u32,
 
     /// How long to wait for late wake-ups.
@@ -61,7 +61,8 @@ pub struct Args {
     check: bool,
 
     /// Number of trials for each cause.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "check")]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "check",
+          value_parser = whole::<u32>(..))]
     repeat: u32,
 
     /// Job of a helper process; for internal use.
@@ -69,7 +70,8 @@ pub struct Args {
     watched: Option<String>,
 
     /// Job of a helper process; for internal use.
-    #[arg(long, hide = true, num_args = 2, value_names = ["FROM", "ONTO"])]
+    #[arg(long, hide = true, num_args = 2, value_names = ["FROM", "ONTO"],
+          value_parser = whole::<usize>(..))]
     flood: Option<Vec<usize>>,
 }
 

@@ -212,7 +212,10 @@ impl Found {
         let mut text = text::of(args, &histogram, &self.leads, self.safe_s(is_whole));
         if is_cut {
             let limit_s = args.duration;
-            text += &format!("{wanted} turnarounds need more time than --duration, {limit_s} s\n");
+            text += &format!(
+                "{count} of {wanted} turnarounds were measured within --duration, {limit_s} s, and \
+                 the figures are of these: give a longer --duration for all\n"
+            );
         }
         Ok(Report { text, results: self.results(is_whole), failure })
     }
