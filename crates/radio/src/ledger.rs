@@ -194,34 +194,10 @@ impl Ledger {
         self.lose(cause, samples);
     }
 
-    /// Returns the ledger up to the last sample that was handed out or lost; held samples lie
-    /// behind the end.
-    pub(crate) fn so_far(&self) -> Self {
-        let mut ledger = self.clone();
-        ledger.close();
-        ledger
-    }
-
     /// Counts the rest of the current packet as behind the end.
     pub(crate) fn close(&mut self) {
         self.expected = self.expected.wrapping_sub(self.held);
         self.held = 0;
-    }
-
-    /// Ends the ledger at the `wanted` samples of a request. What lies behind that is not expected:
-    /// `behind` samples came, the others were lost in the last gap, whose usual cause is `last`.
-    pub(crate) fn end_at(&mut self, wanted: u64, behind: u64, last: Cause) {
-        let behind = behind.min(self.delivered).min(self.expected.saturating_sub(wanted));
-        self.delivered -= behind;
-        self.expected -= behind;
-        self.after_end = self.after_end.wrapping_add(behind);
-        let mut excess = self.expected.saturating_sub(wanted);
-        for cause in [last].into_iter().chain(Cause::ALL) {
-            let cut = excess.min(self.lost(cause));
-            self.lose(cause, cut.wrapping_neg());
-            self.expected -= cut;
-            excess -= cut;
-        }
     }
 
     /// Moves lost samples to another cause.

@@ -9,7 +9,7 @@ use millstream_flow::{
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
-use super::segments::{RecordingSegment, SampleCount};
+use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
 };
@@ -298,7 +298,6 @@ impl<T: StreamSample> GroupSource<T> {
             self.comeback.note_end(end, rate, now);
         }
         gap |= self.progress.note(meta.event, None)?;
-        let samples = self.progress.take(samples);
         if spilled && samples > 0 {
             if let Some(group) = &mut self.group {
                 group.refuse(samples);
@@ -311,7 +310,7 @@ impl<T: StreamSample> GroupSource<T> {
                     segment.tag((output, index), out, rate);
                 }
             }
-            self.outs.iter_mut().for_each(|out| out.produce(samples as usize));
+            self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
         }
         self.metrics.gaps.add(gap.into());
         Ok(())
@@ -349,8 +348,7 @@ impl<T: StreamSample> Block for GroupSource<T> {
         };
         self.account(meta, spilled, context.now)?;
         let Some(group) = &self.group else { return Ok(Work::Finished) };
-        let ledgers = self.comeback.totals(group.ledgers().map(Ledger::so_far));
-        self.follow(ledgers.map(|ledger| self.progress.cut(ledger)));
+        self.follow(self.comeback.totals(group.ledgers().map(so_far)));
         self.metrics.follow_counters(self.comeback.counters().chain(group.counters()));
         let ended = self.progress.is_over() || !group.is_running();
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })
@@ -364,8 +362,7 @@ impl<T: StreamSample> Block for GroupSource<T> {
             self.metrics.follow_counters(self.comeback.counters().chain(group.counters()));
             present = group.finish();
         }
-        let ledgers = self.comeback.totals(present.into_iter());
-        let ledgers: Vec<_> = ledgers.map(|ledger| self.progress.cut(ledger)).collect();
+        let ledgers: Vec<_> = self.comeback.totals(present.into_iter()).collect();
         self.follow(ledgers.iter().cloned());
         let balance = ledgers.iter().try_for_each(Ledger::balance);
         // The receiver of the ledgers may have been dropped.

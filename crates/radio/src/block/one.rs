@@ -9,7 +9,7 @@ use millstream_flow::{
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
-use super::segments::{RecordingSegment, SampleCount};
+use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
 };
@@ -57,7 +57,7 @@ pub struct RadioSource<T: StreamSample> {
 
 impl<T: StreamSample> RadioSource<T> {
     /// Returns a source of `samples` samples of time (without end when `None`) from a stream of
-    /// `device`, and the list of its segments. A loss that reaches past the last sample ends there.
+    /// `device`, and the list of its segments. A loss at the end may extend past the last sample.
     pub fn new(
         device: Device,
         stream: RxStreamer,
@@ -239,7 +239,6 @@ impl<T: StreamSample> RadioSource<T> {
     /// Publishes the sum of all ledgers, with that of the present stream.
     fn follow(&self, present: Option<Ledger>) -> Ledger {
         let sum = self.comeback.totals(present.into_iter()).next().unwrap_or_default();
-        let sum = self.progress.cut(sum);
         self.metrics.follow_ledger(&sum);
         sum
     }
@@ -264,7 +263,6 @@ impl<T: StreamSample> RadioSource<T> {
         }
         let ledger = self.stream.as_ref().map(RxStreamer::ledger);
         let mut gap = self.progress.note(meta.event, ledger)? || reopened;
-        let samples = self.progress.take(samples);
         if spilled && samples > 0 {
             if let Some(stream) = &mut self.stream {
                 stream.refuse(samples);
@@ -278,7 +276,7 @@ impl<T: StreamSample> RadioSource<T> {
             for (index, segment) in self.progress.untagged() {
                 segment.tag((0, index), &mut self.out, rate);
             }
-            self.out.produce(samples as usize);
+            self.out.produce(meta.samples);
         }
         self.metrics.gaps.add(gap.into());
         Ok(())
@@ -314,7 +312,7 @@ impl<T: StreamSample> Block for RadioSource<T> {
         };
         self.account(meta, spills, context.now)?;
         let Some(stream) = &self.stream else { return Ok(Work::Finished) };
-        self.follow(Some(stream.ledger().so_far()));
+        self.follow(Some(so_far(stream.ledger())));
         self.metrics.follow_counters(self.comeback.counters().chain([stream.counters()]));
         let ended = self.progress.is_over() || !stream.is_running();
         Ok(if ended { Work::Finished } else { Work::Again(Duration::ZERO) })

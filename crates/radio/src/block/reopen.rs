@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::BlockError;
 
+use super::segments::so_far;
 use super::settings::{LiveSettings, choose_rate, choose_rates};
 use crate::stream::RxError;
 use crate::{
@@ -73,7 +74,7 @@ impl OpenedStreams for (Device, RxStreamer) {
     }
 
     fn ledgers(&self) -> Vec<Ledger> {
-        vec![self.1.ledger().so_far()]
+        vec![so_far(self.1.ledger())]
     }
 
     fn rate(&self) -> StreamRate {
@@ -111,7 +112,7 @@ impl OpenedStreams for (DeviceSet, RxGroup) {
     }
 
     fn ledgers(&self) -> Vec<Ledger> {
-        self.1.ledgers().map(Ledger::so_far).collect()
+        self.1.ledgers().map(so_far).collect()
     }
 
     fn rate(&self) -> StreamRate {

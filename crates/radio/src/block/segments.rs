@@ -167,12 +167,8 @@ pub(super) struct SampleCount {
     /// before the last ones.
     untagged: Vec<RecordingSegment>,
     begin: u64,
-    /// Samples of time that are wanted, and those still wanted; `None` without an end.
-    wanted: Option<u64>,
+    /// Samples of time still wanted; `None` without an end.
     left: Option<u64>,
-    /// Samples that came behind the end, and the usual cause of the latest gap.
-    behind: u64,
-    latest: Cause,
 }
 
 impl SampleCount {
@@ -190,10 +186,7 @@ impl SampleCount {
             tunings: VecDeque::with_capacity(TUNINGS_WAITING),
             untagged,
             begin: 0,
-            wanted: samples,
             left: samples,
-            behind: 0,
-            latest: Cause::Unknown,
         };
         (this, told)
     }
@@ -201,22 +194,6 @@ impl SampleCount {
     /// Returns how many samples may be received at once into `room` places.
     pub fn room(&self, room: usize) -> usize {
         self.left.map_or(room, |left| room.min(usize::try_from(left).unwrap_or(usize::MAX)))
-    }
-
-    /// Returns how many of `samples` that came are wanted: behind a gap that reaches past the end,
-    /// none.
-    pub fn take(&mut self, samples: u64) -> u64 {
-        let wanted = self.left.map_or(samples, |left| left.min(samples));
-        self.behind += samples - wanted;
-        wanted
-    }
-
-    /// Returns the ledger of a channel up to the end of what is wanted.
-    pub fn cut(&self, mut ledger: Ledger) -> Ledger {
-        if let Some(wanted) = self.wanted {
-            ledger.end_at(wanted, self.behind, self.latest);
-        }
-        ledger
     }
 
     /// Returns whether all wanted samples have been delivered or are lost.
@@ -281,12 +258,12 @@ impl SampleCount {
     /// Records an event of the stream; `ledger`, if there is only one stream, has the missing
     /// samples. Returns true when the event is a gap.
     pub fn note(&mut self, event: RxEvent, ledger: Option<&Ledger>) -> Result<bool, LateStart> {
-        let excess = match event {
+        match event {
             RxEvent::None | RxEvent::Timeout => return Ok(false),
             RxEvent::LateCommand if self.delivered == 0 => return Err(LateStart),
             _ => self.pass(event.missing()),
-        };
-        self.missing(GapCause::Stream(event.cut(excess)));
+        }
+        self.missing(GapCause::Stream(event));
         if let Some(ledger) = ledger {
             let booked = Cause::ALL.map(|cause| ledger.lost(cause));
             let new = booked.iter().zip(self.booked).map(|(now, then)| now.saturating_sub(then));
@@ -294,20 +271,14 @@ impl SampleCount {
             // Losses at the consumer are reported separately.
             self.lost[Cause::ConsumerFull as usize] = 0;
             self.booked = booked;
-            [self.latest].into_iter().chain(Cause::ALL).fold(excess, |excess, cause| {
-                let lost = &mut self.lost[cause as usize];
-                let cut = excess.min(*lost);
-                *lost -= cut;
-                excess - cut
-            });
         }
         Ok(true)
     }
 
     /// Records the gap before a new stream, or the part of it before a stop.
     pub fn reopen(&mut self, samples: u64) {
-        let excess = self.pass(samples);
-        self.missing(GapCause::Reopened { samples: samples - excess });
+        self.pass(samples);
+        self.missing(GapCause::Reopened { samples });
         self.lost = [0; Cause::ALL.len()];
     }
 
@@ -362,18 +333,13 @@ impl SampleCount {
         }
     }
 
-    /// Passes samples of time; returns how many of them lie behind the end.
-    fn pass(&mut self, samples: u64) -> u64 {
-        let Some(left) = &mut self.left else { return 0 };
-        let excess = samples.saturating_sub(*left);
-        *left -= samples - excess;
-        excess
+    fn pass(&mut self, samples: u64) {
+        self.left = self.left.map(|left| left.saturating_sub(samples));
     }
 
     /// Records a gap; an earlier one at the same place is reported separately.
     fn missing(&mut self, gap: GapCause) {
         self.end();
-        self.latest = gap.loss().0;
         self.gap = Some(gap);
     }
 
@@ -387,6 +353,15 @@ impl SampleCount {
         let _ = self.segments.try_send(segment);
         self.untagged.push(segment);
     }
+}
+
+/// Returns the ledger up to the last sample that was handed out or lost; held samples lie behind
+/// the end.
+pub(super) fn so_far(ledger: &Ledger) -> Ledger {
+    let mut ledger = ledger.clone();
+    ledger.expected = ledger.expected.wrapping_sub(ledger.held);
+    ledger.held = 0;
+    ledger
 }
 
 #[cfg(test)]

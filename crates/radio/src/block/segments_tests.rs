@@ -2,9 +2,6 @@
 
 use std::num::NonZeroU32;
 
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
 use millstream_flow::{Block, BlockError, Context, Mock, PortVisitor, Ports, Work};
 
 use super::*;
@@ -148,93 +145,4 @@ fn the_last_tuning_of_each_output_waits_however_many_came() {
     told(&mut count, &[(90, 100)]);
     let found: Vec<_> = segments.try_iter().filter_map(|segment| segment.tuning()).collect();
     assert_eq!((found[0], found.last()), (to(1, 9e9), Some(&to(0, 39.0))));
-}
-
-/// A source that asks for samples of time, and a ledger as a stream keeps it.
-struct Asked {
-    count: SampleCount,
-    ledger: Ledger,
-    wanted: u64,
-}
-
-impl Asked {
-    /// One drawn request, until it is over.
-    fn run(seed: u64) -> Self {
-        let mut random = SplitMix64::seed_from_u64(seed);
-        let mut below = move |count: u64| random.next_u64() % count;
-        let wanted = 1 + below(5000);
-        let (count, _) = SampleCount::new(Some(wanted));
-        let mut asked = Self { count, ledger: Ledger::default(), wanted };
-        let mut ticks = below(u64::MAX / 2);
-        while !asked.count.is_over() {
-            let room = asked.count.room(1 + below(700) as usize) as u64;
-            let samples = if below(8) == 0 { 1 + below(20_000) } else { 0 };
-            let (event, causes) = match below(4) {
-                0 => (RxEvent::Overrun { samples }, [Cause::DeviceOverrun, Cause::NetworkLoss]),
-                1 => (RxEvent::ClockJump { ticks: 7, samples }, [Cause::ClockJump; 2]),
-                _ => {
-                    let packets = samples.div_ceil(300);
-                    let event = RxEvent::SequenceGap { packets, samples };
-                    (event, [Cause::NetworkLoss, Cause::HostQueueDrop])
-                }
-            };
-            if samples > 0 {
-                let first = below(samples + 1);
-                asked.ledger.lose(causes[0], first);
-                asked.ledger.lose(causes[1], samples - first);
-                asked.ledger.expected += samples;
-                asked.count.note(event, Some(&asked.ledger)).unwrap();
-                ticks += samples;
-            } else if below(40) == 0 {
-                // The device was opened again; the first samples come in the same call.
-                let missing = below(9000);
-                asked.ledger.lose(Cause::Reopened, missing);
-                asked.ledger.expected += missing;
-                asked.count.reopen(missing);
-                ticks += missing;
-            }
-            // A stream gives an event without samples, or samples.
-            if samples == 0 {
-                asked.ledger.expected += room;
-                asked.ledger.hold(room);
-                asked.ledger.deliver(room);
-                let taken = asked.count.take(room);
-                asked.count.deliver(taken, Some(ticks), RATE);
-                asked.count.untagged().for_each(drop);
-                ticks += room;
-            }
-        }
-        asked
-    }
-}
-
-#[test]
-fn whatever_gap_touches_the_end_of_a_request_the_ledger_ends_there() {
-    let ledgers = std::env::var("MILLSTREAM_LEDGERS").map_or(20_000, |text| text.parse().unwrap());
-    for seed in 0..ledgers {
-        let Asked { mut count, ledger, wanted } = Asked::run(seed);
-        count.end();
-        let cut = count.cut(ledger);
-        assert_eq!((cut.expected, cut.balance()), (wanted, Ok(())), "seed {seed}: {cut}");
-        assert_eq!(cut.delivered, count.delivered, "seed {seed}: {cut}");
-    }
-}
-
-#[test]
-fn the_gap_at_the_end_is_told_as_the_ledger_counts_it() {
-    let (mut count, segments) = SampleCount::new(Some(1000));
-    count.deliver(900, Some(0), RATE);
-    let mut ledger = Ledger::default();
-    ledger.expected = 5900;
-    ledger.hold(900);
-    ledger.deliver(900);
-    ledger.lose(Cause::NetworkLoss, 5000);
-    let gap = RxEvent::SequenceGap { packets: 17, samples: 5000 };
-    assert!(count.note(gap, Some(&ledger)).unwrap() && count.is_over());
-    count.end();
-    let told: Vec<_> = segments.try_iter().skip(1).collect();
-    let [told] = told[..] else { panic!("{told:?}") };
-    assert_eq!(told.losses().collect::<Vec<_>>(), [(Cause::NetworkLoss, 100)]);
-    let gap = RxEvent::SequenceGap { packets: 17, samples: 100 };
-    assert_eq!(told.gap, Some(GapCause::Stream(gap)));
 }

@@ -118,19 +118,6 @@ impl RxEvent {
             Self::None | Self::LateCommand | Self::Timeout => 0,
         }
     }
-
-    /// Returns the event with `excess` fewer missing samples: they lie behind the end of what the
-    /// caller wants.
-    #[must_use]
-    pub(crate) fn cut(mut self, excess: u64) -> Self {
-        if let Self::Overrun { samples }
-        | Self::ClockJump { samples, .. }
-        | Self::SequenceGap { samples, .. } = &mut self
-        {
-            *samples = samples.saturating_sub(excess);
-        }
-        self
-    }
 }
 
 /// The counters of a receive stream's port.
