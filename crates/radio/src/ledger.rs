@@ -206,6 +206,23 @@ impl Ledger {
         self.lose(to, samples);
     }
 
+    /// Takes the last samples as behind the end: `received` of those that were delivered, and `lost`
+    /// of those in the newest gap. `before` are the losses before that gap. Of its causes, the one
+    /// that came last is cut first.
+    pub(crate) fn cut(&mut self, received: u64, lost: u64, before: &[u64; Cause::ALL.len()]) {
+        let mut left = lost;
+        for (cause, before) in Cause::ALL.into_iter().zip(before) {
+            let of_gap = self.lost(cause).saturating_sub(*before);
+            let less = if cause == Cause::ConsumerFull { 0 } else { of_gap.min(left) };
+            self.lose(cause, less.wrapping_neg());
+            left -= less;
+        }
+        self.delivered -= received;
+        let behind = received + lost - left;
+        self.expected = self.expected.wrapping_sub(behind);
+        self.after_end = self.after_end.wrapping_add(behind);
+    }
+
     pub(crate) fn lose(&mut self, cause: Cause, samples: u64) {
         self.book(cause, samples);
     }

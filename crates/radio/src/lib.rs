@@ -78,7 +78,7 @@ pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use stream::{
     GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
-    StreamRate,
+    SAMPLES_STOPPED, StreamRate,
 };
 pub use tx::{
     TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,

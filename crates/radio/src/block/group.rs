@@ -238,7 +238,8 @@ impl<T: StreamSample> GroupSource<T> {
         if self.comeback.has_gap() || self.comeback.is_under_way() {
             let device = self.devices.as_ref().and_then(|devices| devices.devices().first());
             let ticks = device.and_then(|device| device.time_ticks().ok());
-            if let Some(missing) = self.comeback.stop(ticks, Instant::now()) {
+            let wanted = self.progress.wanted();
+            if let Some(missing) = self.comeback.stop(ticks, Instant::now(), wanted) {
                 self.progress.reopen(missing);
                 self.metrics.gaps.add(1);
             }
@@ -283,21 +284,28 @@ impl<T: StreamSample> GroupSource<T> {
         spilled: bool,
         now: Instant,
     ) -> Result<(), BlockError> {
-        let samples = meta.samples as u64;
         let rate = self.group.as_ref().map_or(StreamRate::of_radio(0.0), RxGroup::rate);
         let mut gap = false;
         // Samples that are missing behind the start are a gap of their own.
-        if meta.event != RxEvent::Timeout
-            && let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate)
+        let wanted = self.progress.wanted();
+        if meta.time_ticks.is_some()
+            && let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate, wanted)
         {
             self.progress.reopen(missing);
             gap = true;
+        }
+        // What lies behind the end was not asked for.
+        let items = self.progress.room(meta.samples);
+        let samples = items as u64;
+        let past = meta.event.missing().saturating_sub(self.progress.wanted());
+        if let Some(group) = &mut self.group {
+            group.end_before(meta.samples as u64 - samples, past);
         }
         if samples > 0 {
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
             self.comeback.note_end(end, rate, now);
         }
-        gap |= self.progress.note(meta.event, None)?;
+        gap |= self.progress.note(meta.event.cut(past), None)?;
         if spilled && samples > 0 {
             if let Some(group) = &mut self.group {
                 group.refuse(samples);
@@ -310,7 +318,7 @@ impl<T: StreamSample> GroupSource<T> {
                     segment.tag((output, index), out, rate);
                 }
             }
-            self.outs.iter_mut().for_each(|out| out.produce(meta.samples));
+            self.outs.iter_mut().for_each(|out| out.produce(items));
         }
         self.metrics.gaps.add(gap.into());
         Ok(())
@@ -344,7 +352,12 @@ impl<T: StreamSample> Block for GroupSource<T> {
         }
         let (meta, spilled) = match self.receive(context.may_block) {
             Ok(received) => received,
-            Err(error) => return self.lose(error),
+            Err(error) => {
+                let event = error.lost();
+                self.account(GroupMetadata { event, ..Default::default() }, false, context.now)?;
+                self.comeback.pass(event.missing(), context.now);
+                return self.lose(error);
+            }
         };
         self.account(meta, spilled, context.now)?;
         let Some(group) = &self.group else { return Ok(Work::Finished) };

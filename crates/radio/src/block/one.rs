@@ -200,7 +200,8 @@ impl<T: StreamSample> RadioSource<T> {
         }
         if self.comeback.has_gap() || self.comeback.is_under_way() {
             let ticks = self.device.as_ref().and_then(|device| device.time_ticks().ok());
-            if let Some(missing) = self.comeback.stop(ticks, Instant::now()) {
+            let wanted = self.progress.wanted();
+            if let Some(missing) = self.comeback.stop(ticks, Instant::now(), wanted) {
                 self.progress.reopen(missing);
                 self.metrics.gaps.add(1);
             }
@@ -245,24 +246,30 @@ impl<T: StreamSample> RadioSource<T> {
 
     /// Records the result of one `recv` at `now`.
     fn account(&mut self, meta: RxMetadata, spilled: bool, now: Instant) -> Result<(), BlockError> {
-        let samples = meta.samples as u64;
         let rate = self.stream.as_ref().map_or(StreamRate::of_radio(0.0), RxStreamer::rate);
         let mut reopened = false;
         // Samples that are missing behind the start are a gap of their own.
         let lost = meta.event.missing();
         let begin = meta.time_ticks.map(|ticks| ticks.wrapping_sub(rate.ticks(lost)));
-        if (samples > 0 || lost > 0 && begin.is_some())
-            && let Some(missing) = self.comeback.close_gap(begin, rate)
+        let wanted = self.progress.wanted();
+        if (meta.samples > 0 || lost > 0 && begin.is_some())
+            && let Some(missing) = self.comeback.close_gap(begin, rate, wanted)
         {
             self.progress.reopen(missing);
             reopened = true;
+        }
+        // What lies behind the end was not asked for.
+        let items = self.progress.room(meta.samples);
+        let (samples, past) = (items as u64, lost.saturating_sub(self.progress.wanted()));
+        if let Some(stream) = &mut self.stream {
+            stream.end_before(meta.samples as u64 - samples, past);
         }
         if samples > 0 {
             let end = meta.time_ticks.map(|ticks| ticks.wrapping_add(rate.ticks(samples)));
             self.comeback.note_end(end, rate, now);
         }
         let ledger = self.stream.as_ref().map(RxStreamer::ledger);
-        let mut gap = self.progress.note(meta.event, ledger)? || reopened;
+        let mut gap = self.progress.note(meta.event.cut(past), ledger)? || reopened;
         if spilled && samples > 0 {
             if let Some(stream) = &mut self.stream {
                 stream.refuse(samples);
@@ -276,7 +283,7 @@ impl<T: StreamSample> RadioSource<T> {
             for (index, segment) in self.progress.untagged() {
                 segment.tag((0, index), &mut self.out, rate);
             }
-            self.out.produce(meta.samples);
+            self.out.produce(items);
         }
         self.metrics.gaps.add(gap.into());
         Ok(())
@@ -308,7 +315,12 @@ impl<T: StreamSample> Block for RadioSource<T> {
         let room = self.progress.room(place.len());
         let meta = match stream.recv_as(&mut place[..room], context.may_block) {
             Ok(meta) => meta,
-            Err(error) => return self.lose(error),
+            Err(error) => {
+                let event = error.lost();
+                self.account(RxMetadata { event, ..Default::default() }, false, context.now)?;
+                self.comeback.pass(event.missing(), context.now);
+                return self.lose(error);
+            }
         };
         self.account(meta, spills, context.now)?;
         let Some(stream) = &self.stream else { return Ok(Work::Finished) };

@@ -221,6 +221,7 @@ fn is_gone(error: &RxError) -> bool {
     matches!(
         error,
         RxError::DeviceSilent { .. }
+            | RxError::SamplesStopped { .. }
             | RxError::Radio(RadioError::Silent { .. } | RadioError::Rpc(_))
     )
 }
@@ -272,9 +273,19 @@ impl<S: OpenedStreams> Comeback<S> {
         self.reopening.is_some()
     }
 
-    /// Returns whether the device is to be opened again after this error.
+    /// Returns whether the device is to be opened again after this error. Where no sample came
+    /// since it was opened last, it would help as little again.
     pub fn is_wanted(&self, error: &RxError) -> bool {
-        is_gone(error) && self.open_again.is_some()
+        let in_vain = matches!(error, RxError::SamplesStopped { .. }) && self.has_gap();
+        is_gone(error) && !in_vain && self.open_again.is_some()
+    }
+
+    /// Takes samples as lost before a gap: it begins behind them, at `now`.
+    pub fn pass(&mut self, samples: u64, now: Instant) {
+        let ticks = self.rate.ticks(samples);
+        if let Some(end) = self.end.as_mut().filter(|_| samples > 0) {
+            *end = StreamEnd { ticks: end.ticks.wrapping_add(ticks), at: now };
+        }
     }
 
     /// Begins to open the device again, if that is wanted; it gets these settings.
@@ -317,7 +328,7 @@ impl<S: OpenedStreams> Comeback<S> {
     /// Ends the gap at a stop by the user: what comes after it is not wanted. `ticks` is the
     /// device's time, if it is there. Returns the samples of the gap of each channel, if there is
     /// one.
-    pub fn stop(&mut self, ticks: Option<u64>, now: Instant) -> Option<u64> {
+    pub fn stop(&mut self, ticks: Option<u64>, now: Instant, wanted: u64) -> Option<u64> {
         if self.is_under_way() {
             (self.end_before, self.start) = (self.end.map(|end| end.ticks), None);
         }
@@ -325,7 +336,7 @@ impl<S: OpenedStreams> Comeback<S> {
         let ticks = ticks.or_else(|| Some(self.ticks_at(now)?.ticks));
         let is_before = |start: &u64| ticks.is_some_and(|t| t.wrapping_sub(*start) < 1 << 63);
         self.start = self.start.filter(is_before);
-        self.close_gap(ticks, self.rate)
+        self.close_gap(ticks, self.rate, wanted)
     }
 
     /// Begins anew at a start by the user: a gap can only begin there.
@@ -346,14 +357,22 @@ impl<S: OpenedStreams> Comeback<S> {
     }
 
     /// Books the gap before the first samples of new streams, which begin at `time_ticks` or at
-    /// their start. Returns the samples of each channel, if there is a gap.
-    pub fn close_gap(&mut self, time_ticks: Option<u64>, rate: StreamRate) -> Option<u64> {
+    /// their start. Returns the samples of each channel, if there is a gap; the rest of it behind
+    /// the `wanted` samples is not missing.
+    pub fn close_gap(
+        &mut self,
+        time_ticks: Option<u64>,
+        rate: StreamRate,
+        wanted: u64,
+    ) -> Option<u64> {
         let before = self.end_before.take()?;
         let begin = self.start.take().or(time_ticks);
         let ahead = begin.map_or(0, |ticks| ticks.wrapping_sub(before));
         // The clock may be set back by the network's delay.
-        let missing = if ahead < 1 << 63 { rate.samples(ahead) } else { 0 };
+        let gap = if ahead < 1 << 63 { rate.samples(ahead) } else { 0 };
+        let missing = gap.min(wanted);
         for ledger in &mut self.ledgers {
+            ledger.after_end = ledger.after_end.wrapping_add(gap - missing);
             ledger.expected = ledger.expected.wrapping_add(missing);
             ledger.lose(Cause::Reopened, missing);
         }

@@ -193,7 +193,12 @@ impl SampleCount {
 
     /// Returns how many samples may be received at once into `room` places.
     pub fn room(&self, room: usize) -> usize {
-        self.left.map_or(room, |left| room.min(usize::try_from(left).unwrap_or(usize::MAX)))
+        room.min(usize::try_from(self.wanted()).unwrap_or(usize::MAX))
+    }
+
+    /// Returns the samples of time that are still wanted; all counts of them end there.
+    pub fn wanted(&self) -> u64 {
+        self.left.unwrap_or(u64::MAX)
     }
 
     /// Returns whether all wanted samples have been delivered or are lost.

@@ -26,6 +26,7 @@ use super::passed_over::SkippedPackets;
 use super::reorder::{ReorderBuffer, ReorderWindow};
 use super::stages::{Halt, RecoveryStage};
 use super::state::{NewestPacket, StreamState};
+use super::stopped::NewestSample;
 use super::tracker::Tracker;
 use crate::Ledger;
 
@@ -94,6 +95,8 @@ pub(super) struct RxCore {
     /// The device's time since which overruns belong to the current run, ticks.
     pub(super) run_ticks: u64,
 
+    /// The newest sample that was taken, which must not be long ago.
+    pub(super) newest_sample: NewestSample,
     pub(super) silence_max: Duration,
     /// The time of the last packet, moved forward by the time in which the port was not polled.
     pub(super) last_heard: Instant,
@@ -241,6 +244,7 @@ impl RxCore {
             stopped_again: false,
             overrun_counted: false,
             run_ticks: 0,
+            newest_sample: NewestSample::default(),
             silence_max,
             last_heard: now,
             last_look: now,
@@ -266,6 +270,7 @@ impl RxCore {
         (self.passed_over, self.halted) = (SkippedPackets::default(), None);
         (self.stopped_again, self.overrun_counted) = (false, false);
         self.run_ticks = at.unwrap_or(0);
+        self.newest_sample = NewestSample::default();
         self.run = StreamState::started(samples, at);
     }
 

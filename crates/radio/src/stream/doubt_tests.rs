@@ -5,7 +5,6 @@ use super::*;
 #[test]
 fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
     let mut bench = Bench::running();
-    bench.core.tracker.confirm_jumps();
     let at = |seq: u16, ahead: u64| BEGIN + SPP * u64::from(seq) + ahead;
     // The packet with number 4 alone has a wrong time.
     for (seq, ahead) in [(0, 0), (1, 777), (2, 777), (3, 777), (4, 9), (5, 777)] {
@@ -31,7 +30,6 @@ fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
 #[test]
 fn the_right_packet_behind_a_doubted_one_takes_its_place() {
     let mut bench = Bench::running();
-    bench.core.tracker.confirm_jumps();
     bench.packet(0, SPP, false);
     bench.results();
     bench.take(&packet(1, BEGIN + SPP + 9, SPP, false));
@@ -50,7 +48,6 @@ fn the_right_packet_behind_a_doubted_one_takes_its_place() {
 fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
     for (ahead, good) in [(777, 3), (9, 2)] {
         let mut bench = Bench::running();
-        bench.core.tracker.confirm_jumps();
         bench.packet(0, SPP, false);
         bench.results();
         bench.take(&packet(1, BEGIN + SPP + ahead, SPP, false));

@@ -101,7 +101,6 @@ impl RxGroup {
         }
         for member in &mut members {
             member.core.in_group = true;
-            member.core.tracker.confirm_jumps();
         }
         let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
         Ok(Self { members, running: false, due, left, trouble, failure, restarting })
@@ -248,13 +247,14 @@ impl RxGroup {
         assert_eq!(outs.len(), self.members.len(), "one slice per member");
         let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
         if let Some(failure) = self.failure.take() {
-            return Err(failure);
+            return Err(self.lose_all(failure));
         }
         let mut meta = GroupMetadata::default();
         match self.fill(outs, room, timeout, &mut meta) {
             // The samples have left the streams, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
-            outcome => outcome?,
+            Err(failure) => return Err(self.lose_all(failure)),
+            Ok(()) => {}
         }
         Ok(meta)
     }

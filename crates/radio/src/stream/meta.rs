@@ -109,6 +109,17 @@ pub enum RxEvent {
 }
 
 impl RxEvent {
+    /// Returns it with `samples` fewer missing: they lie behind the end.
+    pub(crate) fn cut(mut self, samples: u64) -> Self {
+        if let Self::Overrun { samples: missing }
+        | Self::ClockJump { samples: missing, .. }
+        | Self::SequenceGap { samples: missing, .. } = &mut self
+        {
+            *missing = missing.saturating_sub(samples);
+        }
+        self
+    }
+
     /// Returns the samples missing by this event.
     pub fn missing(&self) -> u64 {
         match *self {
@@ -177,6 +188,23 @@ pub enum RxError {
         /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,
     },
+    /// The device answers, but none of its samples comes: for [`crate::SAMPLES_STOPPED`], or four
+    /// packets' time where that is longer.
+    #[error(
+        "no sample came from the device at {address} for {silent_ms} ms, although it answers \
+         register reads: {samples} samples are counted as lost; check that packets of this size \
+         pass (MTU of every part of the network), that no firewall drops them, and that the \
+         device's clock runs, then start again"
+    )]
+    SamplesStopped {
+        /// The device's CHDR address.
+        address: SocketAddrV4,
+        /// The time without a sample, milliseconds.
+        silent_ms: u64,
+        /// The samples of that time by this machine's clock, or the rest of the burst; the ledger
+        /// has them as [`crate::Cause::Unknown`].
+        samples: u64,
+    },
     /// A running stream was started.
     #[error("the stream is running: stop it, and receive to the end of the burst first")]
     Running,
@@ -226,4 +254,14 @@ pub enum RxError {
     /// An error of the radio.
     #[error(transparent)]
     Radio(#[from] RadioError),
+}
+
+impl RxError {
+    /// Returns the gap that came with the error.
+    pub(crate) fn lost(&self) -> RxEvent {
+        match *self {
+            Self::SamplesStopped { samples, .. } => RxEvent::SequenceGap { packets: 0, samples },
+            _ => RxEvent::None,
+        }
+    }
 }

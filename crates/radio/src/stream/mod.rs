@@ -32,6 +32,7 @@ mod reorder;
 mod silence;
 mod stages;
 mod state;
+mod stopped;
 mod streamer;
 mod tracker;
 
@@ -41,4 +42,5 @@ pub use handshake::StreamPath;
 pub(crate) use handshake::open as open_rx;
 pub use meta::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata};
 pub use rate::StreamRate;
+pub use stopped::SAMPLES_STOPPED;
 pub use streamer::RxStreamer;

@@ -22,6 +22,7 @@ impl RxStreamer {
     fn try_recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
         while let Some(need) = self.core.need() {
             let is_done = self.work_on(need, until)?;
+            self.core.check_samples(self.now())?;
             if !is_done && until.is_some_and(|until| until <= self.now()) {
                 break;
             }

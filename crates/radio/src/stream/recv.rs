@@ -10,10 +10,10 @@ use num_complex::Complex32;
 use super::core::{Datagram, Intake, PacketSource, Pending, SideReports, UnreadSamples};
 use super::meta::{RxError, RxEvent, RxMetadata};
 use super::streamer::RxStreamer;
-use crate::RadioError;
 use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
 use crate::error::io_error;
+use crate::{Cause, RadioError};
 
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
@@ -129,6 +129,10 @@ impl RxStreamer {
         }
         meta.samples += samples;
         self.core.ledger.deliver(samples as u64);
+        if samples > 0 {
+            let ledger = &self.core.ledger;
+            self.before_gap = Cause::ALL.map(|cause| ledger.lost(cause));
+        }
         meta.end_of_burst |= self.pass(held, samples)?;
         Ok(())
     }
@@ -162,7 +166,8 @@ impl RxStreamer {
         let received = self.port.rx.recv_batch(wait);
         let count = received.map_err(|error| self.receive_error(error))?;
         self.batch = (0, count);
-        self.core.look(self.now());
+        let now = self.now();
+        self.core.look(now);
         let mut found = self.inspect_batch()?;
         if !found && self.core.give_up_waiting() {
             found = self.inspect_batch()?;
@@ -175,6 +180,7 @@ impl RxStreamer {
                 self.recover(Some(until))?;
             }
         }
+        self.core.check_samples(now)?;
         Ok(found || self.core.has_result())
     }
 

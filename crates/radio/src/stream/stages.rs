@@ -244,7 +244,7 @@ impl RxCore {
             }
             Some(RecoveryStage::DueTime(mut time)) => match time.take(outcome?, address)? {
                 None => self.stage = Some(RecoveryStage::DueTime(time)),
-                Some(ticks) if self.is_early(ticks) => {}
+                Some(ticks) if self.is_waiting(ticks, now) => {}
                 Some(_) => {
                     let step = self.outlived_silence();
                     step.map_or(Ok(()), |step| self.begin_step(step, now))?;

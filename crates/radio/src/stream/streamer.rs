@@ -16,7 +16,7 @@ use super::state::StreamState;
 use crate::channel::RxChannel;
 use crate::control::AwaitedAccess;
 use crate::convert::{Converter, Wire};
-use crate::{Ledger, RadioError};
+use crate::{Cause, Ledger, RadioError};
 
 /// The longest GRO batch that one drop of a coalescing queue can take: bytes, and packets of the
 /// kernel's segmentation (`UDP_MAX_SEGMENTS`).
@@ -45,6 +45,8 @@ pub struct RxStreamer {
     pub(super) access: Option<AwaitedAccess>,
     /// An error to return after the samples that came before it.
     pub(super) failure: Option<RxError>,
+    /// The losses in the ledger when the last sample was delivered.
+    pub(super) before_gap: [u64; Cause::ALL.len()],
 }
 
 impl RxStreamer {
@@ -74,9 +76,20 @@ impl RxStreamer {
         let mut core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
         core.cycle = channel.samples_per_word();
         let (batch, access, failure) = ((0, 0), None, None);
+        let before_gap = Default::default();
         let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
-        let mut stream =
-            Self { port, path, channel, converter, scale, core, batch, access, failure };
+        let mut stream = Self {
+            port,
+            path,
+            channel,
+            converter,
+            scale,
+            core,
+            batch,
+            access,
+            failure,
+            before_gap,
+        };
         stream.look();
         stream.core.late_commands_seen = stream.core.reports.late_commands;
         stream.core.overruns_seen = stream.core.reports.overruns;
@@ -94,6 +107,15 @@ impl RxStreamer {
     /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
         self.core.ledger.refuse(samples);
+    }
+
+    /// Ends the ledger earlier: the caller asked neither for the last `received` samples that it
+    /// received, nor for the last `lost` ones of the newest gap.
+    pub(crate) fn end_before(&mut self, received: u64, lost: u64) {
+        if received + lost > 0 {
+            self.core.ledger.cut(received, lost, &self.before_gap);
+            self.core.expectation.add((received + lost).wrapping_neg());
+        }
     }
 
     /// Returns the counters of the port.

@@ -102,6 +102,20 @@ impl RxGroup {
         }
     }
 
+    /// Counts on every member what is lost because the samples of one have stopped.
+    pub(super) fn lose_all(&mut self, failure: RxError) -> RxError {
+        if let RxError::SamplesStopped { samples, .. } = failure {
+            let others = self.members.iter_mut().filter(|member| !member.core.has_stopped());
+            others.for_each(|member| member.core.lose_due(samples));
+        }
+        failure
+    }
+
+    /// Ends the ledger of every channel earlier, see [`RxStreamer::end_before`].
+    pub(crate) fn end_before(&mut self, received: u64, lost: u64) {
+        self.members.iter_mut().for_each(|member| member.end_before(received, lost));
+    }
+
     /// Drops the rest of all members, because one has ended.
     fn give_up_all(&mut self) -> Result<(), RxError> {
         for member in &mut self.members {
