@@ -54,15 +54,20 @@ fn traces(folder: &Path) -> Vec<String> {
         };
         let mut inputs = Inputs(Vec::new());
         block.ports(&mut inputs);
+        let made = open_files();
         let mut mock = Mock::new(block);
+        let rings = open_files();
         mock.call().unwrap();
         let during = open_files();
         inputs.0.iter().for_each(|input| mock.end(input));
         if !inputs.0.is_empty() {
             mock.run().unwrap();
         }
-        if open_files() != files || during != files || contents(folder) != before {
-            traces.push(format!("{name}: {during:?}"));
+        let are_open = made != files || during != rings || open_files() != rings;
+        // A file that is only read stays open.
+        let may_read = known.effect() == BlockEffect::Reads;
+        if (are_open && !may_read) || contents(folder) != before {
+            traces.push(format!("{name}: {made:?} {during:?}"));
         }
     }
     traces

@@ -109,9 +109,9 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddrV4> {
     address.ok_or_else(|| io::Error::other("the socket has no IPv4 address"))
 }
 
-/// Whether a send failed by the network's state, which passes: a cable is pulled, a route is away, a
-/// queue has no room, or an answer to an earlier datagram says that nobody listens. Such a datagram
-/// is lost, and a later one may arrive.
+/// Whether a send failed by the network's state, which passes: a cable is pulled, a route is away,
+/// a queue has no room, or an answer to an earlier datagram says that nobody listens. Such a
+/// datagram is lost, and a later one may arrive.
 #[must_use]
 pub fn is_loss(error: &io::Error) -> bool {
     matches!(
