@@ -141,7 +141,8 @@ fn every_wrong_value_is_answered_with_the_form_that_is_expected() {
         "unknown",
         "expected",
         "such as",
-        " are: ", "the devices are",
+        " are: ",
+        "the devices are",
         "the widths are",
         "there is no",
     ];
