@@ -87,6 +87,8 @@ pub struct Dashboard {
 /// A message that a block has not taken yet.
 struct SentMessage {
     block: String,
+    /// What to say when the block has taken it.
+    text: String,
     /// The number of messages that the block has taken when it has taken this one.
     goal: u64,
     /// Those that it had refused before.
@@ -312,11 +314,12 @@ impl Dashboard {
         let waiting = self.sent.iter().filter(|sent| sent.block == *target).map(|sent| sent.goal);
         let goal = waiting.max().unwrap_or(0).max(before.taken) + 1;
         let (block, refused) = (target.clone(), before.refused);
-        self.sent.push(SentMessage { block, goal, refused });
+        let text = done.replacen("sent", "applied", 1);
+        self.sent.push(SentMessage { block, text, goal, refused });
         Ok(done)
     }
 
-    /// Shows why a block refused a message, once it has taken it.
+    /// Shows that a block has taken a message, or why it refused it.
     fn look_at_sent(&mut self, running: &RunningGraph) {
         let board = self.server.board();
         // The refusals of each block that belong to earlier messages.
@@ -331,6 +334,8 @@ impl Dashboard {
             } else if now.refused > *refused {
                 *refused += 1;
                 board.note("control", &sent.block, now.refusal.unwrap_or_default());
+            } else {
+                board.note("control", &sent.block, sent.text);
             }
         }
     }

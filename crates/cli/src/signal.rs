@@ -48,8 +48,8 @@ impl SignalReport {
             LockState::Starting => "too few samples to find a signal in: give 0.1 s or more".into(),
             _ if locked => "the signal was too short to decode a packet: give 0.1 s or more".into(),
             _ => format!(
-                "no ATSC signal was received: {state}; check the frequency, the rate and the format, \
-                 and whether the spectrum is inverted (I and Q exchanged)"
+                "no ATSC signal was received: {state}; check the frequency, the rate and the \
+                 format, and whether the spectrum is inverted (I and Q exchanged)"
             ),
         })
     }

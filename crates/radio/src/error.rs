@@ -168,8 +168,8 @@ pub enum RadioError {
     /// A device did not take the time at the common PPS edge.
     #[error(
         "the device at {address} has the time {ticks} at the latest PPS edge instead of \
-         {wanted_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), and \
-         that the same PPS and reference clock reach them"
+         {wanted_ticks}: check that all devices have the same tick rate (master_clock_rate=HZ), \
+         and that the same PPS and reference clock reach them"
     )]
     PpsDiffers {
         /// The device that differs.

@@ -218,7 +218,7 @@ fn a_start_that_has_passed_is_refused_and_one_on_the_way_is_late() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.sc16"), ramp(100)).unwrap();
     let radio = Radio::start(folder.path(), &[]);
-    for passed in ["1", "1us", "0s"] {
+    for passed in ["1", "1us"] {
         let outcome = tx(folder.path(), &radio, "x.sc16", &["--rate", "1e6", "--at", passed]);
         outcome.fails(1, "has passed, its clock stands at");
         assert!(outcome.json().get("results").is_none(), "nothing was sent: {outcome:?}");

@@ -190,7 +190,7 @@ fn a_wrong_argument_is_named_with_status_2() {
         (&[][..], "Usage: millstream"),
         (&["fly"], "unrecognized subcommand 'fly'"),
         (&["doctor", "--apply"], "'doctor' belongs to a group of commands: write `millstream host"),
-        (&["radio"], "write `millstream sim radio` or `millstream latency radio`"),
+        (&["radio"], "write `millstream sim radio` (Emulates an E310"),
         (&["run"], "<GRAPH.toml>"),
         (&["find", "--timeout", "0"], "give a number of seconds above 0"),
         (&["find", "--addr", "localhost"], "invalid value 'localhost' for '--addr <IPV4>'"),

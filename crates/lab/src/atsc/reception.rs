@@ -261,7 +261,7 @@ impl Scope {
     }
 }
 
-/// Adds the powers of one response: the responses of an echo that moves (Doppler) cancel each other.
+/// Adds the powers of a response: the responses of an echo that moves (Doppler) cancel each other.
 fn add_powers(sums: &mut [f64], response: &[f64]) {
     sums.iter_mut().zip(powers(response)).for_each(|(sum, power)| *sum += power);
 }

@@ -39,7 +39,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let Some(known) = registry.get(&name) else {
         // The registry's error is that of a graph file, with a suggestion.
         let problem = registry.make(&name, "").err().map(|error| error.problem.to_string());
-        bail!("{}", problem.unwrap_or(name));
+        let problem = problem.unwrap_or(name);
+        bail!("{}", problem.trim_start_matches("block `block`: "));
     };
     let facts = facts(&registry, known);
     Ok(Report::done(facts.text(), facts.json()))

@@ -216,7 +216,8 @@ fn head(name: &str, kind: &str, layout: RawLayout, samples: u64, rate_hz: Option
 
 fn facts(path: &Path, kind: &str, layout: RawLayout, rate_hz: Option<f64>, power: &Power) -> Value {
     json!({
-        "recording": output::shown(path), "kind": kind, "floats": layout.floats, "values": layout.values,
+        "recording": output::shown(path), "kind": kind,
+        "floats": layout.floats, "values": layout.values,
         "samples": power.samples, "rate_hz": rate_hz,
         "seconds": rate_hz.map(|rate_hz| power.samples as f64 / rate_hz),
         "power": power.json(),

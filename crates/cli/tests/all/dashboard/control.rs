@@ -164,7 +164,8 @@ fn a_reception_that_keeps_nothing_takes_another_rate() {
     say(&mut socket, &control("radio", "rate_hz", json!(300_001.0)));
     eventually("a refusal", || {
         let events = page.document("/api/events").to_string();
-        events.contains("the radio has no sample rate of 300001 Hz: the nearest at its clock of 16000000 Hz is ")
+        let nearest = "the nearest at its clock of 16000000 Hz is ";
+        events.contains(&format!("the radio has no sample rate of 300001 Hz: {nearest}"))
     });
     running.signal(libc::SIGINT);
     let results = &running.wait().succeeds().json()["results"];

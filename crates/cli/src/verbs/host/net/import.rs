@@ -45,7 +45,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          # the system; `millstream host net schema` describes every key.\n{}\n{body}",
         commands(&config, &survey)
     );
-    let results = serde_json::json!({ "config": config, "text": text, "file": args.out.as_deref().map(shown) });
+    let file = args.out.as_deref().map(shown);
+    let results = serde_json::json!({ "config": config, "text": text, "file": file });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
     let cannot = || format!("cannot write the file {}", path.display());
     let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
