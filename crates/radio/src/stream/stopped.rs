@@ -8,8 +8,9 @@ use super::state::StreamState;
 use crate::Cause;
 
 /// How long a running stream goes on without a sample that can be used, while its device answers.
-/// Where the longest normal silence, of four packets at least, is more than half of that, twice that
-/// silence holds instead. The wait for a start ahead of the device's running clock does not count.
+/// Where the longest normal silence, of four packets at least, is more than half of that, twice
+/// that silence holds instead. The wait for a start ahead of the device's running clock does not
+/// count.
 pub const SAMPLES_STOPPED: Duration = Duration::from_secs(5);
 
 /// A longer pause between two checks is the caller's, and no silence of the device.
