@@ -38,6 +38,7 @@ fn now_ns() -> i64 {
 /// Installs the handlers. Verbs call this when there is work to end in order; until then a signal
 /// ends the process. Interrupted system calls restart, so that no caller sees EINTR.
 pub fn install() {
+    millstream_radio::rpc::end_waits_if(asked);
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler reads a clock, touches an atomic and may call `_exit`, all of which

@@ -206,9 +206,9 @@ impl Ledger {
         self.lose(to, samples);
     }
 
-    /// Takes the last samples as behind the end: `received` of those that were delivered, and `lost`
-    /// of those in the newest gap. `before` are the losses before that gap. Of its causes, the one
-    /// that came last is cut first.
+    /// Takes the last samples as behind the end: `received` of those that were delivered, and
+    /// `lost` of those in the newest gap. `before` are the losses before that gap. Of its causes,
+    /// the one that came last is cut first.
     pub(crate) fn cut(&mut self, received: u64, lost: u64, before: &[u64; Cause::ALL.len()]) {
         let mut left = lost;
         for (cause, before) in Cause::ALL.into_iter().zip(before) {

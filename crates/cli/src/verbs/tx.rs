@@ -266,9 +266,12 @@ impl Player<'_> {
         self.end_burst()
     }
 
-    /// Ends an open burst; the device takes the end as soon as it has room.
+    /// Ends an open burst; the device takes the end as soon as it has room. When the user asks to
+    /// end, a device without room is not awaited for long.
     fn end_burst(&mut self) -> anyhow::Result<()> {
-        while self.stream.is_in_burst() {
+        let began = Instant::now();
+        let waits = || !interrupt::asked() || began.elapsed().as_secs_f64() < ACK_PATIENCE_S;
+        while self.stream.is_in_burst() && waits() {
             self.stream.end_burst(SLICE)?;
             self.look()?;
         }

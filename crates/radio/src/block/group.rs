@@ -1,6 +1,6 @@
 //! The source of several channels, aligned in time.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
@@ -9,7 +9,7 @@ use millstream_flow::{
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
-use super::segments::{RecordingSegment, SampleCount, so_far};
+use super::segments::{GroupReport, SampleCount, so_far};
 use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
 };
@@ -54,14 +54,6 @@ pub struct GroupSource<T: StreamSample> {
     again: Vec<(usize, RxArgs)>,
     /// Why it has no group any more.
     failure: Option<BlockError>,
-}
-
-/// The results of a group while it runs, and at its end.
-pub struct GroupReport {
-    /// The segments that all channels share.
-    pub segments: Receiver<RecordingSegment>,
-    /// The ledger of every channel, sent at the end.
-    pub ledgers: Receiver<Vec<Ledger>>,
 }
 
 impl<T: StreamSample + Default> GroupSource<T> {

@@ -4,6 +4,7 @@
 //! the device is started again without an end. So the device runs without an end, and the source
 //! stops it when the number is reached.
 
+mod gone;
 mod group;
 mod metrics;
 mod one;
@@ -16,11 +17,12 @@ mod transmit;
 
 use std::time::Duration;
 
-pub use group::{CHANNELS_MAX, GroupReport, GroupSource};
+pub use gone::NotBack;
+pub use group::{CHANNELS_MAX, GroupSource};
 pub use one::RadioSource;
 pub use register::register;
-pub use reopen::{NotBack, OpenAgain, OpenGroupAgain};
-pub use segments::{GapCause, LateStart, RecordingSegment, TunedOutput};
+pub use reopen::{OpenAgain, OpenGroupAgain};
+pub use segments::{GapCause, GroupReport, LateStart, RecordingSegment, TunedOutput};
 pub use transmit::{RadioSink, TransmitStart};
 
 /// The interval of polls for a device that is being opened again.

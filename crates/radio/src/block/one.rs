@@ -57,7 +57,8 @@ pub struct RadioSource<T: StreamSample> {
 
 impl<T: StreamSample> RadioSource<T> {
     /// Returns a source of `samples` samples of time (without end when `None`) from a stream of
-    /// `device`, and the list of its segments. A loss at the end may extend past the last sample.
+    /// `device`, and the list of its segments. A loss that extends past the
+    /// last sample is cut there.
     pub fn new(
         device: Device,
         stream: RxStreamer,

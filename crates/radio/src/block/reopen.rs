@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::BlockError;
 
+use super::gone::{NotBack, is_gone};
 use super::segments::so_far;
 use super::settings::{LiveSettings, choose_rate, choose_rates};
 use crate::stream::RxError;
@@ -33,17 +34,6 @@ const AGAIN: Duration = Duration::from_millis(300);
 
 /// How far ahead of the device's time a group starts again: enough for a machine under load.
 const START_LEAD_S: f64 = 0.2;
-
-/// A device that did not come back.
-#[derive(Debug, thiserror::Error)]
-#[error("the radio did not come back within {waited_s:.1} s: {last}")]
-#[non_exhaustive]
-pub struct NotBack {
-    /// The wait, seconds.
-    pub waited_s: f64,
-    /// The error of the last attempt.
-    pub last: BlockError,
-}
 
 /// The time of the end of a stream: by the device, ticks, and by this machine.
 #[derive(Debug, Clone, Copy)]
@@ -214,16 +204,6 @@ fn set_on<S: OpenedStreams>(opened: S, end: Option<StreamEnd>) -> Result<S, Bloc
         opened.set_time(end.ticks.wrapping_add(ticks.round() as u64))?;
     }
     Ok(opened)
-}
-
-/// Returns whether an error says that the device is gone, or has forgotten this host.
-fn is_gone(error: &RxError) -> bool {
-    matches!(
-        error,
-        RxError::DeviceSilent { .. }
-            | RxError::SamplesStopped { .. }
-            | RxError::Radio(RadioError::Silent { .. } | RadioError::Rpc(_))
-    )
 }
 
 /// The streams of a source before the present ones, and the way to open more.

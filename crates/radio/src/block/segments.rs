@@ -151,6 +151,14 @@ impl RecordingSegment {
 #[non_exhaustive]
 pub struct LateStart;
 
+/// The results of a group while it runs, and at its end.
+pub struct GroupReport {
+    /// The segments that all channels share.
+    pub segments: Receiver<RecordingSegment>,
+    /// The ledger of every channel, sent at the end.
+    pub ledgers: Receiver<Vec<Ledger>>,
+}
+
 /// Counts the samples of time up to the end, and reports gaps.
 pub(super) struct SampleCount {
     segments: SyncSender<RecordingSegment>,

@@ -146,3 +146,69 @@ fn the_last_tuning_of_each_output_waits_however_many_came() {
     let found: Vec<_> = segments.try_iter().filter_map(|segment| segment.tuning()).collect();
     assert_eq!((found[0], found.last()), (to(1, 9e9), Some(&to(0, 39.0))));
 }
+
+/// The number of drawn ledgers: that of the environment's `LEDGERS`, or 20 000.
+fn ledgers() -> u64 {
+    std::env::var("LEDGERS").map_or(20_000, |text| text.parse().expect("a whole number"))
+}
+
+#[test]
+fn a_ledger_whose_gaps_touch_the_end_of_the_request_expects_the_request() {
+    let mut touched = 0;
+    for seed in 0..ledgers() {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut draw = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let wanted = 1 + draw(1000);
+        let (mut count, segments) = SampleCount::new(Some(wanted));
+        let (mut ledger, mut before) = (Ledger::default(), [0; Cause::ALL.len()]);
+        let mut events = 0;
+        while !count.is_over() {
+            // A gap of several causes, with samples of a packet behind it.
+            let causes = draw(4);
+            let mut lost = 0;
+            for _ in 0..causes {
+                let cause = Cause::ALL[draw(Cause::ALL.len() as u64 - 1) as usize];
+                let samples = if cause == Cause::ConsumerFull { 0 } else { draw(400) };
+                ledger.lose(cause, samples);
+                lost += samples;
+            }
+            let packet = 1 + draw(300);
+            ledger.expected += lost + packet;
+            ledger.hold(packet);
+            if lost > 0 {
+                let past = lost.saturating_sub(count.wanted());
+                touched += u64::from(past > 0);
+                ledger.cut(0, past, &before);
+                let event = RxEvent::Overrun { samples: lost }.cut(past);
+                count.note(event, Some(&ledger)).unwrap();
+                events += 1;
+            }
+            let samples = count.room(packet as usize) as u64;
+            ledger.deliver(samples);
+            if samples > 0 {
+                before = Cause::ALL.map(|cause| ledger.lost(cause));
+            }
+            let refused = if draw(5) == 0 { samples } else { 0 };
+            if refused > 0 {
+                ledger.refuse(refused);
+                count.refuse(refused);
+            } else {
+                count.deliver(samples, None, RATE);
+            }
+            // The rest of the packet was not asked for.
+            ledger.close();
+        }
+        count.end();
+        assert_eq!(ledger.expected, wanted, "seed {seed}");
+        assert_eq!(ledger.balance(), Ok(()), "seed {seed}");
+        let told: u64 =
+            segments.try_iter().flat_map(|one| one.losses().collect::<Vec<_>>()).map(|l| l.1).sum();
+        assert_eq!(told, ledger.lost_total(), "seed {seed}: {events} events");
+    }
+    assert!(touched * 4 > ledgers(), "only {touched} gaps reached past the end");
+}

@@ -10,7 +10,7 @@ use rmpv::Value;
 use super::claim::ClaimLoss;
 use super::keeper::{ClaimToKeep, KeptClaim};
 use super::renewal::undecodable;
-use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError};
+use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError, patience};
 use crate::deadline::deadline;
 
 /// The limits of a response. The deepest real one has three levels; the longest are logs.
@@ -108,6 +108,10 @@ impl RpcClient {
             if let Some(object) = taken {
                 return Ok(object);
             }
+            if timeout > CALL_TIMEOUT && patience::is_over() {
+                let (method, address) = (method.to_owned(), self.address);
+                return Err(RpcError::Interrupted { method, address });
+            }
             self.read(until).map_err(|source| self.broken(method, source, timeout))?;
         }
     }
@@ -118,7 +122,7 @@ impl RpcClient {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.stream.set_read_timeout(Some(left))?;
+        self.stream.set_read_timeout(Some(left.min(patience::SLICE)))?;
         let mut chunk = [0; 4096];
         match self.stream.read(&mut chunk) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -127,6 +131,8 @@ impl RpcClient {
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            // The next part of the wait, or its end.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -3,11 +3,13 @@
 mod claim;
 mod client;
 mod keeper;
+mod patience;
 mod renewal;
 mod value;
 
 pub use claim::{ClaimLoss, DeviceClaim, RECLAIM_PERIOD};
 pub use client::{RpcClient, take_apart, take_object};
+pub use patience::end_waits_if;
 pub use renewal::{Renewal, RenewalStep};
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
 
@@ -64,6 +66,14 @@ pub enum RpcError {
         address: SocketAddrV4,
         /// The bound, milliseconds.
         timeout_ms: u64,
+    },
+    /// The program was asked to end.
+    #[error("interrupted while the device at {address} worked on \"{method}\"")]
+    Interrupted {
+        /// The method called.
+        method: String,
+        /// The server.
+        address: SocketAddrV4,
     },
     /// The device answered with an error.
     #[error("the device at {address} refused the call \"{method}\": {message}{}", hint(method))]

@@ -18,6 +18,8 @@ use crate::{Cause, Clock, RadioError};
 mod doubt;
 #[path = "stages_tests.rs"]
 mod stages;
+#[path = "stopped_tests.rs"]
+mod stopped;
 
 const DEVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 49153);
 const EPID: Epid = Epid(7);

@@ -188,8 +188,8 @@ pub enum RxError {
         /// Why the claim on it was lost, if it was.
         claim_lost: Option<String>,
     },
-    /// The device answers, but none of its samples comes: for [`crate::SAMPLES_STOPPED`], or four
-    /// packets' time where that is longer.
+    /// The device answers, but none of its samples comes: for [`crate::SAMPLES_STOPPED`], or
+    /// longer where packets are long.
     #[error(
         "no sample came from the device at {address} for {silent_ms} ms, although it answers \
          register reads: {samples} samples are counted as lost; check that packets of this size \

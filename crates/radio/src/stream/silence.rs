@@ -190,7 +190,7 @@ impl RxCore {
     }
 
     /// Returns the longest normal silence: slow streams have long packets.
-    fn silence_limit(&self) -> Duration {
+    pub(super) fn silence_limit(&self) -> Duration {
         let packet_s = f64::from(self.samples_per_packet) / self.path.rate.samples_hz();
         let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
         self.silence_max.max(packets)

@@ -8,8 +8,9 @@ use super::state::StreamState;
 use crate::Cause;
 
 /// How long a running stream goes on without a sample that can be used, while its device answers.
-/// With less than one packet in that time, four packets' time holds instead. The wait for a start
-/// ahead of the device's running clock does not count.
+/// Where the longest normal silence, of four packets at least, is more than half of that, twice
+/// that silence holds instead. The wait for a start ahead of the device's running clock does not
+/// count.
 pub const SAMPLES_STOPPED: Duration = Duration::from_secs(5);
 
 /// A longer pause between two checks is the caller's, and no silence of the device.
@@ -42,9 +43,8 @@ impl RxCore {
         };
         from += now.saturating_duration_since(checked).saturating_sub(PAUSE_MAX);
         self.newest_sample.times = Some((since, from, now));
-        let packet_s = f64::from(self.samples_per_packet) / self.path.rate.samples_hz();
-        let packets = Duration::try_from_secs_f64(4.0 * packet_s).unwrap_or(Duration::MAX);
-        if now.saturating_duration_since(from) < SAMPLES_STOPPED.max(packets) {
+        let longest = SAMPLES_STOPPED.max(self.silence_limit().saturating_mul(2));
+        if now.saturating_duration_since(from) < longest {
             return Ok(());
         }
         self.newest_sample.times = None;

@@ -10,6 +10,9 @@ mod delayed;
 /// means that a clock was set.
 const JUMP_TICKS_MAX: u64 = 1 << 48;
 
+/// A jump beyond the missing packets that a second packet has to confirm, ticks (43 s at 200 MHz).
+const DOUBTFUL_TICKS: u64 = 1 << 33;
+
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
 
@@ -320,6 +323,10 @@ impl Tracker {
             return self.older(arrival.seq);
         }
         let packets = u64::from(lost);
+        let is_far = ahead.saturating_sub(lost_ticks) > DOUBTFUL_TICKS;
+        if is_far && in_run && !self.confirms(arrival) {
+            return PacketClass::Nonsense;
+        }
         let in_packets = samples.min(packets * self.samples_per_packet);
         PacketClass::After(PacketGap {
             packets,

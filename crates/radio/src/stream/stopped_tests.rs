@@ -1,0 +1,126 @@
+//! Tests of samples that stop while the device answers, and of times that one packet alone has.
+
+use super::*;
+use crate::RxError;
+use crate::stream::SAMPLES_STOPPED;
+
+/// Checks ten times a second, for twice the time that is allowed; `each` comes before each check.
+/// Returns when the stream ended.
+fn end_of(bench: &mut Bench, mut each: impl FnMut(&mut Bench)) -> Option<(u64, u64)> {
+    let steps = 2 * SAMPLES_STOPPED.as_millis() as u64 / 100;
+    (0..steps).find_map(|step| {
+        each(bench);
+        let outcome = bench.core.check_samples(bench.now);
+        bench.pass_time(100);
+        match outcome {
+            Err(RxError::SamplesStopped { samples, .. }) => Some((100 * step, samples)),
+            _ => None,
+        }
+    })
+}
+
+fn after_one_packet() -> Bench {
+    let mut bench = Bench::running();
+    bench.packet(0, SPP, false);
+    bench.results();
+    bench
+}
+
+#[test]
+fn samples_that_stop_end_the_stream_in_time_and_what_was_due_is_lost() {
+    type Each = fn(&mut Bench);
+    let silent: Each = |_| ();
+    let still: Each = |bench| {
+        bench.core.is_waiting(BEGIN, bench.now);
+    };
+    let random: Each = |bench| {
+        let seq = bench.core.tracker.next_seq();
+        let ticks = bench.now.elapsed().as_nanos() as u64 | 1 << 60;
+        bench.take(&packet(seq, ticks.wrapping_mul(0x9E37_79B9_7F4A_7C15), SPP, false));
+        bench.results();
+    };
+    let set_up: Each = |bench| bench.core.set_up_again(passed_over(0));
+    for each in [silent, still, random, set_up] {
+        let mut bench = after_one_packet();
+        let (ms, samples) = end_of(&mut bench, each).expect("it ended");
+        assert!((5000..=5200).contains(&ms), "{ms}");
+        assert_eq!(samples, 5_000_000, "five seconds at 1 Msps");
+        let ledger = &bench.core.ledger;
+        assert_eq!((ledger.lost(Cause::Unknown), ledger.balance()), (samples, Ok(())));
+        assert_eq!(ledger.expected, SPP + samples);
+    }
+}
+
+#[test]
+fn a_capture_whose_samples_stop_expects_what_was_requested() {
+    let mut bench = Bench::idle();
+    bench.core.begin(Some(10 * SPP), None);
+    bench.packet(0, SPP, false);
+    bench.results();
+    let (_, samples) = end_of(&mut bench, |_| ()).expect("it ended");
+    assert_eq!((samples, bench.core.ledger.expected), (9 * SPP, 10 * SPP));
+    assert_eq!(bench.core.ledger.balance(), Ok(()));
+}
+
+#[test]
+fn a_wait_that_is_intended_is_no_end() {
+    // Samples that come, however slowly.
+    let mut bench = Bench::running();
+    let mut seq = 0;
+    let slow = |bench: &mut Bench| {
+        bench.packet(seq, SPP, false);
+        bench.results();
+        seq += 1;
+    };
+    assert_eq!(end_of(&mut bench, slow), None);
+    // A start ahead of a clock that runs.
+    let mut bench = Bench::idle();
+    bench.core.begin(None, Some(1 << 40));
+    let mut ticks = BEGIN;
+    let runs = |bench: &mut Bench| {
+        ticks += 100_000;
+        assert!(bench.core.is_waiting(ticks, bench.now));
+    };
+    assert_eq!(end_of(&mut bench, runs), None);
+    // The same, and the clock stands still.
+    let mut bench = Bench::idle();
+    bench.core.begin(None, Some(1 << 40));
+    let stands = |bench: &mut Bench| {
+        bench.core.is_waiting(BEGIN, bench.now);
+    };
+    assert!(end_of(&mut bench, stands).is_some());
+    // A caller that was away, and a stream that nothing runs on.
+    let mut bench = after_one_packet();
+    assert!(bench.core.check_samples(bench.now).is_ok());
+    bench.pass_time(60_000);
+    assert!(bench.core.check_samples(bench.now).is_ok());
+    assert_eq!(end_of(&mut Bench::idle(), |_| ()), None);
+}
+
+#[test]
+fn no_time_is_believed_on_the_word_of_one_packet() {
+    for bit in 8..64 {
+        for lost_before in [false, true] {
+            let mut bench = Bench::running();
+            for seq in 0..60 {
+                let flip = u64::from(seq == 20) << bit;
+                let ticks = (BEGIN + SPP * u64::from(seq)) ^ flip;
+                if !(lost_before && seq == 19) {
+                    bench.take(&packet(seq, ticks, SPP, false));
+                    bench.results();
+                }
+            }
+            bench.pass_time(100);
+            bench.core.look(bench.now);
+            bench.core.give_up_waiting();
+            bench.results();
+            let ledger = &bench.core.ledger;
+            let lost = SPP * (1 + u64::from(lost_before));
+            let case = format!("bit {bit}, {lost_before}: {ledger}");
+            // A nearer one behind a lost packet may be true: fewer samples than a minute's.
+            let most = if lost_before && bit <= 33 { u64::MAX } else { lost + SPP };
+            assert!(ledger.lost_total() <= most, "{case}");
+            assert_eq!(ledger.balance(), Ok(()), "{case}");
+        }
+    }
+}
