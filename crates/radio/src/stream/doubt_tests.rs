@@ -5,6 +5,7 @@ use super::*;
 #[test]
 fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
     let mut bench = Bench::running();
+    bench.core.tracker.confirm_jumps();
     let at = |seq: u16, ahead: u64| BEGIN + SPP * u64::from(seq) + ahead;
     // The packet with number 4 alone has a wrong time.
     for (seq, ahead) in [(0, 0), (1, 777), (2, 777), (3, 777), (4, 9), (5, 777)] {
@@ -30,6 +31,7 @@ fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
 #[test]
 fn the_right_packet_behind_a_doubted_one_takes_its_place() {
     let mut bench = Bench::running();
+    bench.core.tracker.confirm_jumps();
     bench.packet(0, SPP, false);
     bench.results();
     bench.take(&packet(1, BEGIN + SPP + 9, SPP, false));
@@ -48,6 +50,7 @@ fn the_right_packet_behind_a_doubted_one_takes_its_place() {
 fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
     for (ahead, good) in [(777, 3), (9, 2)] {
         let mut bench = Bench::running();
+        bench.core.tracker.confirm_jumps();
         bench.packet(0, SPP, false);
         bench.results();
         bench.take(&packet(1, BEGIN + SPP + ahead, SPP, false));
@@ -59,19 +62,4 @@ fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
         assert_eq!(ledger.lost(Cause::Malformed), (3 - good) * SPP);
         assert_eq!(bench.core.credit.consumed_packets(), 3);
     }
-}
-#[test]
-fn a_packet_that_was_too_long_for_the_port_is_no_drop_of_its_queue() {
-    let mut bench = Bench::running();
-    bench.packet(0, SPP, false);
-    bench.results();
-    bench.core.note_too_long(1);
-    bench.packet(2, SPP, false);
-    bench.pass_time(200);
-    bench.core.look(bench.now);
-    assert!(bench.core.give_up_waiting());
-    bench.results();
-    let lost = [Cause::Malformed, Cause::HostQueueDrop, Cause::NetworkLoss];
-    assert_eq!(lost.map(|cause| bench.core.ledger.lost(cause)), [SPP, 0, 0]);
-    assert_eq!(bench.core.counters.too_long, 1);
 }

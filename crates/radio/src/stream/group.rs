@@ -101,6 +101,7 @@ impl RxGroup {
         }
         for member in &mut members {
             member.core.in_group = true;
+            member.core.tracker.confirm_jumps();
         }
         let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
         Ok(Self { members, running: false, due, left, trouble, failure, restarting })

@@ -96,31 +96,3 @@ fn a_wait_that_is_intended_is_no_end() {
     assert!(bench.core.check_samples(bench.now).is_ok());
     assert_eq!(end_of(&mut Bench::idle(), |_| ()), None);
 }
-
-#[test]
-fn no_time_is_believed_on_the_word_of_one_packet() {
-    for bit in 8..64 {
-        for lost_before in [false, true] {
-            let mut bench = Bench::running();
-            for seq in 0..60 {
-                let flip = u64::from(seq == 20) << bit;
-                let ticks = (BEGIN + SPP * u64::from(seq)) ^ flip;
-                if !(lost_before && seq == 19) {
-                    bench.take(&packet(seq, ticks, SPP, false));
-                    bench.results();
-                }
-            }
-            bench.pass_time(100);
-            bench.core.look(bench.now);
-            bench.core.give_up_waiting();
-            bench.results();
-            let ledger = &bench.core.ledger;
-            let lost = SPP * (1 + u64::from(lost_before));
-            let case = format!("bit {bit}, {lost_before}: {ledger}");
-            // A nearer one behind a lost packet may be true: fewer samples than a minute's.
-            let most = if lost_before && bit <= 33 { u64::MAX } else { lost + SPP };
-            assert!(ledger.lost_total() <= most, "{case}");
-            assert_eq!(ledger.balance(), Ok(()), "{case}");
-        }
-    }
-}

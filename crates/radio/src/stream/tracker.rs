@@ -10,9 +10,6 @@ mod delayed;
 /// means that a clock was set.
 const JUMP_TICKS_MAX: u64 = 1 << 48;
 
-/// A jump beyond the missing packets that a second packet has to confirm, ticks (43 s at 200 MHz).
-const DOUBTFUL_TICKS: u64 = 1 << 33;
-
 /// The most packets that may be lost where a clock is set back; with more, it is an old packet.
 const LOST_AT_JUMP_MAX: u16 = 4096;
 
@@ -33,6 +30,9 @@ pub(super) struct Tracker {
     interrupted: Option<u64>,
     /// The starts that were awaited before that one.
     starts: [Option<u64>; STARTS],
+    /// A jump of time within a run counts when a second packet confirms it, also without missing
+    /// packets: a wrong time would take one member of a group away from the others.
+    careful: bool,
     pub(super) fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
@@ -67,6 +67,7 @@ impl Tracker {
             anchored: false,
             interrupted: None,
             starts: [None; STARTS],
+            careful: false,
             fates: Fates::default(),
             booked: 0,
             restarted: false,
@@ -86,6 +87,11 @@ impl Tracker {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, None);
         self.starts = [None; STARTS];
         self.damaged_before = 0;
+    }
+
+    /// Lets a second packet confirm each jump of time within a run.
+    pub fn confirm_jumps(&mut self) {
+        self.careful = true;
     }
 
     /// Drops the missing packets, which do not concern later bursts.
@@ -147,10 +153,10 @@ impl Tracker {
     }
 
     /// Returns whether the packet with the next number has a time that a second packet has to
-    /// confirm.
+    /// confirm, where each jump of time is confirmed.
     pub fn is_doubtful(&self, arrival: &Arrival) -> bool {
         let ahead = match arrival.ticks.zip(self.next_ticks) {
-            Some((ticks, due)) if ticks != due => ticks.wrapping_sub(due),
+            Some((ticks, due)) if self.careful && ticks != due => ticks.wrapping_sub(due),
             _ => return false,
         };
         let is_next = arrival.seq == self.next_seq && self.anchored;
@@ -291,7 +297,9 @@ impl Tracker {
             if missing < 0x8000 && self.confirms(arrival) {
                 return self.set_clock(ahead, lost);
             }
+            let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;
             return match missing {
+                0 if is_near && !self.careful => self.set_clock(ahead, 0),
                 0 => PacketClass::Nonsense,
                 _ if is_short || self.restarted => PacketClass::Nonsense,
                 1..=LOST_AT_JUMP_MAX if self.anchored => PacketClass::Nonsense,
@@ -303,7 +311,7 @@ impl Tracker {
         }
         // A run that was told to begin then needs no other packet.
         let in_run = in_run && !self.restarted && !self.is_earlier_start(arrival.ticks);
-        if missing == 0 && in_run && !self.confirms(arrival) {
+        if self.careful && missing == 0 && in_run && !self.confirms(arrival) {
             return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;
@@ -323,10 +331,6 @@ impl Tracker {
             return self.older(arrival.seq);
         }
         let packets = u64::from(lost);
-        let is_far = ahead.saturating_sub(lost_ticks) > DOUBTFUL_TICKS;
-        if is_far && in_run && !self.confirms(arrival) {
-            return PacketClass::Nonsense;
-        }
         let in_packets = samples.min(packets * self.samples_per_packet);
         PacketClass::After(PacketGap {
             packets,

@@ -60,8 +60,6 @@ fn more_packets_than_sequence_numbers_are_lost_packets_still() {
 #[test]
 fn a_jump_of_time_alone_was_never_sent() {
     let mut tracker = tracker();
-    assert_eq!(tracker.judge(&at(1, 1013)), PacketClass::Nonsense, "anybody can write that");
-    tracker.suspect(&at(2, 1023));
     assert_eq!(tracker.judge(&at(1, 1013)), gap(0, 0, 3));
     // Two packets lost and an overrun between: at most two packets' worth were sent.
     assert_eq!(tracker.judge(&at(4, 1100)), gap(2, 20, 57));
@@ -124,7 +122,6 @@ fn nonsense_changes_nothing_and_a_clock_set_back_is_followed() {
     assert_eq!(tracker.judge(&at(1, (1 << 62) + 43)), PacketClass::Nonsense);
     assert_eq!(tracker.judge(&at(1, 1)), PacketClass::Nonsense);
     assert_eq!(tracker.judge(&at(1, (1 << 62) + 4 * SPP)), PacketClass::Next);
-    tracker.suspect(&at(3, (1 << 62) - 400 + 4 * SPP));
     assert_eq!(tracker.judge(&at(2, (1 << 62) - 400)), jump(0, -480));
     assert_eq!(tracker.judge(&at(3, (1 << 62) - 400 + 4 * SPP)), PacketClass::Next);
 }
@@ -227,7 +224,6 @@ fn a_clock_that_was_set_between_two_samples_is_a_jump_and_not_a_loss() {
     assert_eq!(tracker.judge(&at(0, 1000)), PacketClass::Next);
     assert_eq!(tracker.judge(&at(1, 1160)), PacketClass::Next);
     // Whole samples are missing.
-    tracker.suspect(&at(3, 1528));
     assert_eq!(tracker.judge(&at(2, 1320 + 3 * 16)), gap(0, 0, 3));
     // The next packet confirms the new time.
     assert_eq!(tracker.judge(&at(3, 1528 + 5)), PacketClass::Nonsense);
@@ -254,11 +250,10 @@ fn packets_with_numbers_from_before_a_restart_set_no_clock() {
         assert_eq!(tracker.judge(&at(seq, ticks)), PacketClass::Nonsense);
     }
     assert_eq!(tracker.judge(&at(100, 9000)), PacketClass::Next);
-    // Long after the restart two packets are enough.
+    // Long after the restart one packet is enough.
     for index in 101..101 + SETTLING {
         assert_eq!(tracker.judge(&at(index, 8000 + 10 * u64::from(index))), PacketClass::Next);
     }
-    tracker.suspect(&at(102 + SETTLING, 5010));
     assert!(
         matches!(tracker.judge(&at(101 + SETTLING, 5000)), PacketClass::After(gap) if gap.jump < 0)
     );
