@@ -111,6 +111,8 @@ impl RxStream {
                 got.first = Some(FirstTime { ns: read.time_ns, ticks: read.time_ticks });
             }
             got.samples += read.samples;
+            // Another thread may have started it again.
+            stopped &= read.samples == 0;
             got.end = read.end_of_burst;
             if got.end {
                 self.ended.store(true, Ordering::Relaxed);
@@ -131,7 +133,8 @@ impl RxStream {
                     stopped = true;
                     continue;
                 }
-                RxReadEvent::Timeout if limit.is_over() => {
+                RxReadEvent::Timeout if !limit.is_over() => stopped = false,
+                RxReadEvent::Timeout => {
                     if got.samples == 0 && got.gap.is_none() && array.samples() > 0 {
                         return Err(limit.error("no sample came"));
                     }
@@ -323,6 +326,12 @@ impl RxStream {
         }
         let (mut dropped, mut stopped) = (0, false);
         let mut limit = TimeLimit::new(timeout)?;
+        if samples == 0 {
+            return Ok(0);
+        }
+        let _turn = self.turn(py, limit)?;
+        // A gap ahead lies before the samples that are dropped.
+        self.take_gap()?;
         while dropped < samples && !self.ended.load(Ordering::Relaxed) {
             let wait = limit.slice();
             let most = usize::try_from(samples - dropped).unwrap_or(DROPPED).min(DROPPED);
@@ -332,11 +341,24 @@ impl RxStream {
             });
             let read = read.map_err(errors::client)?;
             dropped += read.samples as u64;
+            match read.event {
+                RxReadEvent::Gap(gap) => {
+                    *lock(&self.ahead) = Some(gap);
+                    if dropped > 0 && self.raises {
+                        // The next call raises it: what was dropped is told first.
+                        return Ok(dropped);
+                    }
+                    self.take_gap()?;
+                    limit = TimeLimit::new(timeout)?;
+                }
+                RxReadEvent::LateStart => return Err(late(read.time_ns)),
+                _ => {}
+            }
             if read.end_of_burst {
                 self.ended.store(true, Ordering::Relaxed);
             } else if read.samples > 0 {
-                limit = TimeLimit::new(timeout)?;
-            } else if !py.detach(|| self.reader.is_active()) {
+                (limit, stopped) = (TimeLimit::new(timeout)?, false);
+            } else if read.event == RxReadEvent::Timeout && !py.detach(|| self.reader.is_active()) {
                 // It was stopped, or closed: another read tells.
                 self.ended.store(stopped, Ordering::Relaxed);
                 stopped = true;

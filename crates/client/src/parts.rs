@@ -21,13 +21,17 @@ pub(crate) fn parts_mut<T, R>(
     call(&mut parts[..count])
 }
 
-/// Runs `call` with each slice from the place `from` on.
-pub(crate) fn ends<T, R>(slices: &[&[T]], from: usize, call: impl FnOnce(&[&[T]]) -> R) -> R {
-    let mut ends: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
-    for (end, slice) in ends.iter_mut().zip(slices) {
-        *end = &slice[from..];
+/// Runs `call` with the places `at` of each slice, which it only reads.
+pub(crate) fn parts<T, R>(
+    slices: &[&[T]],
+    at: &Range<usize>,
+    call: impl FnOnce(&[&[T]]) -> R,
+) -> R {
+    let mut parts: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
+    for (part, slice) in parts.iter_mut().zip(slices) {
+        *part = &slice[at.clone()];
     }
-    call(&ends[..slices.len()])
+    call(&parts[..slices.len()])
 }
 
 #[cfg(test)]
@@ -49,8 +53,9 @@ mod tests {
             assert_eq!((written, allocations()), (4 * channels, before));
             let ins: Vec<&[usize]> = memory.iter().map(|one| &one[..]).collect();
             let before = allocations();
-            let whole =
-                ends(&ins, 6, |ends| ends.iter().enumerate().all(|(n, end)| *end == [99, n, n, n]));
+            let whole = parts(&ins, &(6..9), |parts| {
+                parts.iter().enumerate().all(|(n, part)| *part == [99, n, n])
+            });
             assert!(whole && allocations() == before, "{channels}");
         }
     }

@@ -203,8 +203,12 @@ impl ClientRadio {
 
     /// Closes all streams and releases the radio: later calls return [`ClientError::Closed`].
     pub fn close(&self) {
+        // No stream begins behind the last one that is closed.
+        let _changes = self.parts.lock_changes();
         self.parts.streams().iter().for_each(|stream| stream.close());
-        *self.parts.lock() = None;
+        // The radio is told outside the lock, so that other calls return at once.
+        let state = self.parts.lock().take();
+        drop(state);
     }
 
     /// Adds a fault to an emulated radio in this process; see `millstream sim fault add --help`.

@@ -75,14 +75,10 @@ pub fn discover(
 ) -> Result<Vec<DeviceInfo>, RadioError> {
     let mut asked = Vec::new();
     for (from, to) in addresses(target)? {
-        let mut port = small_port(from)?;
-        let to = SocketAddrV4::new(to, discovery_port);
-        match port.tx.send(mpm::DISCOVERY_REQUEST, to) {
-            Ok(()) => asked.push(port),
+        match ask(from, SocketAddrV4::new(to, discovery_port)) {
+            Ok(port) => asked.push(port),
+            Err(error) if matches!(target, DiscoveryTarget::Address(_)) => return Err(error),
             // A network that cannot be reached must not hide the others.
-            Err(source) if matches!(target, DiscoveryTarget::Address(_)) => {
-                return Err(io_error("send to", to)(source));
-            }
             Err(_) => {}
         }
     }
@@ -100,6 +96,13 @@ pub fn discover(
         }
     }
     Ok(found)
+}
+
+/// Asks at one destination; returns the port at which the answers come.
+fn ask(from: Ipv4Addr, to: SocketAddrV4) -> Result<Port, RadioError> {
+    let mut port = small_port(from)?;
+    port.tx.send(mpm::DISCOVERY_REQUEST, to).map_err(io_error("send to", to))?;
+    Ok(port)
 }
 
 /// Returns pairs of local address and destination.

@@ -69,8 +69,9 @@ fn echoes(
             return Ok(false);
         }
         let until = Instant::now() + ECHO_WAIT;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
+        // Datagrams of others do not extend the wait.
+        let mut left = ECHO_WAIT;
+        while !left.is_zero() {
             let count = port.rx.recv_batch(left).map_err(io_error("receive from", device))?;
             if count == 0 {
                 break;
@@ -82,6 +83,7 @@ fn echoes(
             if (0..count).any(came_back) {
                 return Ok(true);
             }
+            left = until.saturating_duration_since(Instant::now());
         }
     }
     Ok(false)
@@ -93,6 +95,8 @@ mod tests {
     use millstream_link::open;
     use millstream_link::port::PortOptions;
     use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Probes a path that carries `limit` bytes and loses every `lose`th datagram.
     fn probe_path(limit: usize, lose: usize, bytes_max: usize) -> Result<usize, RadioError> {
@@ -165,5 +169,27 @@ mod tests {
     fn a_device_that_echoes_nothing_is_named() {
         let text = probe_path(0, usize::MAX, DATAGRAM_BYTES_MAX).unwrap_err().to_string();
         assert!(text.contains("did not answer an echo"), "{text}");
+    }
+
+    #[test]
+    fn a_flood_of_other_datagrams_does_not_extend_the_wait() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let SocketAddr::V4(device) = socket.local_addr().unwrap() else { unreachable!() };
+        let stop = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&stop);
+        let flood = std::thread::spawn(move || {
+            let (_, from) = socket.recv_from(&mut [0; 10_000]).unwrap();
+            // So long that a wait that it extends is seen, and the test ends all the same.
+            let until = Instant::now() + Duration::from_secs(20);
+            while !over.load(Ordering::Relaxed) && Instant::now() < until {
+                socket.send_to(b"no echo", from).unwrap();
+            }
+            over.load(Ordering::Relaxed)
+        });
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let mut port = open("udp", any, &PortOptions::default()).unwrap();
+        assert!(!echoes(&mut port, device, 100, 1).unwrap());
+        stop.store(true, Ordering::Relaxed);
+        assert!(flood.join().unwrap(), "the wait ended before the flood");
     }
 }

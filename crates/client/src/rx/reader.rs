@@ -50,6 +50,8 @@ impl RxReader {
         channels: &[usize],
         options: RxOptions,
     ) -> Result<Self, ClientError> {
+        // A change of rates or a close sees the stream whole, or comes before it.
+        let _changes = radio.lock_changes();
         let source = radio.rx_source(channels, &options)?;
         let parts = Arc::new(ReaderParts {
             run: Turns::new(RxRun::new(source, options.gaps)),
@@ -194,7 +196,7 @@ impl RxReader {
                 return Next::Done(Err(ClientError::Closed));
             }
             let now = Instant::now();
-            if !run.active {
+            if !run.active && !run.has_news() {
                 if got.samples == 0
                     && let Some(error) = run.lost()
                 {

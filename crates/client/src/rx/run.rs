@@ -21,6 +21,8 @@ pub(super) struct RxRun {
     pub active: bool,
     /// Samples of a finite stream that are to come.
     left: Option<u64>,
+    /// The time at which the first sample is to come, until one has come or is missing.
+    start_ns: Option<i64>,
     /// The time of the next sample, once it is known.
     next_ticks: Option<u64>,
     /// What the next read returns.
@@ -56,6 +58,7 @@ impl RxRun {
             gaps,
             active: false,
             left: None,
+            start_ns: None,
             next_ticks: None,
             pending: None,
             zeros: 0,
@@ -99,7 +102,7 @@ impl RxRun {
         let source = self.source.as_mut().ok_or(ClientError::Closed)?;
         source.start(start.samples, at)?;
         (self.active, self.left, self.next_ticks) = (true, start.samples, at);
-        (self.pending, self.zeros, self.ended) = (None, 0, false);
+        (self.start_ns, self.pending, self.zeros, self.ended) = (start.time_ns, None, 0, false);
         (self.failure, self.lost) = (None, None);
         Ok(())
     }
@@ -115,7 +118,7 @@ impl RxRun {
     /// Interrupts the run before its streams are replaced; returns what is left of it.
     pub fn interrupt(&mut self) -> Option<StreamStart> {
         let was = (self.active && !self.ended)
-            .then_some(StreamStart { time_ns: None, samples: self.left });
+            .then_some(StreamStart { time_ns: self.start_ns, samples: self.left });
         self.stop();
         self.drop_source();
         was
@@ -249,6 +252,7 @@ impl RxRun {
             (got.time_ticks, got.time_ns) = (ticks, self.ns(ticks));
         }
         got.samples += samples;
+        self.start_ns = None;
         self.next_ticks = Some(ticks.wrapping_add(self.rate.ticks(samples as u64)));
         self.left = self.left.map(|left| left.saturating_sub(samples as u64));
     }
@@ -256,8 +260,17 @@ impl RxRun {
     /// Treats a gap, and those that follow it without a sample between, by the policy.
     fn gap(&mut self, first: RxMeta, status: &StatusQueue) {
         let (mut samples, mut ticks) = (first.event.missing(), first.ticks);
+        self.start_ns = None;
         while let Some(source) = self.source.as_mut().filter(|_| !self.ended) {
-            let Ok(meta) = source.peek(Duration::ZERO) else { break };
+            let meta = match source.peek(Duration::ZERO) {
+                Ok(meta) => meta,
+                Err(error) => {
+                    // The stream gives it once; reads return it behind the gap.
+                    (self.active, self.lost) = (false, Some(error.to_string()));
+                    self.failure = Some(error.into());
+                    break;
+                }
+            };
             self.ended |= meta.ends;
             if cause(&meta.event).is_none() {
                 break;

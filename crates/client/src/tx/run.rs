@@ -70,7 +70,8 @@ impl TxRun {
     }
 
     pub fn start(&mut self, start: StreamStart) {
-        self.active = true;
+        // A burst of no samples is over.
+        self.active = start.samples != Some(0);
         self.start_ticks = start.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
         (self.left, self.lost) = (start.samples, None);
     }
@@ -82,7 +83,9 @@ impl TxRun {
     }
 
     pub fn interrupt(&mut self) -> Option<StreamStart> {
-        let was = self.active.then_some(StreamStart { time_ns: None, samples: self.left });
+        // A time that no sample has taken still holds.
+        let time_ns = self.start_ticks.map(|ticks| ns_of_ticks(ticks, self.rate.ticks_hz));
+        let was = self.active.then_some(StreamStart { time_ns, samples: self.left });
         // A burst that cannot be ended shows in the ledger.
         let _ = self.stop();
         self.drop_sink();
@@ -111,8 +114,11 @@ impl TxRun {
         wait: Duration,
     ) -> Result<bool, ClientError> {
         let in_burst = self.sink.as_ref().is_some_and(TxStreams::is_in_burst);
-        // A burst of given length ends by itself.
-        let ends = request.end_of_burst || self.left.is_some_and(|left| left <= length as u64);
+        // A burst of given length ends by itself, and takes nothing of the buffer behind its end.
+        let room = length - done.samples;
+        let rest = self.left.map_or(room, |left| room.min(left.try_into().unwrap_or(room)));
+        let end = done.samples + rest;
+        let ends = self.left == Some(rest as u64) || (request.end_of_burst && end == length);
         let mut meta = TxMetadata { time_ticks: None, end_of_burst: ends };
         if done.samples == 0 {
             let asked = request.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
@@ -125,7 +131,7 @@ impl TxRun {
             };
         }
         let Some(sink) = &mut self.sink else { return Err(ClientError::Closed) };
-        match parts::ends(ins, done.samples, |ins| sink.send(ins, meta, wait)) {
+        match parts::parts(ins, &(done.samples..end), |ins| sink.send(ins, meta, wait)) {
             Ok(sent) => {
                 if sent.samples > 0 {
                     let first = meta.time_ticks.or(self.next_ticks.filter(|_| in_burst));
@@ -142,7 +148,7 @@ impl TxRun {
                         self.active = false;
                     }
                 }
-                Ok(done.samples == length && (!ends || done.end_of_burst))
+                Ok(done.samples == end && (!ends || done.end_of_burst))
             }
             Err(error) => {
                 (self.active, self.lost) = (false, Some(error.to_string()));

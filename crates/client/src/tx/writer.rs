@@ -50,6 +50,8 @@ impl TxWriter {
         channels: &[usize],
         options: TxOptions,
     ) -> Result<Self, ClientError> {
+        // A change of rates or a close sees the stream whole, or comes before it.
+        let _changes = radio.lock_changes();
         let sink = radio.tx_sink(channels, &options)?;
         let parts = Arc::new(WriterParts {
             run: Turns::new(TxRun::new(sink)),

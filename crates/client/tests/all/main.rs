@@ -8,3 +8,4 @@ mod rtl_tcp;
 mod settings;
 mod timed;
 mod transmit;
+mod transmit_lengths;

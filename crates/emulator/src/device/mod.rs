@@ -94,9 +94,8 @@ pub(crate) struct EmulatedDevice {
     /// The tick of the next requested call.
     wanted_tick: u64,
     outbox: Outbox,
-    /// Sequence numbers of control packets to the host: of the packets, and of the messages.
+    /// The sequence number of the next control packet to the host.
     control_seq: u16,
-    message_seq: u8,
 }
 
 /// The parts of a device.
@@ -156,7 +155,6 @@ impl EmulatedDevice {
             wanted_tick: u64::MAX,
             outbox: Outbox::new(parts.links, image.width, parts.counters),
             control_seq: 0,
-            message_seq: 0,
             image,
         }
     }

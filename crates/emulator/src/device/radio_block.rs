@@ -37,6 +37,8 @@ pub(crate) struct RadioBlock {
     pub settings: FrontEnd,
     /// Its requests.
     pub commands: CommandFifo,
+    /// The number of its next message to the host; each block counts its own.
+    pub message_seq: u8,
 }
 
 /// One channel.
@@ -82,6 +84,7 @@ impl Radios {
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
             commands: CommandFifo::default(),
+            message_seq: 0,
         };
         Self {
             channels: (0..image.channels).map(channel).collect(),

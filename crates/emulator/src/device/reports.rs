@@ -2,7 +2,7 @@
 
 use super::{EmulatedDevice, HostAddress};
 use millstream_wire::Epid;
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
+use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 
@@ -24,19 +24,21 @@ impl EmulatedDevice {
             return;
         }
         let port = registers.register(port) as u16 & 0x3ff;
+        let block = self.radio.block_of(channel);
+        let ctrl_seq = self.radio.blocks[block].message_seq;
+        self.radio.blocks[block].message_seq = (ctrl_seq + 1) % SEQ_MODULUS;
         let message = CtrlRepr {
             dst_epid,
             src_epid: self.endpoints[0].epid,
             dst_port: port,
             src_port: port,
-            ctrl_seq: self.message_seq,
+            ctrl_seq,
             timestamp: Some(self.keeper.timestamp_of(tick)),
             address: registers.register(address) & 0xf_ffff,
             op: Op::Write,
             data: DataWords::one(event.code()),
             ..CtrlRepr::default()
         };
-        self.message_seq = (self.message_seq + 1) % millstream_wire::ctrl::SEQ_MODULUS;
         if self.send_control(message) {
             self.counters().async_messages.inc();
         }

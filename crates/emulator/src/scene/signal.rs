@@ -16,7 +16,7 @@ const NOISE_SHARE: f64 = 0.9;
 /// The entries of tables of a cycle.
 const TABLE_BITS: u32 = 14;
 const WAVE_LEN: usize = 1 << TABLE_BITS;
-const WAVE_ENTRIES: f32 = WAVE_LEN as f32;
+const WAVE_ENTRIES: f64 = WAVE_LEN as f64;
 /// The largest ratio of one resampler.
 const RATIO_MAX: f64 = 200.0;
 /// The samples that are read from an antenna at once.
@@ -131,7 +131,7 @@ pub(super) struct Fm {
     deviation_hz: f64,
     audio_hz: f64,
     /// The phase of the carrier in cycles, by the phase of the tone.
-    phases: Box<[f32]>,
+    phases: Box<[f64]>,
     wave: Box<[Sample]>,
     audio_step: u64,
 }
@@ -140,7 +140,7 @@ impl Fm {
     fn new(deviation_hz: f64, audio_hz: f64) -> Self {
         let cycle = |k: u64| TAU * k as f64 / (1_u64 << TABLE_BITS) as f64;
         let index = deviation_hz / audio_hz / TAU;
-        let phase = |k| (index * cycle(k).sin()) as f32;
+        let phase = |k| index * cycle(k).sin();
         let wave = |k| Sample::new(cycle(k).cos() as f32, cycle(k).sin() as f32);
         let phases = (0..=1 << TABLE_BITS).map(phase).collect();
         let wave = (0..1 << TABLE_BITS).map(wave).collect();
@@ -155,10 +155,9 @@ impl Fm {
         let mut audio = time.wrapping_mul(self.audio_step);
         for out in out {
             let at = (audio >> (64 - TABLE_BITS)) as usize;
-            // An f32 below 1 holds 24 bits.
-            let part = (audio << TABLE_BITS >> 40) as f32 / 16_777_216.0;
+            let part = (audio << TABLE_BITS >> 40) as f64 / 16_777_216.0;
             let phase = self.phases[at] + (self.phases[at + 1] - self.phases[at]) * part;
-            *out = self.wave[(phase * WAVE_ENTRIES) as i32 as usize & (WAVE_LEN - 1)];
+            *out = self.wave[(phase * WAVE_ENTRIES) as i64 as usize & (WAVE_LEN - 1)];
             audio = audio.wrapping_add(self.audio_step);
         }
     }
@@ -278,6 +277,18 @@ mod tests {
         let far = out.windows(2).map(|pair| f64::from((pair[1] * pair[0].conj()).arg()));
         let most = far.fold(0.0, f64::max) / TAU * RATE_HZ;
         assert!((most - 75e3).abs() < 1.5e3, "{most}");
+    }
+
+    #[test]
+    fn the_frequency_of_a_carrier_is_right_however_far_it_deviates() {
+        let (deviation_hz, time) = (1e8 + RATE_HZ / 4.0, RATE_HZ as u64 / 8);
+        let out = samples(Signal::Fm(Fm::new(deviation_hz, 1.0)), time, 100);
+        let want = deviation_hz / RATE_HZ * (TAU / 8.0).cos();
+        for pair in out.windows(2) {
+            let got = f64::from((pair[1] * pair[0].conj()).arg()) / TAU;
+            let apart = (got - want).rem_euclid(1.0);
+            assert!(apart.min(1.0 - apart) < 0.05, "{got} for {want}");
+        }
     }
 
     /// A tone at a share of whatever rate the antenna has.

@@ -1,6 +1,8 @@
 //! Tests of the wrapped halves against a port in memory and an oracle, on a clock that the test
 //! advances.
 
+mod batches;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};

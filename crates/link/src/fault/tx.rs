@@ -134,7 +134,12 @@ impl PortTx for FaultTx {
     }
 
     fn lend(&mut self, bytes: usize) -> io::Result<()> {
-        self.direct = self.is_idle() && self.loan.is_empty();
+        let direct = self.is_idle() && self.loan.is_empty();
+        if self.direct && !direct {
+            // What was lent before the rules leaves before what they judge.
+            self.inner.depart()?;
+        }
+        self.direct = direct;
         if self.direct { self.inner.lend(bytes) } else { by_loan::lend(self, bytes) }
     }
 
@@ -147,6 +152,7 @@ impl PortTx for FaultTx {
     }
 
     fn depart(&mut self) -> io::Result<()> {
+        self.direct = false;
         let judged = by_loan::depart(self);
         self.inner.depart().and(judged)
     }

@@ -47,6 +47,8 @@ pub(super) struct Sending {
     back: Vec<Frame>,
     free: Vec<Frame>,
     waiting: Vec<UnresolvedDatagram>,
+    /// Memory for the parts of datagrams that will wait.
+    spare: Vec<Vec<Frame>>,
     /// The stack's generation when the waiting datagrams were last tried.
     tried: u64,
     /// The buffer for an answer that may be longer than one part.
@@ -67,7 +69,8 @@ impl Sending {
             whole: Vec::with_capacity(PARTS_MAX),
             back: Vec::with_capacity(batch),
             free: Vec::with_capacity(2048),
-            waiting: Vec::new(),
+            waiting: Vec::with_capacity(WAITING_MAX),
+            spare: (0..WAITING_MAX).map(|_| Vec::with_capacity(PARTS_MAX)).collect(),
             tried: 0,
             scratch: vec![0; scratch_bytes],
             first: 0,
@@ -204,11 +207,13 @@ impl Sending {
         if self.waiting.len() == WAITING_MAX {
             let mut oldest = self.waiting.remove(0);
             self.back.append(&mut oldest.parts);
+            self.spare.push(oldest.parts);
             if let Some(lane) = served.lane_of(oldest.from.port()) {
                 bump(&lane.state.counters.unsent, 1);
             }
         }
-        let parts = self.whole.drain(..).collect();
+        let mut parts = self.spare.pop().unwrap_or_default();
+        parts.append(&mut self.whole);
         self.waiting.push(UnresolvedDatagram { from, to, parts, since_ns });
     }
 
@@ -225,13 +230,16 @@ impl Sending {
         if self.waiting.is_empty() || served.stack.generation() == self.tried {
             return;
         }
-        for UnresolvedDatagram { from, to, mut parts, since_ns } in
-            std::mem::take(&mut self.waiting)
-        {
+        let mut next = 0;
+        while next < self.waiting.len() {
+            let UnresolvedDatagram { from, to, mut parts, since_ns } = self.waiting.remove(next);
             self.whole.append(&mut parts);
             if let Err(EmitError::Pending) = self.emit(link, served, from, to, now_ns) {
                 parts.append(&mut self.whole);
-                self.waiting.push(UnresolvedDatagram { from, to, parts, since_ns });
+                self.waiting.insert(next, UnresolvedDatagram { from, to, parts, since_ns });
+                next += 1;
+            } else {
+                self.spare.push(parts);
             }
         }
         self.tried = served.stack.generation();

@@ -135,3 +135,39 @@ impl TransmitMetrics {
         list
     }
 }
+
+/// Adds the counters of one stream to the sum of several; a field more is an error here.
+pub(super) fn add(sum: &mut RxCounters, counters: &RxCounters) {
+    let RxCounters {
+        packets,
+        foreign,
+        malformed,
+        misaddressed,
+        duplicates,
+        reordered,
+        late,
+        unmeasured_gaps,
+        clock_jumps,
+        stray,
+        unexpected,
+        reports,
+        reports_put_off,
+        overruns,
+        stalls,
+    } = *counters;
+    sum.packets += packets;
+    sum.foreign += foreign;
+    sum.malformed += malformed;
+    sum.misaddressed += misaddressed;
+    sum.duplicates += duplicates;
+    sum.reordered += reordered;
+    sum.late += late;
+    sum.unmeasured_gaps += unmeasured_gaps;
+    sum.clock_jumps += clock_jumps;
+    sum.stray += stray;
+    sum.unexpected += unexpected;
+    sum.reports += reports;
+    sum.reports_put_off += reports_put_off;
+    sum.overruns += overruns;
+    sum.stalls += stalls;
+}

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::BlockError;
 
 use super::gone::{NotBack, is_gone};
+use super::metrics::add;
 use super::segments::so_far;
 use super::settings::{LiveSettings, choose_rate, choose_rates};
 use crate::stream::RxError;
@@ -221,7 +222,7 @@ pub(super) struct Comeback<S> {
     start: Option<u64>,
     /// The sums of earlier streams and the gaps behind them, for each channel.
     ledgers: Vec<Ledger>,
-    counters: Vec<RxCounters>,
+    counters: RxCounters,
     /// The ledgers of the streams that the worker ends.
     leaving: Vec<Ledger>,
 }
@@ -238,7 +239,7 @@ impl<S: OpenedStreams> Comeback<S> {
             end_before: None,
             start: None,
             ledgers: vec![Ledger::default(); channels],
-            counters: Vec::new(),
+            counters: RxCounters::default(),
             leaving: Vec::new(),
         }
     }
@@ -271,7 +272,7 @@ impl<S: OpenedStreams> Comeback<S> {
     /// Begins to open the device again, if that is wanted; it gets these settings.
     pub fn begin(&mut self, old: S, settings: &LiveSettings) -> Result<(), BlockError> {
         let Some(open_again) = self.open_again.take() else { return Ok(()) };
-        self.counters.extend(old.counters());
+        old.counters().iter().for_each(|counters| add(&mut self.counters, counters));
         (self.rate, self.leaving) = (old.rate(), old.ledgers());
         let state = (settings.clone(), self.end);
         self.reopening = Some(Reopening::start(old, open_again, state, self.patience)?);
@@ -280,7 +281,7 @@ impl<S: OpenedStreams> Comeback<S> {
 
     /// Keeps the counters and the ledgers of streams that others take the place of.
     pub fn keep(&mut self, counters: impl IntoIterator<Item = RxCounters>, ledgers: &[Ledger]) {
-        self.counters.extend(counters);
+        counters.into_iter().for_each(|counters| add(&mut self.counters, &counters));
         self.merge(ledgers);
     }
 
@@ -373,9 +374,9 @@ impl<S: OpenedStreams> Comeback<S> {
         })
     }
 
-    /// Returns the counters of earlier streams.
+    /// Returns the counters of earlier streams, summed: however many there were, it is one.
     pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
-        self.counters.iter()
+        std::iter::once(&self.counters)
     }
 
     /// Ends an attempt to open the device.

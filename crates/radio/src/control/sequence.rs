@@ -1,12 +1,17 @@
 //! Finds which messages of a block are new, and counts those that never came.
 //!
 //! A block counts its messages in six bits. The network may repeat one, and so may a device whose
-//! message was not acknowledged; counted twice, a late packet would be two losses.
+//! message was not acknowledged; counted twice, a late packet would be two losses. The 16-bit number
+//! of the packet tells an old message from one behind a long outage.
 
 use millstream_wire::ctrl::{CtrlRepr, SEQ_MODULUS};
 
 /// The latest messages that are searched for a repetition: fewer than there are sequence numbers.
 const REMEMBERED: usize = 16;
+
+/// How many packets a message may come late. What is farther back is ahead: the numbers of packets
+/// went round, or began anew with the device.
+const LATE_MAX: i16 = 1024;
 
 /// The fields by which two messages are the same.
 type Identity = (u16, u8, Option<u64>, u32, u32);
@@ -26,6 +31,10 @@ pub(super) enum SequencePosition {
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     due: Option<u8>,
+    /// The number of the packet with the newest message.
+    newest: u16,
+    /// The message numbers that were counted as missed, a bit each.
+    missing: u64,
     recent: [Option<Identity>; REMEMBERED],
     count: usize,
 }
@@ -39,12 +48,21 @@ impl Sequence {
         }
         self.recent[self.count % REMEMBERED] = Some(identity);
         self.count = self.count.wrapping_add(1);
-        let due = self.due.unwrap_or(repr.ctrl_seq);
-        let missed = (repr.ctrl_seq + SEQ_MODULUS - due) % SEQ_MODULUS;
-        if missed >= SEQ_MODULUS / 2 {
-            return SequencePosition::Overtaken;
+        let number = repr.ctrl_seq % SEQ_MODULUS;
+        let was_missing = self.missing >> number & 1 == 1;
+        self.missing &= !(1 << number);
+        let ahead = repr.seq.wrapping_sub(self.newest) as i16;
+        if self.due.is_some() && (-LATE_MAX..=0).contains(&ahead) {
+            // One from before the first was not counted as missed.
+            let new = SequencePosition::New { missed: 0 };
+            return if was_missing { SequencePosition::Overtaken } else { new };
         }
-        self.due = Some((repr.ctrl_seq + 1) % SEQ_MODULUS);
+        let due = self.due.unwrap_or(number);
+        let missed = (number + SEQ_MODULUS - due) % SEQ_MODULUS;
+        for later in 0..missed {
+            self.missing |= 1 << ((due + later) % SEQ_MODULUS);
+        }
+        (self.due, self.newest) = (Some((number + 1) % SEQ_MODULUS), repr.seq);
         SequencePosition::New { missed }
     }
 }
@@ -79,5 +97,33 @@ mod tests {
         assert_eq!(sequence.take(&message(66)), SequencePosition::Repeated);
         assert_eq!(sequence.take(&message(64)), SequencePosition::Overtaken);
         assert_eq!(sequence.take(&message(67)), SequencePosition::New { missed: 0 });
+    }
+
+    #[test]
+    fn an_outage_of_any_length_is_counted_and_takes_back_nothing() {
+        for lost in 0..64 {
+            let mut sequence = Sequence::default();
+            sequence.take(&message(100));
+            assert_eq!(sequence.take(&message(103)), SequencePosition::New { missed: 2 });
+            let next = 104 + lost;
+            let missed = lost as u8;
+            assert_eq!(sequence.take(&message(next)), SequencePosition::New { missed });
+            for later in 1..70 {
+                let position = sequence.take(&message(next + later));
+                assert_eq!(position, SequencePosition::New { missed: 0 }, "{lost} {later}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_was_counted_as_missed_is_taken_back_and_only_once() {
+        let mut sequence = Sequence::default();
+        sequence.take(&message(10));
+        // From before the first: it was never counted.
+        assert_eq!(sequence.take(&message(9)), SequencePosition::New { missed: 0 });
+        assert_eq!(sequence.take(&message(13)), SequencePosition::New { missed: 2 });
+        assert_eq!(sequence.take(&message(11)), SequencePosition::Overtaken);
+        let again = CtrlRepr { address: 4, ..message(11) };
+        assert_eq!(sequence.take(&again), SequencePosition::New { missed: 0 });
     }
 }

@@ -25,7 +25,7 @@ pub use set::DeviceSet;
 use chains::{ChainDsp, ChainSettings, ChannelChain};
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU8, AtomicU16};
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
@@ -59,8 +59,8 @@ pub struct Device {
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,
     next_epid: AtomicU16,
-    /// The chains of an AD936x that are on, a bit each.
-    powered: AtomicU8,
+    /// The chains of an AD936x that are on, a bit each; locked while they change.
+    powered: Mutex<u8>,
 }
 
 impl Device {

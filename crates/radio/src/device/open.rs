@@ -1,6 +1,6 @@
 //! The steps from an address to an open device.
 
-use std::sync::atomic::{AtomicU8, AtomicU16};
+use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
@@ -97,6 +97,6 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         width,
         ticks_hz,
         next_epid: AtomicU16::new(next_epid),
-        powered: AtomicU8::new(POWERED),
+        powered: Mutex::new(POWERED),
     })
 }

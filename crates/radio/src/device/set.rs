@@ -174,12 +174,12 @@ impl DeviceSet {
     }
 }
 
-/// Waits for an edge and returns the device's time at it, ticks.
 /// The number of members that are of a device.
 fn of_same_device<T>(members: &[(usize, T)], device: usize) -> usize {
     members.iter().filter(|(number, _)| *number == device).count()
 }
 
+/// Waits for an edge and returns the device's time at it, ticks.
 fn next_edge(device: &Device, timeout: Duration) -> Result<u64, RadioError> {
     let (before, mut now) = (device.time_last_pps()?, device.time_ticks()?);
     let until = deadline(timeout);

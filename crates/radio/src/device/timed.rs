@@ -65,12 +65,13 @@ impl Device {
         let mut results = Vec::with_capacity(channels.len());
         for &channel in channels {
             let ticks_hz = self.ticks_hz;
-            let set = &mut self.sets_mut(direction)[channel];
+            let set = &self.sets_mut(direction)[channel];
             let rf_hz = set.front.rf_hz;
-            set.front.target_hz = Some(freq_hz);
-            set.dsp.shift_hz = TuneResult::shift_hz(direction, freq_hz, rf_hz);
-            let dsp = set.dsp;
+            let mut dsp = set.dsp;
+            dsp.shift_hz = TuneResult::shift_hz(direction, freq_hz, rf_hz);
             dsp.write_shift(&TimedRegisters { control: &self.control, ticks }, ticks_hz)?;
+            let set = &mut self.sets_mut(direction)[channel];
+            (set.front.target_hz, set.dsp) = (Some(freq_hz), dsp);
             results.push(TuneResult::of(direction, rf_hz, dsp.shift_set(ticks_hz)));
         }
         let now = self.time_ticks()?;

@@ -3,7 +3,7 @@
 //! The order matters: the rate first, then the frequency, then gain and bandwidth, because the
 //! tables of gains follow the frequency.
 
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 
 use millstream_wire::regs::e320::{CHANNEL_STRIDE, LEDS, SWITCHES};
 use rmpv::Value;
@@ -225,7 +225,12 @@ impl Device {
         let radio = self.settings(direction, channel)?.radio;
         if direction == StreamDirection::Rx {
             let chosen = if antenna == "RX2" { RxAntenna::Rx2 } else { RxAntenna::TxRx };
-            self.sets_mut(direction)[channel].front.antenna = chosen;
+            let before =
+                std::mem::replace(&mut self.sets_mut(direction)[channel].front.antenna, chosen);
+            // What the device did not take does not hold.
+            return self.switch(radio).inspect_err(|_| {
+                self.sets_mut(direction)[channel].front.antenna = before;
+            });
         }
         self.switch(radio)
     }
@@ -238,6 +243,8 @@ impl Device {
         let Some(front_end) = self.front_end().filter(|front_end| front_end.powers_chains) else {
             return Ok(());
         };
+        // From the reading of the leases to the last call: the last one to set the chains knows all.
+        let mut powered = self.powered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = 0;
         for direction in [StreamDirection::Rx, StreamDirection::Tx] {
             let leased: Vec<bool> = match direction {
@@ -249,7 +256,7 @@ impl Device {
                 wanted |= CHAINS.iter().position(|name| *name == chain).map_or(0, |bit| 1 << bit);
             }
         }
-        if wanted & !self.powered.load(Ordering::Relaxed) == 0 {
+        if wanted & !*powered == 0 {
             return Ok(());
         }
         let [tx1, tx2, rx1, rx2] = [0, 1, 2, 3].map(|bit: u8| wanted >> bit & 1 == 1);
@@ -264,7 +271,7 @@ impl Device {
         self.session.call("db_0_set_active_chains", &on)?;
         self.session.call("db_0_set_timing_mode", &[timing.into()])?;
         self.session.call("set_channel_mode", &[mode.into()])?;
-        self.powered.store(wanted, Ordering::Relaxed);
+        *powered = wanted;
         Ok(())
     }
 
@@ -276,18 +283,20 @@ impl Device {
         rf_hz: f64,
     ) -> Result<(), RadioError> {
         let (ticks_hz, mut touched) = (self.ticks_hz, Vec::new());
-        for set in self.sets_mut(direction) {
+        for (channel, set) in self.sets_mut(direction).into_iter().enumerate() {
             if set.radio.block.index != radio.block.index {
                 continue;
             }
             set.front.rf_hz = rf_hz;
             let Some(target_hz) = set.front.target_hz else { continue };
             let shift_hz = TuneResult::shift_hz(direction, target_hz, rf_hz);
-            set.dsp.shift_hz = if shift_hz.abs() <= ticks_hz / 2.0 { shift_hz } else { 0.0 };
-            touched.push(*set);
+            let mut wanted = *set;
+            wanted.dsp.shift_hz = if shift_hz.abs() <= ticks_hz / 2.0 { shift_hz } else { 0.0 };
+            touched.push((channel, wanted));
         }
-        for set in touched {
+        for (channel, set) in touched {
             set.dsp.write_shift(&*self.control, ticks_hz)?;
+            self.sets_mut(direction)[channel].dsp = set.dsp;
             self.switch(set.radio)?;
             if let Some((front_end, GainControl::Split(name))) =
                 self.front_end().map(|front_end| (front_end, front_end.gain))

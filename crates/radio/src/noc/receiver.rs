@@ -9,6 +9,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 
 use crate::RadioError;
 use crate::convert::{Converter, HostSample, Wire};
+use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::stream::{Credit, StreamPath, open_rx};
 
@@ -111,7 +112,7 @@ impl BlockReceiver {
         out: &mut [T],
         timeout: Duration,
     ) -> Result<BlockReceived, RadioError> {
-        let until = Instant::now() + timeout;
+        let until = deadline(timeout);
         let mut received = BlockReceived::default();
         while received.samples < out.len() && !received.end_of_burst {
             let Some(part) = self.unread else {

@@ -11,6 +11,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusR
 
 use crate::RadioError;
 use crate::convert::{Converter, HostSample, Wire};
+use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::stream::StreamPath;
 use crate::topology::{Management, advertise, route_to};
@@ -105,7 +106,7 @@ impl BlockSender {
         end_of_burst: bool,
         timeout: Duration,
     ) -> Result<usize, RadioError> {
-        let until = Instant::now() + timeout;
+        let until = deadline(timeout);
         let mut sent = 0;
         while sent < samples.len() {
             let count = (samples.len() - sent).min(self.samples_per_packet);
@@ -127,7 +128,7 @@ impl BlockSender {
     /// # Errors
     /// [`RadioError::Io`] when the system refuses.
     pub fn finish(mut self, timeout: Duration) -> Result<bool, RadioError> {
-        let until = Instant::now() + timeout;
+        let until = deadline(timeout);
         let wanted = self.sent;
         // Between two reports the device is asked. Its answer may count the question.
         if self.taken != wanted {

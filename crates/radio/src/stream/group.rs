@@ -7,9 +7,8 @@
 //! member 2 ─▶ front ─┘   (ledger: `alignment`)
 //! ```
 //!
-//! One thread serves all members. It waits at the port of a member without data: the others have
-//! their samples already, and nothing can be delivered before that member has some. Packets that
-//! arrive meanwhile wait in the receive queues, within each member's credit.
+//! One thread serves all members. It waits at the port of a member without data, before which the
+//! others cannot deliver. Packets wait in the receive queues meanwhile, within each one's credit.
 
 mod align;
 mod restart;
@@ -28,6 +27,9 @@ use align::Front;
 
 /// The time between the command and the start of a group without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
+
+/// The error behind one that a member had, until all are ended.
+const OUT_OF_STEP: RxError = RxError::BadGroup { reason: "one failed: end all, and start again" };
 
 /// The result of one `recv` of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +68,7 @@ pub struct RxGroup {
     left: Option<u64>,
     /// The events of members since the last samples.
     trouble: Option<NextGapCause>,
-    /// An error to return after the samples that came before it.
+    /// An error to return after the samples that came before it; then [`OUT_OF_STEP`].
     failure: Option<RxError>,
     /// All members are being restarted, after so many attempts.
     restarting: Option<u32>,
@@ -247,14 +249,18 @@ impl RxGroup {
     ) -> Result<GroupMetadata, RxError> {
         assert_eq!(outs.len(), self.members.len(), "one slice per member");
         let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
-        if let Some(failure) = self.failure.take() {
+        if let Some(failure) = &mut self.failure {
+            let failure = std::mem::replace(failure, OUT_OF_STEP);
             return Err(self.lose_all(failure));
         }
         let mut meta = GroupMetadata::default();
         match self.fill(outs, room, timeout, &mut meta) {
             // The samples have left the streams, so they are returned first.
             Err(failure) if meta.samples > 0 => self.failure = Some(failure),
-            Err(failure) => return Err(self.lose_all(failure)),
+            Err(failure) => {
+                self.failure = Some(OUT_OF_STEP);
+                return Err(self.lose_all(failure));
+            }
             Ok(()) => {}
         }
         Ok(meta)

@@ -24,6 +24,8 @@ const TURN_SAMPLES: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct TxGroup {
     members: Vec<TxStreamer>,
+    /// A member failed, and the others may have more or fewer samples than it.
+    failed: bool,
 }
 
 impl TxGroup {
@@ -45,7 +47,7 @@ impl TxGroup {
         if members.iter().any(TxStreamer::is_in_burst) {
             return bad("a member is in a burst already");
         }
-        Ok(Self { members })
+        Ok(Self { members, failed: false })
     }
 
     /// Returns the members, in the order of the slices.
@@ -78,7 +80,8 @@ impl TxGroup {
     /// member's time.
     ///
     /// # Errors
-    /// Those of [`TxStreamer::send`]; [`TxError::BadGroup`] for slices of different lengths or in a
+    /// Those of [`TxStreamer::send`], after which the members may be out of step and the group
+    /// sends nothing more; [`TxError::BadGroup`] then, and for slices of different lengths or in a
     /// wrong number.
     pub fn send(
         &mut self,
@@ -113,6 +116,20 @@ impl TxGroup {
         timeout: Duration,
     ) -> Result<TxSent, TxError> {
         let length = self.length_of(samples)?;
+        if self.failed {
+            let reason = "an earlier send failed on one of them: finish them, and open new ones";
+            return Err(TxError::BadGroup { reason });
+        }
+        self.send_in_step(samples, length, meta, timeout).inspect_err(|_| self.failed = true)
+    }
+
+    fn send_in_step<T: StreamSample>(
+        &mut self,
+        samples: &[&[T]],
+        length: usize,
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
         let mut sent = TxSent::default();
         if length == 0 && !meta.end_of_burst {
             return Ok(sent);

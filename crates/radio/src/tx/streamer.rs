@@ -15,6 +15,7 @@ use super::meta::{TxArgs, TxCounters, TxError, TxMetadata};
 use super::recover::ASKS;
 use super::window::CreditWindow;
 use crate::RadioError;
+use crate::deadline::deadline_after;
 use crate::stream::{StreamPath, StreamRate};
 
 /// How long the end of a stream waits for the device to take the samples in flight, besides the
@@ -159,7 +160,7 @@ impl TxStreamer {
 
     fn end(&mut self, timeout: Duration) {
         let clock = self.path.clock;
-        let until = clock.now() + timeout;
+        let until = deadline_after(clock.now(), timeout);
         let left = || clock.left(until);
         let alive = match self.core.filling.burst {
             Burst::Idle => Ok(true),

@@ -70,6 +70,25 @@ fn channels_are_spread_over_two_links_in_both_directions() {
 }
 
 #[test]
+fn many_bursts_over_two_radio_blocks_are_all_reported() {
+    let (_radio, args) = n320();
+    let mut device = Device::open(args).unwrap();
+    device.set_rate(20e6).unwrap();
+    let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
+    let tone = vec![Complex32::new(0.5, 0.0); 500];
+    // Each block counts its own messages: more bursts than there are numbers.
+    let (bursts, soon) = (70, device.time_ticks().unwrap() + 1_000_000);
+    for burst in 0..bursts {
+        let at = TxMetadata::at(soon + burst * 20_000).ending();
+        let sent = group.send(&[&tone, &tone], at, PATIENCE).unwrap();
+        assert_eq!((sent.samples, sent.end_of_burst), (500, true));
+    }
+    for ledger in group.finish() {
+        assert_eq!((ledger.transmitted, ledger.unknown.samples), (500 * bursts, 0), "{ledger:?}");
+    }
+}
+
+#[test]
 fn a_second_address_must_be_one_of_the_device() {
     let (_radio, mut args) = n320();
     args.further_addrs = vec![Ipv4Addr::new(127, 0, 32, 3)];

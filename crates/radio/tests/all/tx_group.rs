@@ -1,8 +1,11 @@
 //! Tests of several transmit channels, of one device and of several, as one.
 
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{PATIENCE, device, patient, radio};
+use crate::common::{Action, Meddler, PATIENCE, device, is_data, meddled, patient, radio};
 use millstream_emulator::RadioConfig;
 use millstream_radio::{
     Complex32, Device, DeviceSet, TxArgs, TxCause, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
@@ -126,6 +129,28 @@ fn four_channels_of_two_devices_start_at_one_pps_aligned_time() {
     assert_eq!(acks(&mut group), [at + 49_999; 4]);
     assert!(group.finish().iter().all(|ledger| ledger.transmitted == 50_000));
     assert!(radios.iter().all(|radio| radio.counters().tx_samples == 100_000));
+}
+
+#[test]
+fn a_group_whose_members_are_out_of_step_sends_nothing_more() {
+    // The number of the next data packet, once the test counts them; the second one fails.
+    let packets = Arc::new(AtomicU32::new(u32::MAX));
+    let count = Arc::clone(&packets);
+    let meddler = Meddler::new(|_| Action::Pass).sent(move |packet| {
+        let counts = count.load(Ordering::Relaxed) != u32::MAX && is_data(packet);
+        let second = counts && count.fetch_add(1, Ordering::Relaxed) == 1;
+        if second { Action::Fail(ErrorKind::NetworkUnreachable) } else { Action::Pass }
+    });
+    let (_radio, device) = meddled(meddler, 1e6);
+    let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
+    let one = [[1i16, 2]; 100];
+    let at = TxMetadata::at(device.time_ticks().unwrap() + 500_000).ending();
+    packets.store(0, Ordering::Relaxed);
+    let error = group.send_sc16(&[&one, &one], at, PATIENCE).unwrap_err();
+    assert!(matches!(error, TxError::Radio(_)), "{error}");
+    let error = group.send_sc16(&[&one, &one], at, PATIENCE).unwrap_err();
+    assert!(matches!(error, TxError::BadGroup { .. }), "{error}");
+    assert!(group.finish().iter().all(|ledger| ledger.balance().is_ok()));
 }
 
 #[test]
