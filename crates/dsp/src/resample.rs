@@ -327,9 +327,8 @@ mod tests {
                     if after > before && i < cut + reaches {
                         continue;
                     }
-                    let sum: f32 = (0..=i)
-                        .filter_map(|k| Some(h.get(k * up + p)? * x[i - k]))
-                        .sum();
+                    let sum: f32 =
+                        (0..=i).filter_map(|k| Some(h.get(k * up + p)? * x[i - k])).sum();
                     assert!((sum - y).abs() < 1e-3, "{up}/{down} at {cut}, output {m}: {y} {sum}");
                 }
             }

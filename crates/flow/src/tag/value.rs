@@ -152,8 +152,7 @@ impl TagTime {
         let fraction = u128::from((length.fract() * 2f64.powi(64)) as u64);
         let length = (u128::from(length as u64) << 64) + fraction;
         let now = (u128::from(self.seconds) << 64) + u128::from(self.fraction);
-        let then =
-            if seconds < 0.0 { now.checked_sub(length) } else { now.checked_add(length) }?;
+        let then = if seconds < 0.0 { now.checked_sub(length) } else { now.checked_add(length) }?;
         Some(Self { seconds: (then >> 64) as u64, fraction: then as u64 })
     }
 
