@@ -14,7 +14,6 @@ mod numbers;
 mod output;
 mod playback;
 mod program;
-mod sigmf;
 mod signal;
 mod start;
 mod stdout;

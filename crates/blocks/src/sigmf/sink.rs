@@ -125,24 +125,26 @@ impl<T: SigmfSample> SigmfSink<T> {
         self.seen = position + there;
     }
 
-    /// Writes the metadata so far, if it is time to; returns when to come again.
+    /// Gives what is written to the system and brings the metadata up to date, if it is time to;
+    /// returns when to come again.
     fn update(&mut self, now: Instant) -> Result<Option<Duration>, BlockError> {
         self.is_stale |= self.notes.take_news();
-        if !self.is_stale || self.seen == 0 {
+        if self.seen == 0 {
             return Ok(None);
         }
-        if let Some(later) = self.next_update.and_then(|next| next.checked_duration_since(now))
-            && !later.is_zero()
-        {
-            return Ok(Some(later));
+        let later = self.next_update.map_or(Duration::ZERO, |next| next.duration_since(now));
+        if !later.is_zero() {
+            return Ok(self.is_stale.then_some(later));
         }
         let began = Instant::now();
-        self.shown.set(self.notes.rate_hz().unwrap_or(f64::NAN));
-        let part = files::part_of(&self.meta);
-        replace(&part, &self.text()?).map_err(|error| self.cannot(&error))?;
+        if std::mem::take(&mut self.is_stale) {
+            self.shown.set(self.notes.rate_hz().unwrap_or(f64::NAN));
+            let part = files::part_of(&self.meta);
+            replace(&part, &self.text()?).map_err(|error| self.cannot(&error))?;
+        }
+        self.data.flush()?;
         let took = began.elapsed();
         self.next_update = now.checked_add(UPDATE.max(took.saturating_mul(UPDATE_SHARE)));
-        self.is_stale = false;
         Ok(None)
     }
 
@@ -186,8 +188,14 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.read_tags();
+        let work = self.data.work(context);
+        if work.is_err() {
+            // A full disk may still have room for it; the first error is the one to report.
+            self.next_update = None;
+            let _ = self.update(context.now);
+        }
+        let work = work?;
         let later = self.update(context.now)?;
-        let work = self.data.work(context)?;
         Ok(match (work, later) {
             (Work::Continue, Some(later)) => Work::Again(later),
             (work, _) => work,

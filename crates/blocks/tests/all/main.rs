@@ -7,5 +7,6 @@ mod fm;
 mod iio_source;
 mod registry;
 mod sigmf;
+mod sigmf_truth;
 mod spectrum;
 mod udp;

@@ -4,15 +4,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
+    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work, keys,
 };
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
 use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
-    NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
+    NOT_OPEN, SettingMade, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
 };
+use super::start::{StartSettings, StartTags};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
     DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
@@ -49,6 +50,7 @@ pub struct GroupSource<T: StreamSample> {
     spill: Vec<T>,
     metrics: Metrics,
     tunable: TunableOutputs,
+    start_tags: StartTags,
     switch: StreamSwitch,
     /// How to open the group with another rate.
     again: Vec<(usize, RxArgs)>,
@@ -93,6 +95,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
             spill: vec![T::default(); SPILL_SAMPLES * channels],
             metrics: Metrics::default(),
             tunable: TunableOutputs::default(),
+            start_tags: StartTags::default(),
             switch: StreamSwitch::default(),
             again: Vec::new(),
             failure: None,
@@ -112,6 +115,12 @@ impl<T: StreamSample + Default> GroupSource<T> {
     pub fn tunable(mut self, places: Vec<(usize, usize)>) -> Self {
         self.tunable = TunableOutputs::several(places);
         self.switch.may_stop = true;
+        self
+    }
+
+    /// Tags the first sample of each output with the settings of its front end.
+    pub fn with_settings(mut self, outputs: Vec<StartSettings>) -> Self {
+        self.start_tags.outputs = outputs;
         self
     }
 
@@ -185,6 +194,7 @@ impl<T: StreamSample> GroupSource<T> {
             return Ok(Work::Again(REOPEN_POLL));
         };
         self.progress.opened_again(self.tunable.tuned_again(devices.devices()));
+        self.start_tags.begin_anew();
         (self.devices, self.group) = (Some(devices), Some(group));
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
@@ -305,6 +315,9 @@ impl<T: StreamSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks, rate);
+            if samples > 0 {
+                self.start_tags.tag(&mut self.outs, rate.samples_hz());
+            }
             for (index, segment) in self.progress.untagged() {
                 for (output, out) in self.outs.iter_mut().enumerate() {
                     segment.tag((output, index), out, rate);
@@ -384,8 +397,13 @@ impl<T: StreamSample> Block for GroupSource<T> {
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
                 let devices = self.devices.as_mut().map(DeviceSet::devices_mut);
-                if let Some((at, tuned)) = self.tunable.set(devices, name, value)? {
-                    tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
+                match self.tunable.set(devices, name, value)? {
+                    SettingMade::Tuning(at, tuned) => {
+                        tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
+                    }
+                    SettingMade::Gain(output, gain_db) => {
+                        self.outs[output].tag(0, keys::RX_GAIN_DB, gain_db);
+                    }
                 }
                 Ok(())
             }

@@ -12,6 +12,7 @@ mod rehearsal;
 mod reopen;
 mod segments;
 mod settings;
+mod start;
 mod transmit;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub use one::RadioSource;
 pub use register::register;
 pub use reopen::{NotBack, OpenAgain, OpenGroupAgain};
 pub use segments::{GapCause, LateStart, RecordingSegment, TunedOutput};
+pub use start::StartSettings;
 pub use transmit::{RadioSink, TransmitStart};
 
 /// The interval of polls for a device that is being opened again.

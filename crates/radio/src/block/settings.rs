@@ -176,7 +176,8 @@ impl LiveSettings {
         let others = self.front_ends.iter().filter(|made| !is_tuning(made));
         tunings.chain(others).try_for_each(|made| {
             let device = devices.get_mut(made.place.0).ok_or(NOT_OPEN)?;
-            Ok(made.setting.make(device, made.place.1)?)
+            made.setting.make(device, made.place.1)?;
+            Ok(())
         })
     }
 
@@ -194,18 +195,27 @@ impl LiveSettings {
 }
 
 impl FrontEndSetting {
-    fn make(self, device: &mut Device, channel: usize) -> Result<(), RadioError> {
+    /// Makes the setting; returns the value that the device took.
+    fn make(self, device: &mut Device, channel: usize) -> Result<f64, RadioError> {
         match self {
             Self::Frequency(hz) => {
-                device.tune(StreamDirection::Rx, channel, TuneRequest::new(hz)).map(drop)
+                let tuned = device.tune(StreamDirection::Rx, channel, TuneRequest::new(hz))?;
+                Ok(tuned.freq_hz)
             }
-            Self::Gain(db) => device.set_gain(StreamDirection::Rx, channel, db).map(drop),
+            Self::Gain(db) => device.set_gain(StreamDirection::Rx, channel, db),
         }
     }
 }
 
-/// The time from which on outputs have another frequency, ticks, if it could be read, and these.
-pub(super) type MadeTuning = (Option<u64>, Vec<TunedOutput>);
+/// What a message has changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum SettingMade {
+    /// The time from which on outputs have another frequency, ticks, if it could be read, and
+    /// these.
+    Tuning(Option<u64>, Vec<TunedOutput>),
+    /// The gain of an output, dB.
+    Gain(usize, f64),
+}
 
 /// The channels whose front ends messages set; none if none may.
 #[derive(Clone, Debug, Default)]
@@ -236,29 +246,28 @@ impl TunableOutputs {
         if self.places.is_empty() { Vec::new() } else { MESSAGES.to_vec() }
     }
 
-    /// Sets what the message says, and returns the time from which on outputs have another
-    /// frequency, if it could be read, with these outputs: channels may share an oscillator. The
-    /// samples wait in the sockets' queues meanwhile.
+    /// Sets what the message says. Several outputs may have another frequency then: channels may
+    /// share an oscillator. The samples wait in the sockets' queues meanwhile.
     pub fn set(
         &mut self,
         devices: Option<&mut [Device]>,
         name: &str,
         value: &ParameterValue,
-    ) -> Result<Option<MadeTuning>, BlockError> {
+    ) -> Result<SettingMade, BlockError> {
         let (output, setting) = self.read(name, value).ok_or("this is no setting of the radio")?;
         let (devices, place) = (devices.ok_or(NOT_OPEN)?, self.places[output]);
         let before = self.tuned(devices);
         let device = devices.get_mut(place.0).ok_or(NOT_OPEN)?;
-        setting.make(device, place.1)?;
+        let taken = setting.make(device, place.1)?;
         self.live.note(MadeSetting { output, place, setting });
         if !matches!(setting, FrontEndSetting::Frequency(_)) {
-            return Ok(None);
+            return Ok(SettingMade::Gain(output, taken));
         }
         // The tuning is made, whether the time is known or not.
         let at = devices[place.0].time_ticks().ok();
         let mut tuned = self.tuned(devices);
         tuned.retain(|now| now.output == output || !before.contains(now));
-        Ok(Some((at, tuned)))
+        Ok(SettingMade::Tuning(at, tuned))
     }
 
     /// Returns the output and the setting that a message means.
