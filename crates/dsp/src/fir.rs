@@ -73,9 +73,10 @@ fn in_blocks<const FMA: bool, const STRIDE: usize, const N: usize>(
     blocks.len() * N
 }
 
-/// Returns the group delay of a filter, in samples of its taps' rate: the mean over all frequencies,
-/// weighted by the power that passes, which is the centroid of the taps' power. It is that of a
-/// symmetric filter at every frequency: half of its taps less one. Zero without taps.
+/// Returns the group delay of a filter, in samples of its taps' rate, by the power of each tap: the
+/// mean over all frequencies, weighted by the power that passes, which is the centroid of the taps'
+/// power. It is that of a symmetric filter at every frequency: half of its taps less one. Zero
+/// without taps.
 #[must_use]
 pub fn group_delay(power: impl IntoIterator<Item = f32>) -> f64 {
     let (mut sum, mut moment) = (0.0, 0.0);

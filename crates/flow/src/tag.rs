@@ -19,7 +19,7 @@ pub(crate) mod side;
 mod value;
 
 pub(crate) use carrier::TagCarrier;
-pub use document::Document;
+pub use document::TagDocument;
 pub use key::{Key, keys};
 pub use queue::TagChangeFlag;
 pub use shift::TagShift;

@@ -2,7 +2,9 @@
 //! part that begins behind a gap or with other settings, an annotation for each gap and each other
 //! tag (SigMF 1.0.0, sections "captures array" and "annotations array").
 
-use millstream_flow::{Document, ShortText, Tag, TagTime, TagValue, keys};
+use super::fields::Fields;
+use super::read;
+use millstream_flow::{ShortText, Tag, TagDocument, TagTime, TagValue, keys};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +35,7 @@ struct Segment {
     /// The settings from there on.
     settings: Settings,
     /// The description in the recording from which the samples come.
-    document: Option<Document>,
+    document: Option<TagDocument>,
 }
 
 /// Samples that are missing before one.
@@ -57,12 +59,12 @@ pub(super) struct RecordingNotes {
     rate_hz: Option<f64>,
     /// Samples for each sample of the recording from which they come.
     ratio: f64,
-    global: Option<Document>,
+    global: Option<TagDocument>,
     segments: Vec<Segment>,
     losses: Vec<Loss>,
     annotations: Vec<Tag>,
-    /// Whether tags were noted since the last look.
-    is_new: bool,
+    /// Whether tags were noted since the sink has taken it.
+    pub is_new: bool,
 }
 
 impl RecordingNotes {
@@ -138,11 +140,6 @@ impl RecordingNotes {
             }
             _ => self.annotate(tag),
         }
-    }
-
-    /// Whether something was noted since the last call.
-    pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.is_new)
     }
 
     fn annotate(&mut self, tag: Tag) -> bool {
@@ -222,9 +219,7 @@ impl RecordingNotes {
         for key in ["core:dataset", "core:sha512", "core:trailing_bytes", "core:metadata_only"] {
             global.remove(key);
         }
-        if global.get("core:offset").is_some() && self.ratio != 1.0 {
-            scale(&mut global, "core:offset", self.ratio);
-        }
+        scale(&mut global, "core:offset", self.ratio);
         let mut set = |key: &str, value: Value| global.insert(key.to_owned(), value);
         set("core:version", json!("1.0.0"));
         set("core:datatype", json!(self.datatype));
@@ -347,7 +342,7 @@ impl RecordingNotes {
         let Some(TagValue::Document(document)) = loss.cause else { return Value::Object(new) };
         // What other programs have written stays; so does the comment, if the count is the same.
         let mut gap = object(Some(document));
-        let same = gap.get("millstream:missing_samples") == new.get("millstream:missing_samples");
+        let same = read::missing_in(Fields::from(&gap)) == Ok(Some(items));
         gap.extend(new.into_iter().filter(|(key, _)| !same || key != "core:comment"));
         Value::Object(gap)
     }
@@ -384,7 +379,7 @@ fn missing(first_sample: u64, label: &str, samples: u64) -> Value {
 }
 
 /// Returns the object of a document.
-fn object(document: Option<Document>) -> Map<String, Value> {
+fn object(document: Option<TagDocument>) -> Map<String, Value> {
     let json = document.and_then(|document| serde_json::from_str(document.json()).ok());
     match json {
         Some(Value::Object(object)) => object,

@@ -2,6 +2,12 @@
 
 use serde_json::{Map, Value};
 
+impl<'a> From<&'a Map<String, Value>> for Fields<'a> {
+    fn from(object: &'a Map<String, Value>) -> Self {
+        Self(Some(object))
+    }
+}
+
 /// The fields of an object. A null counts as absent, as writers mean it.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'a>(Option<&'a Map<String, Value>>);

@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::{SigmfError, files};
 use millstream_flow::blocks::SampleFormat;
-use millstream_flow::{Document, TagTime};
+use millstream_flow::{TagDocument, TagTime};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -32,7 +32,7 @@ pub struct SigmfRecording {
     /// Annotations of samples, in the order of the samples.
     pub annotations: Vec<Annotation>,
     /// The `global` object of its metadata; `None` for raw samples.
-    pub global: Option<Document>,
+    pub global: Option<TagDocument>,
 }
 
 /// An annotation of the samples from one on.
@@ -49,7 +49,7 @@ pub struct Annotation {
     /// The number of samples that are missing before its first one, if it is about a gap.
     pub missing: Option<u64>,
     /// The whole of it.
-    pub document: Option<Document>,
+    pub document: Option<TagDocument>,
 }
 
 /// A part of a recording without a gap.
@@ -64,7 +64,7 @@ pub struct Capture {
     /// When its first sample was received, by UTC, since 1970.
     pub utc: Option<TagTime>,
     /// The whole of it.
-    pub document: Option<Document>,
+    pub document: Option<TagDocument>,
 }
 
 impl Capture {
@@ -271,8 +271,21 @@ fn parse(json: &Value, data: PathBuf) -> Result<(SigmfRecording, u64), String> {
     Ok((recording, trailing))
 }
 
-fn document(text: &str, json: &Value) -> Document {
-    Document::new(text, &json.to_string())
+fn document(text: &str, json: &Value) -> TagDocument {
+    TagDocument::new(text, &json.to_string())
+}
+
+/// Returns the number of samples that are missing at an annotation, if it is about a gap.
+pub(super) fn missing_in(fields: Fields<'_>) -> Result<Option<u64>, String> {
+    // Recordings of earlier releases say it in words only.
+    let in_words = |comment: &str| {
+        let words = comment.strip_suffix(" missing before this one")?;
+        words.split_once(" samples")?.0.parse().ok()
+    };
+    let is_place = fields.whole("core:sample_count")? == Some(0);
+    let comment = fields.text("core:comment")?.filter(|_| is_place);
+    let said = fields.whole("millstream:missing_samples")?;
+    Ok(said.or_else(|| comment.and_then(in_words)))
 }
 
 fn annotation(json: &Value) -> Result<Annotation, String> {
@@ -281,12 +294,7 @@ fn annotation(json: &Value) -> Result<Annotation, String> {
     let first_sample = first_sample.ok_or("an annotation has no core:sample_start")?;
     let samples = fields.whole("core:sample_count")?;
     let (label, comment) = (fields.text("core:label")?, fields.text("core:comment")?);
-    // Recordings of earlier releases say it in words only.
-    let in_words = || {
-        let words = comment?.strip_suffix(" missing before this one")?;
-        words.split_once(" samples")?.0.parse().ok().filter(|_| samples == Some(0))
-    };
-    let missing = fields.whole("millstream:missing_samples")?.or_else(in_words);
+    let missing = missing_in(fields)?;
     let text = label.or(comment).unwrap_or_default().to_owned();
     let comment = label.and(comment).map(str::to_owned);
     let document = Some(document(&text, json));

@@ -128,7 +128,7 @@ impl<T: SigmfSample> SigmfSink<T> {
     /// Gives what is written to the system and brings the metadata up to date, if it is time to;
     /// returns when to come again.
     fn update(&mut self, now: Instant) -> Result<Option<Duration>, BlockError> {
-        self.is_stale |= self.notes.take_news();
+        self.is_stale |= std::mem::take(&mut self.notes.is_new);
         if self.seen == 0 {
             return Ok(None);
         }

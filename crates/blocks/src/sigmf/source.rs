@@ -3,8 +3,8 @@
 use super::{Annotation, Capture, SigmfRecording, files};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
-    Block, BlockError, Context, Document, Gauge, MessageSpec, Metric, ParameterKind,
-    ParameterValue, PortVisitor, Ports, TagTime, TagValue, Work, keys,
+    Block, BlockError, Context, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue,
+    PortVisitor, Ports, TagDocument, TagTime, TagValue, Work, keys,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct SigmfSource {
     rate_hz: Option<f64>,
     captures: Vec<Capture>,
     annotations: Vec<Annotation>,
-    global: Option<Document>,
+    global: Option<TagDocument>,
     /// Captures that have been tagged.
     told: usize,
     /// Annotations that have been tagged.

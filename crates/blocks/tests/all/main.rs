@@ -7,6 +7,7 @@ mod fm;
 mod iio_source;
 mod registry;
 mod sigmf;
+mod sigmf_fields;
 mod sigmf_truth;
 mod spectrum;
 mod udp;

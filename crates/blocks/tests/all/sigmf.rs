@@ -147,3 +147,29 @@ fn other_files_are_refused_with_what_to_do() {
     let refused = SigmfSink::<Sample>::new("x.wav".as_ref(), None).unwrap_err().to_string();
     assert!(refused.contains("name it .sigmf-meta"), "{refused}");
 }
+
+#[test]
+fn a_seek_leaves_no_tag_of_the_samples_that_were_not_produced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sigmf-meta");
+    let meta = serde_json::json!({
+        "global": { "core:datatype": "cf32_le", "core:sample_rate": 1e6 },
+        "captures": [
+            { "core:sample_start": 0, "core:global_index": 0 },
+            { "core:sample_start": 9000, "core:global_index": 9100 },
+        ],
+        "annotations": [{ "core:sample_start": 8500, "core:label": "later" }],
+    });
+    std::fs::write(&path, meta.to_string()).unwrap();
+    std::fs::write(path.with_extension("sigmf-data"), vec![0; 8 * 30_000]).unwrap();
+    let mut mock = Mock::with_room(SigmfSource::open(&path).unwrap(), 30_000);
+    mock.call().unwrap();
+    let position = mock.take::<Sample>("out").len() as u64;
+    assert!(position < 8500, "{position}");
+    mock.send("position_s", 0.02).unwrap();
+    mock.run().unwrap();
+    let tags = mock.take_tags("out");
+    let lost = tags.iter().filter(|tag| tag.key == keys::LOSS_ITEMS).count();
+    let notes = tags.iter().filter(|tag| tag.key == keys::ANNOTATION).count();
+    assert_eq!((lost, notes), (0, 0), "{tags:?}");
+}

@@ -10,7 +10,7 @@ use std::fmt;
 /// the program ends, once however often it is made, so documents are made from files before a graph
 /// runs.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub struct Document(&'static Contents);
+pub struct TagDocument(&'static Contents);
 
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
 struct Contents {
@@ -18,7 +18,7 @@ struct Contents {
     json: Box<str>,
 }
 
-impl Document {
+impl TagDocument {
     /// Makes the document of this text and this JSON.
     #[must_use]
     pub fn new(text: &str, json: &str) -> Self {
@@ -46,7 +46,7 @@ impl Document {
     }
 }
 
-impl fmt::Debug for Document {
+impl fmt::Debug for TagDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.json)
     }
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_document_is_kept_once() {
-        let (one, other) = (Document::new("a", "{}"), Document::new("a", "{}"));
-        assert!(std::ptr::eq(one.0, other.0) && one == other && one != Document::new("b", "{}"));
+        let (one, other) = (TagDocument::new("a", "{}"), TagDocument::new("a", "{}"));
+        assert!(std::ptr::eq(one.0, other.0) && one == other && one != TagDocument::new("b", "{}"));
         assert_eq!((one.text(), one.json()), ("a", "{}"));
     }
 }

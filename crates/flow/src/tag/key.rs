@@ -72,10 +72,10 @@ pub mod keys {
     /// first item.
     pub const ITEMS_PER_SAMPLE: Key = Key::new("items_per_sample");
     /// The description of the recording from which the items come: a
-    /// [`Document`](crate::Document), the `global` object of its SigMF metadata.
+    /// [`TagDocument`](crate::TagDocument), the `global` object of its SigMF metadata.
     pub const RECORDING: Key = Key::new("recording");
     /// The description of the part of a recording that begins here: a
-    /// [`Document`](crate::Document), an object of `captures` of its SigMF metadata.
+    /// [`TagDocument`](crate::TagDocument), an object of `captures` of its SigMF metadata.
     pub const CAPTURE: Key = Key::new("capture");
     /// The speed of the radio's clock, where it does not run as fast as this machine's: a number,
     /// 0.5 for half as fast.
@@ -91,8 +91,9 @@ pub mod keys {
     /// that entered the block which numbers, missing ones included. See
     /// [`memory`](crate::memory).
     pub const SOURCE_ITEM: Key = Key::new("source_item");
-    /// A user's annotation of the items from here on: text, or a [`Document`](crate::Document), an
-    /// object of `annotations` of SigMF metadata, whose text is its label or comment.
+    /// A user's annotation of the items from here on: text, or a
+    /// [`TagDocument`](crate::TagDocument), an object of `annotations` of SigMF metadata, whose
+    /// text is its label or comment.
     pub const ANNOTATION: Key = Key::new("annotation");
 }
 

@@ -52,8 +52,11 @@ impl TagShift {
         let number = |value: f64| Tag { offset, key: tag.key, value: TagValue::Number(value) };
         match (tag.key, tag.value) {
             (keys::RX_RATE_HZ | keys::ITEMS_PER_SAMPLE, value) => match value.as_f64() {
-                Some(value) if self.rate != ItemRatio::ONE => number(value * self.rate.ratio()),
-                _ => Tag { offset, ..tag },
+                Some(value) => {
+                    let (up, down) = (self.rate.interpolation(), self.rate.decimation());
+                    number(value * f64::from(up) / f64::from(down))
+                }
+                None => Tag { offset, ..tag },
             },
             (keys::RX_FREQ_HZ, value) if shift_hz != 0.0 => {
                 value.as_f64().map_or(Tag { offset, ..tag }, |hz| number(hz - shift_hz))

@@ -1,6 +1,6 @@
 //! Values of tags.
 
-use super::Document;
+use super::TagDocument;
 use std::fmt;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum TagValue {
     /// A few words.
     Text(ShortText),
     /// Text of any length, with a document in JSON.
-    Document(Document),
+    Document(TagDocument),
 }
 
 impl TagValue {
@@ -89,7 +89,7 @@ macro_rules! from {
 
 from!(
     u64 => Count, i64 => Integer, f64 => Number, bool => Boolean, TagTime => Time,
-    Document => Document
+    TagDocument => Document
 );
 
 /// 2^52: floats above it have whole numbers only, and not all of them.

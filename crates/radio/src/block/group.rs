@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work, keys,
+    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
 };
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
 use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
-    NOT_OPEN, SettingMade, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
+    NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
 };
 use super::start::{StartSettings, StartTags};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
@@ -19,8 +19,7 @@ use crate::{
     DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
 };
 
-/// How long a stop waits for the samples of each channel behind a gap. Without a gap it waits for
-/// the next packet at most.
+/// How long a stop waits for each channel's samples behind a gap; else at most for a packet.
 const STOP_WAIT: Duration = Duration::from_millis(200);
 
 /// The most channels of one source.
@@ -132,8 +131,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
         self
     }
 
-    /// Opens the only device again by `open_again` when it stops answering, see
-    /// [`super::RadioSource::reopening`]. The channels go on together behind one gap.
+    /// As [`super::RadioSource::reopening`]: the channels go on together behind one gap.
     ///
     /// # Errors
     /// [`RxError::BadGroup`] for several devices: their common time would have to be set at a PPS.
@@ -315,9 +313,7 @@ impl<T: StreamSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks, rate);
-            if samples > 0 {
-                self.start_tags.tag(&mut self.outs, rate.samples_hz());
-            }
+            self.start_tags.tag(&mut self.outs, samples, rate.samples_hz());
             for (index, segment) in self.progress.untagged() {
                 for (output, out) in self.outs.iter_mut().enumerate() {
                     segment.tag((output, index), out, rate);
@@ -397,15 +393,7 @@ impl<T: StreamSample> Block for GroupSource<T> {
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
                 let devices = self.devices.as_mut().map(DeviceSet::devices_mut);
-                match self.tunable.set(devices, name, value)? {
-                    SettingMade::Tuning(at, tuned) => {
-                        tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
-                    }
-                    SettingMade::Gain(output, gain_db) => {
-                        self.outs[output].tag(0, keys::RX_GAIN_DB, gain_db);
-                    }
-                }
-                Ok(())
+                self.tunable.apply(devices, (name, value), &mut self.progress, &mut self.outs)
             }
         }
     }

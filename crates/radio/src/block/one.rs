@@ -11,7 +11,7 @@ use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenAgain};
 use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
-    NOT_OPEN, SettingMade, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
+    NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
 };
 use super::start::{StartSettings, StartTags};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
@@ -286,9 +286,8 @@ impl<T: StreamSample> RadioSource<T> {
             if let Some(speed) = self.clock_speed.take_if(|_| samples > 0) {
                 self.out.tag(0, keys::CLOCK_SPEED, speed);
             }
-            if samples > 0 {
-                self.start_tags.tag(std::slice::from_mut(&mut self.out), rate.samples_hz());
-            }
+            let outs = std::slice::from_mut(&mut self.out);
+            self.start_tags.tag(outs, samples, rate.samples_hz());
             for (index, segment) in self.progress.untagged() {
                 segment.tag((0, index), &mut self.out, rate);
             }
@@ -361,13 +360,8 @@ impl<T: StreamSample> Block for RadioSource<T> {
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
                 let device = self.device.as_mut().map(std::slice::from_mut);
-                match self.tunable.set(device, name, value)? {
-                    SettingMade::Tuning(at, tuned) => {
-                        tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
-                    }
-                    SettingMade::Gain(_, gain_db) => self.out.tag(0, keys::RX_GAIN_DB, gain_db),
-                }
-                Ok(())
+                let outs = std::slice::from_mut(&mut self.out);
+                self.tunable.apply(device, (name, value), &mut self.progress, outs)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Settings of the front end while a source runs, as messages.
 
-use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
+use millstream_flow::{BlockError, Item, MessageSpec, Out, ParameterKind, ParameterValue, keys};
 
-use super::segments::TunedOutput;
+use super::segments::{SampleCount, TunedOutput};
 use crate::graph::StreamDirection;
 use crate::{Device, DeviceSet, RadioError, RxArgs, RxError, StreamRate, TuneRequest};
 
@@ -207,16 +207,6 @@ impl FrontEndSetting {
     }
 }
 
-/// What a message has changed.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum SettingMade {
-    /// The time from which on outputs have another frequency, ticks, if it could be read, and
-    /// these.
-    Tuning(Option<u64>, Vec<TunedOutput>),
-    /// The gain of an output, dB.
-    Gain(usize, f64),
-}
-
 /// The channels whose front ends messages set; none if none may.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TunableOutputs {
@@ -246,14 +236,16 @@ impl TunableOutputs {
         if self.places.is_empty() { Vec::new() } else { MESSAGES.to_vec() }
     }
 
-    /// Sets what the message says. Several outputs may have another frequency then: channels may
-    /// share an oscillator. The samples wait in the sockets' queues meanwhile.
-    pub fn set(
+    /// Sets what the message says, and tells it with the samples from which on it holds. Several
+    /// outputs may have another frequency then: channels may share an oscillator. The samples wait
+    /// in the sockets' queues meanwhile.
+    pub fn apply<T: Item>(
         &mut self,
         devices: Option<&mut [Device]>,
-        name: &str,
-        value: &ParameterValue,
-    ) -> Result<SettingMade, BlockError> {
+        (name, value): (&str, &ParameterValue),
+        progress: &mut SampleCount,
+        outs: &mut [Out<T>],
+    ) -> Result<(), BlockError> {
         let (output, setting) = self.read(name, value).ok_or("this is no setting of the radio")?;
         let (devices, place) = (devices.ok_or(NOT_OPEN)?, self.places[output]);
         let before = self.tuned(devices);
@@ -261,13 +253,15 @@ impl TunableOutputs {
         let taken = setting.make(device, place.1)?;
         self.live.note(MadeSetting { output, place, setting });
         if !matches!(setting, FrontEndSetting::Frequency(_)) {
-            return Ok(SettingMade::Gain(output, taken));
+            outs[output].tag(0, keys::RX_GAIN_DB, taken);
+            return Ok(());
         }
         // The tuning is made, whether the time is known or not.
         let at = devices[place.0].time_ticks().ok();
         let mut tuned = self.tuned(devices);
         tuned.retain(|now| now.output == output || !before.contains(now));
-        Ok(SettingMade::Tuning(at, tuned))
+        tuned.into_iter().for_each(|tuned| progress.tune(at, tuned));
+        Ok(())
     }
 
     /// Returns the output and the setting that a message means.

@@ -48,8 +48,11 @@ impl StartTags {
         self.has_settings = false;
     }
 
-    /// Tags the next samples, which are about to be produced.
-    pub fn tag<T: Item>(&mut self, outs: &mut [Out<T>], rate_hz: f64) {
+    /// Tags the next samples, if there are any, which are about to be produced.
+    pub fn tag<T: Item>(&mut self, outs: &mut [Out<T>], samples: u64, rate_hz: f64) {
+        if samples == 0 {
+            return;
+        }
         if !std::mem::replace(&mut self.has_rate, true) {
             outs.iter_mut().for_each(|out| out.tag(0, keys::RX_RATE_HZ, rate_hz));
         }

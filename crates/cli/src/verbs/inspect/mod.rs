@@ -36,8 +36,8 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
   millstream sim generate --out tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream inspect tv.sc16 --atsc --picture tv.png")]
 pub struct Args {
-    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data, also with .part), a .wav file, or raw samples (.sc16
-    /// or .cf32); - reads raw samples from standard input.
+    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data, also with .part), a .wav file, or
+    /// raw samples (.sc16 or .cf32); - reads raw samples from standard input.
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
