@@ -7,7 +7,7 @@ use crate::{Accelerator, AcceleratorError, OffloadSettings, Opened};
 use millstream_dsp::Sample;
 use millstream_flow::{
     Block, BlockError, BlockMemory, Context, In, Item, ItemRatio, MemorySpan, Metric, Out, Ports,
-    Tag, TagRule, Work, keys,
+    Tag, TagRule, TagShift, Work, keys,
 };
 use std::collections::VecDeque;
 
@@ -67,6 +67,8 @@ pub struct OffloadBlock<O: ResultItem> {
     pipeline: Pipeline,
     kernel: Kernel,
     ratio: ItemRatio,
+    delay: f64,
+    shift: TagShift,
     /// Tags of results that are not given yet, by the item of the output.
     tags: VecDeque<Tag>,
     /// Tags of the input are noted up to this item.
@@ -107,6 +109,8 @@ impl<O: ResultItem> OffloadBlock<O> {
             output: Out::with_min_items(shape.words / O::WORDS),
             pipeline: Pipeline::new(&kernel, opened, settings),
             ratio: ratio(&kernel),
+            delay: kernel.delay(),
+            shift: TagShift::new(ratio(&kernel)),
             kernel,
             tags: VecDeque::with_capacity(TAGS),
             noted: 0,
@@ -146,11 +150,10 @@ impl<O: ResultItem> OffloadBlock<O> {
         if !O::HAS_TAGS {
             return;
         }
-        for (_, tag) in self.input.tags() {
-            if (self.noted..end).contains(&tag.offset) {
-                self.tags.push_back(Tag { offset: self.ratio.map(tag.offset), ..tag });
-            }
-        }
+        let new = self.noted..end;
+        let tags = self.input.tags().map(|(_, tag)| tag).filter(|tag| new.contains(&tag.offset));
+        tags.clone().for_each(|tag| self.shift.learn(&tag));
+        self.tags.extend(tags.map(|tag| self.shift.moved(tag, self.delay, 0.0)));
         self.noted = end;
     }
 
@@ -213,6 +216,10 @@ impl<O: ResultItem> Block for OffloadBlock<O> {
         self.ratio
     }
 
+    fn delay(&self) -> f64 {
+        self.delay
+    }
+
     /// What is left on the CPU: two copies.
     fn ns_per_item(&self) -> f64 {
         1.0
@@ -245,6 +252,7 @@ pub struct OnHost<O: ResultItem> {
     host: HostKernel,
     shape: KernelShape,
     ratio: ItemRatio,
+    delay: f64,
     /// History, then samples that are not calculated yet.
     window: Vec<Sample>,
     /// Frames in a piece.
@@ -269,6 +277,7 @@ impl<O: ResultItem> OnHost<O> {
             output: Out::with_min_items(least * shape.words / O::WORDS),
             host,
             ratio: ratio(&kernel),
+            delay: kernel.delay(),
             kernel,
             shape,
             window,
@@ -316,6 +325,10 @@ impl<O: ResultItem> Block for OnHost<O> {
 
     fn rate(&self) -> ItemRatio {
         self.ratio
+    }
+
+    fn delay(&self) -> f64 {
+        self.delay
     }
 
     fn tag_rule(&self) -> TagRule {

@@ -1,6 +1,7 @@
 //! What is calculated: [`Kernel`], and how its results depend on samples: [`KernelShape`].
 
 use millstream_dsp::Sample;
+use millstream_dsp::fir::group_delay;
 use std::fmt;
 
 /// A calculation whose results depend on the last samples only.
@@ -81,6 +82,17 @@ impl Kernel {
             Self::PowerSpectrum { window, average } => {
                 KernelShape { history: 0, samples: window.len() * average, words: window.len() }
             }
+        }
+    }
+
+    /// Returns by how many samples results are later than what went in: see
+    /// [`Block::delay`](millstream_flow::Block::delay).
+    #[must_use]
+    pub fn delay(&self) -> f64 {
+        match self {
+            Self::Fir { taps, .. } => group_delay(taps.iter().map(Sample::norm_sqr)),
+            Self::Channelizer { taps, .. } => group_delay(taps.iter().map(|tap| tap * tap)),
+            Self::PowerSpectrum { .. } => 0.0,
         }
     }
 

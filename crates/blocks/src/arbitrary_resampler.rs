@@ -75,6 +75,10 @@ impl<T: Resampled> Process for Arbitrary<T> {
         nearest(self.ratio)
     }
 
+    fn delay(&self) -> f64 {
+        self.kernel.delay() as f64
+    }
+
     fn holds(&self) -> u64 {
         self.kernel.delay() as u64
     }

@@ -3,14 +3,15 @@
 use crate::ITEM;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Item, ParameterKind, Registry, TagRule, for_item};
+use millstream_flow::{Item, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
-/// Inserts zeros before a stream, which delays every item. Tags end here.
+/// Inserts zeros before a stream, which delays every item and its tags.
 #[derive(Debug)]
 pub struct Delay<T> {
     left: u64,
+    count: u64,
     items: PhantomData<T>,
 }
 
@@ -18,7 +19,7 @@ impl<T: Item> Delay<T> {
     /// Creates a delay by `count` items.
     #[must_use]
     pub fn new(count: u64) -> Self {
-        Self { left: count, items: PhantomData }
+        Self { left: count, count, items: PhantomData }
     }
 }
 
@@ -36,8 +37,8 @@ impl<T: Item> Process for Delay<T> {
         (items, zeros + items)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Drop
+    fn delay(&self) -> f64 {
+        self.count as f64
     }
 
     fn ns_per_item(&self) -> f64 {

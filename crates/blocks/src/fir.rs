@@ -17,13 +17,15 @@ use millstream_flow::{BlockMemory, MemorySpan, Process, Through};
 /// of a symmetric filter is (taps - 1) / 2 items of the input.
 ///
 /// # Messages
-/// `taps`: real taps, valid from the next item on; the change clears the history. A filter
-/// with another domain than `cpu` does not take it where there is a device.
+/// `taps`: real taps, valid from the next item on. The items that come out stay the same ones, and
+/// the history stays, as far as the filter before had it. A filter with another domain than `cpu`
+/// does not take it where there is a device.
 #[derive(Debug)]
 pub struct Fir<T> {
     kernel: Kernel<T>,
     decimation: u32,
     taps: usize,
+    delay: f64,
 }
 
 /// The implementation of the filter.
@@ -47,8 +49,12 @@ impl<T: Signal + Filtered> Fir<T> {
             1 => Kernel::Every(fir::Fir::new(taps)),
             _ => Kernel::Some(Resampler::new(taps, 1, decimation as usize)),
         };
-        Self { kernel, decimation, taps: taps.len() }
+        Self { kernel, decimation, taps: taps.len(), delay: delay_of(taps) }
     }
+}
+
+fn delay_of(taps: &[f32]) -> f64 {
+    fir::group_delay(taps.iter().map(|tap| tap * tap))
 }
 
 impl Fir<Sample> {
@@ -59,7 +65,8 @@ impl Fir<Sample> {
     #[must_use]
     pub fn with_complex_taps(taps: &[Sample], decimation: u32) -> Self {
         let kernel = Kernel::Some(Resampler::with_complex_taps(taps, 1, decimation as usize));
-        Self { kernel, decimation, taps: taps.len() }
+        let delay = fir::group_delay(taps.iter().map(Sample::norm_sqr));
+        Self { kernel, decimation, taps: taps.len(), delay }
     }
 }
 
@@ -86,6 +93,10 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
         ItemRatio::decimate(self.decimation)
     }
 
+    fn delay(&self) -> f64 {
+        self.delay
+    }
+
     fn holds(&self) -> u64 {
         self.taps as u64 / 2 + u64::from(self.decimation) - 1
     }
@@ -99,7 +110,12 @@ impl<T: Signal + Filtered + Item> Process for Fir<T> {
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        *self = Self::new(&from_message(value)?, self.decimation);
+        let taps = from_message(value)?;
+        match &mut self.kernel {
+            Kernel::Every(kernel) => kernel.set_taps(&taps),
+            Kernel::Some(kernel) => kernel.set_taps(&taps),
+        }
+        (self.taps, self.delay) = (taps.len(), delay_of(&taps));
         Ok(())
     }
 

@@ -51,6 +51,10 @@ impl<T: Item> Process for KeepOneInN<T> {
         ItemRatio::decimate(self.n)
     }
 
+    fn delay(&self) -> f64 {
+        -f64::from(self.n - 1)
+    }
+
     fn holds(&self) -> u64 {
         u64::from(self.n) - 1
     }

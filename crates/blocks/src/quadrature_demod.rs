@@ -41,6 +41,11 @@ impl Process for QuadratureDemod {
         true
     }
 
+    /// The frequency between two items.
+    fn delay(&self) -> f64 {
+        0.5
+    }
+
     fn messages(&self) -> Vec<MessageSpec> {
         vec![MessageSpec::new("gain", ParameterKind::Number, "gain from the next item on")]
     }

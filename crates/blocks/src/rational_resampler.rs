@@ -3,6 +3,7 @@
 use crate::ITEM;
 use crate::common::resampled_ns;
 use millstream_dsp::design::{Band, TAPS_MAX, design};
+use millstream_dsp::fir::group_delay;
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
@@ -17,6 +18,7 @@ pub struct Rational<T> {
     kernel: Resampler<T>,
     rate: ItemRatio,
     taps: usize,
+    delay: f64,
 }
 
 impl<T: Signal> Rational<T> {
@@ -28,7 +30,8 @@ impl<T: Signal> Rational<T> {
     #[must_use]
     pub fn new(taps: &[f32], rate: ItemRatio) -> Self {
         let (up, down) = (rate.interpolation() as usize, rate.decimation() as usize);
-        Self { kernel: Resampler::new(taps, up, down), rate, taps: taps.len() }
+        let delay = group_delay(taps.iter().map(|tap| tap * tap)) / up as f64;
+        Self { kernel: Resampler::new(taps, up, down), rate, taps: taps.len(), delay }
     }
 }
 
@@ -42,6 +45,10 @@ impl<T: Signal + Item> Process for Rational<T> {
 
     fn rate(&self) -> ItemRatio {
         self.rate
+    }
+
+    fn delay(&self) -> f64 {
+        self.delay
     }
 
     fn holds(&self) -> u64 {

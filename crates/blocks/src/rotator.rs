@@ -16,6 +16,7 @@ use millstream_flow::{Process, Through};
 pub struct Rotator {
     nco: Nco,
     rate_hz: f64,
+    shift_hz: f64,
 }
 
 impl Rotator {
@@ -27,7 +28,7 @@ impl Rotator {
         if rate_hz <= 0.0 {
             return Err(format!("rate_hz = {rate_hz}: expected more than zero").into());
         }
-        Ok(Self { nco: Nco::from_hz(shift_hz, rate_hz), rate_hz })
+        Ok(Self { nco: Nco::from_hz(shift_hz, rate_hz), rate_hz, shift_hz })
     }
 }
 
@@ -50,8 +51,13 @@ impl Process for Rotator {
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        self.nco.retune_hz(number(value)?, self.rate_hz);
+        self.shift_hz = number(value)?;
+        self.nco.retune_hz(self.shift_hz, self.rate_hz);
         Ok(())
+    }
+
+    fn band_shift_hz(&self) -> f64 {
+        self.shift_hz
     }
 
     fn ns_per_item(&self) -> f64 {

@@ -1,14 +1,16 @@
 //! Recordings with SigMF metadata (SigMF 1.0.0).
 
+mod description;
+mod fields;
+mod files;
 mod read;
 mod sink;
 mod source;
-mod write;
 
-pub use read::{Annotation, Capture, SigmfRecording};
+pub use files::{RecordingNames, of as names_of};
+pub use read::{Annotation, Capture, SigmfRecording, read_metadata};
 pub use sink::{SigmfSample, SigmfSink};
 pub use source::SigmfSource;
-pub use write::{CaptureSegment, RecordingDescription, write_meta};
 
 use millstream_flow::registry::{BlockType, ParameterKind, discard, part_of};
 use millstream_flow::{Registry, for_item};

@@ -119,6 +119,15 @@ pub fn plain(run: anyhow::Result<GraphReport>) -> anyhow::Result<GraphReport> {
     })
 }
 
+/// Prints the ledgers of the radios of a run that has failed.
+fn tell_ledgers(last: &Snapshot) {
+    for block in &last.blocks {
+        if let Some(ledger) = LedgerReport::of(block).filter(|ledger| ledger.expected > 0) {
+            note(format_args!("until the failure: {}", ledger.summary()));
+        }
+    }
+}
+
 /// Runs `graph` until it ends or the user asks, or until `attend` returns an error; it is called
 /// fifty times a second with the time and the elapsed time.
 pub fn attended(
@@ -145,7 +154,8 @@ pub fn attended(
         }
     }
     let (profile, plan) = (running.profile(), running.plan().clone());
-    let snapshot = running.wait()?;
+    let last = running.snapshot();
+    let snapshot = running.wait().inspect_err(|_| tell_ledgers(&last))?;
     let elapsed_s = started.elapsed().as_secs_f64();
     let cpu_s = millstream_cpu::usage::process_cpu_time().as_secs_f64();
     Ok(GraphReport { interrupted: interrupt::asked(), elapsed_s, cpu_s, plan, profile, snapshot })

@@ -15,7 +15,6 @@ mod output;
 mod playback;
 mod printable;
 mod program;
-mod sigmf;
 mod signal;
 mod start;
 mod stdout;

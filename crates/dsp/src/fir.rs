@@ -73,6 +73,26 @@ fn in_blocks<const FMA: bool, const STRIDE: usize, const N: usize>(
     blocks.len() * N
 }
 
+/// Returns the group delay of a filter, in samples of its taps' rate, by the power of each tap: the
+/// mean over all frequencies, weighted by the power that passes, which is the centroid of the taps'
+/// power. It is that of a symmetric filter at every frequency: half of its taps less one. Zero
+/// without taps.
+#[must_use]
+pub fn group_delay(power: impl IntoIterator<Item = f32>) -> f64 {
+    let (mut sum, mut moment) = (0.0, 0.0);
+    for (n, power) in power.into_iter().enumerate() {
+        sum += f64::from(power);
+        moment += n as f64 * f64::from(power);
+    }
+    // Symmetric taps have half a sample exactly, in spite of rounding.
+    let rounded = (moment / sum * 2.0).round() / 2.0;
+    match moment / sum {
+        delay if delay.is_nan() => 0.0,
+        delay if (delay - rounded).abs() < 1e-6 * (1.0 + delay) => rounded,
+        delay => delay,
+    }
+}
+
 /// The items of a [`Fir`]: `f32` or [`Sample`].
 pub trait Filtered: Copy + Default {
     /// Computes [`correlate`] for this type.
@@ -128,6 +148,15 @@ impl<T: Filtered> Fir<T> {
         }
     }
 
+    /// Changes the taps from the next sample on. As much of the history stays as the filter had.
+    pub fn set_taps(&mut self, taps: &[f32]) {
+        let next = Self::new(taps);
+        let (before, history) = (self.taps.len() - 1, next.taps.len() - 1);
+        let kept = before.min(history);
+        let seam = std::mem::replace(self, next).seam;
+        self.seam[history - kept..history].copy_from_slice(&seam[before - kept..before]);
+    }
+
     /// Filters the next `input` into `output`.
     ///
     /// # Panics
@@ -156,6 +185,30 @@ mod tests {
 
     fn data(n: usize) -> Vec<f32> {
         (0..n as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e7 - 0.8).collect()
+    }
+
+    #[test]
+    fn the_delay_is_the_middle_of_symmetric_taps_and_that_of_a_pure_delay() {
+        let of = |taps: &[f32]| group_delay(taps.iter().map(|tap| tap * tap));
+        assert_eq!(of(&[0.1, 0.3, 0.7, 0.7, 0.3, 0.1]), 2.5);
+        assert_eq!(of(&[-1.0, 0.0, 1.0]), 1.0);
+        assert_eq!([of(&[0.0, 0.0, 0.0, 2.0]), of(&[]), of(&[0.0])], [3.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn other_taps_keep_the_history() {
+        let x = data(300);
+        for (before, after) in [(9, 9), (40, 7), (1, 3), (8, 90)] {
+            let (mut y, mut expected) = (vec![0.0; 300], vec![0.0; 300]);
+            let mut filter = Fir::new(&data(before));
+            filter.process(&x[..100], &mut y[..100]);
+            filter.set_taps(&data(after));
+            filter.process(&x[100..], &mut y[100..]);
+            Fir::new(&data(after)).process(&x, &mut expected);
+            let from = if after > before { 100 + after } else { 100 };
+            let same = y.iter().zip(&expected).skip(from).all(|(a, b)| (a - b).abs() < 1e-4);
+            assert!(same, "{before} taps, then {after}");
+        }
     }
 
     #[test]

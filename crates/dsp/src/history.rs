@@ -21,6 +21,22 @@ impl<X: Copy + Default> History<X> {
         Self { items, held: window - 1, start: 0 }
     }
 
+    /// Changes the length of windows from `before` to `window`; the next one ends with the same
+    /// sample. Samples that are not stored any more are zero.
+    pub(crate) fn set_window(&mut self, before: usize, window: usize) {
+        let mut next = Self { held: 0, ..Self::new(window) };
+        // The sample that ends the next window, seen from the first that is stored.
+        let end = self.start + before;
+        let first = end.saturating_sub(window);
+        let pad = window.saturating_sub(end);
+        let kept = self.items.get(first..self.held).unwrap_or(&[]);
+        next.items[pad..pad + kept.len()].copy_from_slice(kept);
+        next.held = pad + kept.len();
+        // The next window begins with a sample that has not come.
+        next.start = first.saturating_sub(self.held);
+        *self = next;
+    }
+
     /// Takes samples until there are `wanted` from the start of the next window, or no more or no
     /// room; returns how many it took.
     pub(crate) fn fill(&mut self, input: &[X], wanted: usize) -> usize {

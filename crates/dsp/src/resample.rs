@@ -84,6 +84,17 @@ impl<X: Signal> Resampler<X> {
         Self { bank, history, up, down, phase: 0 }
     }
 
+    /// Changes the taps, at `up` times the input rate, from the next output on. The outputs stay
+    /// where they are, and as much of the history stays as the filter had.
+    ///
+    /// # Panics
+    /// Without taps.
+    pub fn set_taps(&mut self, taps: &[f32]) {
+        let bank = Bank::new::<X>(taps, &[], self.up);
+        self.history.set_window(self.bank.window, bank.window);
+        self.bank = bank;
+    }
+
     /// Filters as many samples as fit; returns how many it took and made.
     pub fn process(&mut self, input: &[X], out: &mut [X]) -> (usize, usize) {
         let (mut taken, mut made) = (0, 0);
@@ -295,6 +306,34 @@ mod tests {
 
     const RATES: [(usize, usize); 7] =
         [(1, 1), (1, 5), (1, 40), (3, 1), (3, 2), (2, 7), (147, 160)];
+
+    #[test]
+    fn other_taps_leave_the_outputs_where_they_are_and_keep_the_history() {
+        let x: Vec<f32> = (0..400u16).map(|n| f32::from(n % 37) - 18.0).collect();
+        let taps = |n: u16| (1..=n).map(|k| 1.0 / f32::from(k)).collect::<Vec<_>>();
+        for (up, down, before, after) in [(1, 4, 9, 9), (1, 4, 31, 7), (1, 7, 5, 29), (3, 5, 9, 40)]
+        {
+            for cut in [0, 1, 101, 102, 103, 104] {
+                let mut filter = Resampler::new(&taps(before), up, down);
+                let mut y = vec![0.0; 400];
+                let (_, first) = filter.process(&x[..cut], &mut y);
+                filter.set_taps(&taps(after));
+                let (_, more) = filter.process(&x[cut..], &mut y[first..]);
+                assert_eq!(first + more, (x.len() * up).div_ceil(down), "{up}/{down} at {cut}");
+                let h = taps(after);
+                for (m, y) in y[..first + more].iter().enumerate().skip(first) {
+                    let (i, p) = (m * down / up, m * down % up);
+                    let reaches = h.len().div_ceil(up) + 8;
+                    if after > before && i < cut + reaches {
+                        continue;
+                    }
+                    let sum: f32 =
+                        (0..=i).filter_map(|k| Some(h.get(k * up + p)? * x[i - k])).sum();
+                    assert!((sum - y).abs() < 1e-3, "{up}/{down} at {cut}, output {m}: {y} {sum}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_kind_follows_the_formula() {

@@ -125,6 +125,21 @@ pub trait Block: Ports + Send {
         UNKNOWN_NS_PER_ITEM
     }
 
+    /// Returns by how many items of the input what comes out is later than what went in: the group
+    /// delay of a filter. Negative where an output item shows the last of several input items. Tags
+    /// move with the samples by it, and times of tags are corrected by it (see
+    /// [`TagShift`](crate::TagShift)). A filter whose delay depends on the frequency gives the mean
+    /// one of its power.
+    fn delay(&self) -> f64 {
+        0.0
+    }
+
+    /// Returns by how much the block moves the band up now, Hz: the frequency in its middle becomes
+    /// lower by it, which changes the value of the tag `rx_freq_hz`.
+    fn band_shift_hz(&self) -> f64 {
+        0.0
+    }
+
     /// Returns the rule for the tags on the inputs. Called once before the start.
     fn tag_rule(&self) -> TagRule {
         TagRule::Forward
@@ -201,6 +216,14 @@ impl Block for Box<dyn Block> {
 
     fn ns_per_item(&self) -> f64 {
         (**self).ns_per_item()
+    }
+
+    fn delay(&self) -> f64 {
+        (**self).delay()
+    }
+
+    fn band_shift_hz(&self) -> f64 {
+        (**self).band_shift_hz()
     }
 
     fn tag_rule(&self) -> TagRule {

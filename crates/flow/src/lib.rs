@@ -100,5 +100,5 @@ pub use runtime::{
     BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, RunningGraph, Snapshot,
 };
 pub use runtime::{Stall, Stopper};
-pub use tag::{Key, ShortText, Tag, TagRule, TagTime, TagValue, keys};
+pub use tag::{Key, ShortText, Tag, TagDocument, TagRule, TagShift, TagTime, TagValue, keys};
 pub use tap::OutputTap;

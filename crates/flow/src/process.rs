@@ -39,6 +39,16 @@ pub trait Process: Send + 'static {
         UNKNOWN_NS_PER_ITEM
     }
 
+    /// See [`Block::delay`].
+    fn delay(&self) -> f64 {
+        0.0
+    }
+
+    /// See [`Block::band_shift_hz`].
+    fn band_shift_hz(&self) -> f64 {
+        0.0
+    }
+
     /// See [`Block::tag_rule`].
     fn tag_rule(&self) -> TagRule {
         TagRule::Forward
@@ -124,6 +134,14 @@ impl<P: Process> Block for Through<P> {
 
     fn ns_per_item(&self) -> f64 {
         self.process.ns_per_item()
+    }
+
+    fn delay(&self) -> f64 {
+        self.process.delay()
+    }
+
+    fn band_shift_hz(&self) -> f64 {
+        self.process.band_shift_hz()
     }
 
     fn tag_rule(&self) -> TagRule {

@@ -82,6 +82,19 @@ impl ItemRatio {
         let place = item as u128 * self.interpolation as u128 / self.decimation as u128;
         if place > u64::MAX as u128 { u64::MAX } else { place as u64 }
     }
+
+    /// Returns the output item of an input item that comes out `delay` items of the input late, as
+    /// [`map`](Self::map) does, to 2⁻¹⁶ of an item. A negative delay counts as none.
+    #[must_use]
+    pub fn map_late(self, item: u64, delay: f64) -> u64 {
+        const ONE: f64 = 65_536.0;
+        // Rounded up, so that a third of an item three times is a whole one.
+        let late = u128::from((delay.max(0.0) * ONE).ceil() as u64);
+        let item = (u128::from(item) << 16).saturating_add(late);
+        let place = item.checked_mul(u128::from(self.interpolation));
+        let place = place.map(|place| (place / u128::from(self.decimation)) >> 16);
+        place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
+    }
 }
 
 impl Default for ItemRatio {
@@ -114,5 +127,13 @@ mod tests {
         assert_eq!(ItemRatio::new(3, 2).map(late), (late / 2) * 3 + 1);
         assert_eq!(ItemRatio::decimate(10).map(u64::MAX), u64::MAX / 10);
         assert_eq!(ItemRatio::interpolate(2).map(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_delay_moves_an_item_before_the_rate_does() {
+        let rate = ItemRatio::new(3, 2);
+        assert_eq!([0.0, 0.5, 4.0 / 3.0, -7.0].map(|late| rate.map_late(4, late)), [6, 6, 8, 6]);
+        assert_eq!(ItemRatio::ONE.map_late((1 << 53) + 1, 63.0), (1 << 53) + 64);
+        assert_eq!(ItemRatio::interpolate(2).map_late(u64::MAX, 1.0), u64::MAX);
     }
 }

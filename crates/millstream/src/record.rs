@@ -4,8 +4,8 @@
 //! annotations; a [`SigmfRecording`] describes one, and a [`SigmfSource`] plays it.
 
 pub use millstream_blocks::sigmf::{
-    Annotation, Capture, CaptureSegment, RecordingDescription, SigmfError, SigmfRecording,
-    SigmfSample, SigmfSink, SigmfSource, write_meta,
+    Annotation, Capture, RecordingNames, SigmfError, SigmfRecording, SigmfSample, SigmfSink,
+    SigmfSource, names_of, read_metadata,
 };
 #[cfg(feature = "radio")]
 pub use millstream_radio::block::{GapCause, RecordingSegment};

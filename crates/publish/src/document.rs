@@ -86,6 +86,10 @@ impl DocumentWriter {
                 self.put_text(text.as_str());
                 Ok(())
             }
+            TagValue::Document(document) => {
+                self.put_text(document.text());
+                Ok(())
+            }
             TagValue::Time(time) => {
                 self.text.push(b'"');
                 self.put_time(time);

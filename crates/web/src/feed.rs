@@ -173,7 +173,8 @@ impl StreamFeed {
         while let Some(tag) = self.source.tag() {
             is_quiet = false;
             match (tag.key, tag.value) {
-                (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
+                (keys::LOSS_CAUSE, value) => {
+                    let Some(cause) = value.as_text() else { continue };
                     if !self.is_gap_at(tag.offset) {
                         self.end_gap(board);
                         self.remember(tag.offset);
@@ -187,9 +188,9 @@ impl StreamFeed {
                         item,
                         ..Event::default()
                     });
-                    gap.lost.entry(cause.as_str().to_owned()).or_insert(0);
+                    gap.lost.entry(cause.to_owned()).or_insert(0);
                     // The number follows in a tag of its own.
-                    cause.as_str().clone_into(&mut gap.text);
+                    cause.clone_into(&mut gap.text);
                 }
                 (keys::LOSS_ITEMS, TagValue::Count(items)) => {
                     if let Some(gap) = &mut self.gap {
@@ -209,9 +210,10 @@ impl StreamFeed {
                     );
                     board.note("note", &self.info.name, text);
                 }
-                (keys::ANNOTATION, TagValue::Text(text)) => {
+                (keys::ANNOTATION, value) => {
+                    let Some(text) = value.as_text() else { continue };
                     let (stream, item) = (Some(self.info.stream), Some(tag.offset));
-                    let (name, text) = (self.info.name.clone(), text.as_str().to_owned());
+                    let (name, text) = (self.info.name.clone(), text.to_owned());
                     let kind = "annotation";
                     board.event(Event { kind, name, stream, item, text, ..Event::default() });
                 }

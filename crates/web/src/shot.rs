@@ -151,9 +151,9 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
                 self.anchors = [self.anchors[1], Some((tag.offset, time))];
                 self.behind.anchor(tag.offset, time);
             }
-            (keys::LOSS_CAUSE, TagValue::Text(cause)) => {
+            (keys::LOSS_CAUSE, cause) => {
                 self.break_at(tag.offset);
-                self.behind.lost(cause.as_str());
+                self.behind.lost(cause.as_text().unwrap_or_default());
             }
             (keys::CLOCK_SPEED, _) => self.behind.turn_off(),
             (keys::RX_RATE_HZ, rate_hz) => {

@@ -145,7 +145,7 @@ impl FrontEnd {
     pub fn gap(&mut self, missing: u64, on_segment: &mut dyn FnMut(&Segment)) {
         self.flush(on_segment);
         self.monitor.add_gap(missing);
-        self.passed += missing;
+        self.passed = self.passed.saturating_add(missing);
         let receiving = match &mut self.stage {
             Stage::Searching(finder) => {
                 return self.monitor.bad_samples.add(finder.restart() as u64);
@@ -189,7 +189,7 @@ impl FrontEnd {
     }
 
     fn process_chunk(&mut self, chunk: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
-        self.passed += chunk.len() as u64;
+        self.passed = self.passed.saturating_add(chunk.len() as u64);
         match &mut self.stage {
             Stage::Searching(finder) => match finder.push(chunk) {
                 PilotSearch::Unfinished => {}

@@ -1,22 +1,21 @@
 //! The sink of a recording.
 
-use super::{CaptureSegment, RecordingDescription, SigmfError, write_meta};
+use super::description::RecordingNotes;
+use super::{SigmfError, files};
 use crate::Sample;
-use millstream_flow::blocks::FileSink;
+use millstream_flow::blocks::{FileSink, write_whole};
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Ports, Tag, TagValue, Work,
-    keys,
+    Block, BlockError, Context, Counter, Gauge, Item, Metric, PortVisitor, Ports, Work,
 };
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-/// Captures whose memory is reserved; more captures cost an allocation each time their number
-/// doubles.
-const STRETCHES: usize = 1024;
-/// Tags that become annotations, whose memory is reserved.
-const NOTES: usize = 1024;
-/// The most tags that become annotations.
-const NOTES_MAX: usize = 1 << 20;
+/// The least time from one update of the metadata to the next.
+const UPDATE: Duration = Duration::from_secs(1);
+
+/// How much longer than an update the time to the next one is: updates cost at most 2 %.
+const UPDATE_SHARE: u32 = 50;
 
 /// A sample type that SigMF stores.
 pub trait SigmfSample: Item + bytemuck::NoUninit {
@@ -33,31 +32,44 @@ impl SigmfSample for [i16; 2] {
 }
 
 /// Writes samples to a `.sigmf-data` file and their description to the `.sigmf-meta` file in the
-/// same folder, which appears at the end. A capture begins where a tag reports missing samples
-/// (`loss_cause`, `loss_items`), with the time of `rx_time` as its position in the signal, and an
-/// annotation names the loss. A tag `rx_rate_hz` gives the rate. Every other tag becomes an
-/// annotation: its key and its value are the label and the comment, and the text of a tag
-/// `annotation` the label.
+/// same folder.
+///
+/// Until the end both are called `NAME.part`. The metadata is there from the first samples on, and
+/// is replaced as a whole at most a second after a gap, another frequency or any other tag (later,
+/// if it is so long that this would take more than 2 % of the time), so what a crash leaves can be
+/// opened.
+///
+/// A capture begins where tags report missing samples (`loss_cause`, `loss_items`), another time
+/// (`rx_time`, `rx_utc`) or other settings (`rx_freq_hz`, `rx_gain_db`, `rx_antenna`,
+/// `rx_bandwidth_hz`), and an annotation names each loss. A tag `rx_rate_hz` gives the rate. The
+/// tags `recording`, `capture` and `annotation` of a [`SigmfSource`](super::SigmfSource) keep what
+/// another recording says. Every other tag becomes an annotation: its key and its value are the
+/// label and the comment, and the text of a tag `annotation` the label.
 ///
 /// Ports: `in`.
 ///
 /// # Metrics
-/// `tags_dropped`: tags beyond the 2²⁰ that become annotations.
+/// `rate_hz`, samples per second of the recording; `tags_dropped`: tags beyond the 2²⁰ that become
+/// annotations, captures or gaps.
 #[derive(Debug)]
 pub struct SigmfSink<T: SigmfSample> {
     data: FileSink<T>,
     meta: PathBuf,
-    rate_hz: Option<f64>,
-    began: SystemTime,
-    stretches: Vec<CaptureSegment>,
-    notes: Vec<Tag>,
+    notes: RecordingNotes,
+    /// From the start to the first sample.
+    lead: Duration,
     dropped: Counter,
+    shown: Gauge,
     /// Items whose tags have been read.
     seen: u64,
+    /// When the metadata may be written again, once it was written.
+    next_update: Option<Instant>,
+    /// Whether the written metadata lacks something.
+    is_stale: bool,
 }
 
 impl<T: SigmfSample> SigmfSink<T> {
-    /// Creates a recording at `path`, either of its files.
+    /// Creates a recording at `path`, either of its files. `rate_hz` counts if no tag has the rate.
     ///
     /// # Errors
     /// A path with another extension.
@@ -65,71 +77,101 @@ impl<T: SigmfSample> SigmfSink<T> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         if !matches!(extension, Some("sigmf-meta" | "sigmf-data")) {
             let reason = "name it .sigmf-meta or .sigmf-data; a file_sink writes raw samples";
-            let path = path.to_owned();
-            return Err(SigmfError::Samples { path, reason: reason.into() });
+            return Err(files::not_named(path, reason));
         }
-        let mut stretches = Vec::with_capacity(STRETCHES);
-        stretches.push(CaptureSegment::default());
         Ok(Self {
             data: FileSink::new(&path.with_extension("sigmf-data")),
             meta: path.with_extension("sigmf-meta"),
-            rate_hz,
-            began: SystemTime::UNIX_EPOCH,
-            stretches,
-            notes: Vec::with_capacity(NOTES),
+            notes: RecordingNotes::new(T::DATATYPE, rate_hz),
+            lead: Duration::ZERO,
             dropped: Counter::new(),
+            shown: Gauge::new(),
             seen: 0,
+            next_update: None,
+            is_stale: true,
         })
+    }
+
+    /// Writes large blocks around the page cache, see [`FileSink::direct`].
+    #[must_use]
+    pub fn direct(mut self) -> Self {
+        self.data = self.data.direct();
+        self
+    }
+
+    /// Adds the device, a description, and the time from the start of the graph to the first
+    /// sample.
+    #[must_use]
+    pub fn describing(
+        mut self,
+        hardware: &str,
+        description: Option<String>,
+        lead: Duration,
+    ) -> Self {
+        self.notes.hardware = Some(hardware.to_owned());
+        (self.notes.description, self.lead) = (description, lead);
+        self
     }
 
     fn read_tags(&mut self) {
         let there = self.data.input.slice().len() as u64;
         let position = self.data.input.position();
-        let Self { data, stretches, notes, dropped, rate_hz, seen, .. } = self;
+        let Self { data, notes, dropped, seen, .. } = self;
         for (_, tag) in data.input.tags().filter(|(_, tag)| tag.offset >= *seen) {
-            match tag.key {
-                keys::RX_RATE_HZ | keys::LOSS_CAUSE | keys::LOSS_ITEMS | keys::RX_TIME => {
-                    note(stretches, rate_hz, tag);
-                }
-                _ if notes.len() < NOTES_MAX => notes.push(tag),
-                _ => dropped.add(1),
+            if !notes.note(tag) {
+                dropped.add(1);
             }
         }
         self.seen = position + there;
     }
+
+    /// Gives what is written to the system and brings the metadata up to date, if it is time to;
+    /// returns when to come again.
+    fn update(&mut self, now: Instant) -> Result<Option<Duration>, BlockError> {
+        self.is_stale |= std::mem::take(&mut self.notes.is_new);
+        if self.seen == 0 {
+            return Ok(None);
+        }
+        let later = self.next_update.map_or(Duration::ZERO, |next| next.duration_since(now));
+        if !later.is_zero() {
+            return Ok(self.is_stale.then_some(later));
+        }
+        let began = Instant::now();
+        if std::mem::take(&mut self.is_stale) {
+            self.shown.set(self.notes.rate_hz().unwrap_or(f64::NAN));
+            let part = files::part_of(&self.meta);
+            replace(&part, &self.text()?).map_err(|error| self.cannot(&error))?;
+        }
+        self.data.flush()?;
+        let took = began.elapsed();
+        self.next_update = now.checked_add(UPDATE.max(took.saturating_mul(UPDATE_SHARE)));
+        Ok(None)
+    }
+
+    fn text(&self) -> Result<String, BlockError> {
+        Ok(serde_json::to_string_pretty(&self.notes.metadata(self.seen))?)
+    }
+
+    fn cannot(&self, error: &io::Error) -> BlockError {
+        format!("cannot write {}: {error}", self.meta.display()).into()
+    }
 }
 
-/// Records the contents of a tag. The tags of one item may come in any order.
-fn note(stretches: &mut Vec<CaptureSegment>, rate_hz: &mut Option<f64>, tag: Tag) {
-    let first_sample = tag.offset;
-    let last = stretches.last_mut().filter(|last| last.first_sample == first_sample);
-    match (tag.key, tag.value) {
-        (keys::RX_RATE_HZ, value) => *rate_hz = value.as_f64().or(*rate_hz),
-        (keys::LOSS_CAUSE, cause) => {
-            let global_index = last.and_then(|last| last.global_index);
-            let gap = Some((cause.to_string(), "samples".to_owned()));
-            let segment = CaptureSegment { first_sample, global_index, gap, frequency_hz: None };
-            stretches.push(segment);
-        }
-        (keys::LOSS_ITEMS, TagValue::Count(items)) => {
-            if let Some((_, missing)) = last.and_then(|last| last.gap.as_mut()) {
-                *missing = format!("{items} samples");
-            }
-        }
-        (keys::RX_TIME, TagValue::Time(time)) => {
-            // Counted from the clock's zero.
-            let global_index = rate_hz.and_then(|rate_hz| time.to_ticks(rate_hz));
-            match last {
-                Some(last) => last.global_index = global_index,
-                None => stretches.push(CaptureSegment {
-                    first_sample,
-                    global_index,
-                    ..CaptureSegment::default()
-                }),
-            }
-        }
-        _ => {}
+/// Replaces a file as a whole: who opens it sees the old text or the new one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = new_of(path);
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // A file that cannot be removed either is left.
+        let _ = std::fs::remove_file(&new);
     }
+    written
+}
+
+fn new_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
 }
 
 impl<T: SigmfSample> Ports for SigmfSink<T> {
@@ -140,17 +182,28 @@ impl<T: SigmfSample> Ports for SigmfSink<T> {
 
 impl<T: SigmfSample> Block for SigmfSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
-        self.began = SystemTime::now();
+        self.notes.began = SystemTime::now() + self.lead;
         self.data.start()
     }
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.read_tags();
-        self.data.work(context)
+        let work = self.data.work(context);
+        if work.is_err() {
+            // A full disk may still have room for it; the first error is the one to report.
+            self.next_update = None;
+            let _ = self.update(context.now);
+        }
+        let work = work?;
+        let later = self.update(context.now)?;
+        Ok(match (work, later) {
+            (Work::Continue, Some(later)) => Work::Again(later),
+            (work, _) => work,
+        })
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("tags_dropped", Metric::from(&self.dropped))]
+        vec![("rate_hz", Metric::from(&self.shown)), ("tags_dropped", Metric::from(&self.dropped))]
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
@@ -160,18 +213,11 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
         if samples == 0 {
             return Ok(());
         }
-        let recording = RecordingDescription {
-            datatype: T::DATATYPE,
-            rate_hz: self.rate_hz,
-            frequency_hz: None,
-            hardware: None,
-            description: None,
-            began: self.began,
-            stretches: &self.stretches,
-            notes: &self.notes,
-            samples,
-        };
-        let cannot = |error| format!("cannot write {}: {error}", self.meta.display()).into();
-        write_meta(&self.meta, &recording).map_err(cannot)
+        let part = files::part_of(&self.meta);
+        let written = write_whole(&new_of(&part), &self.meta, self.text()?.as_bytes());
+        written.map_err(|error| self.cannot(&error))?;
+        // The metadata has its name: what lies there is older.
+        let _ = std::fs::remove_file(part);
+        Ok(())
     }
 }

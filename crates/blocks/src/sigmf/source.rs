@@ -1,10 +1,10 @@
 //! The source of a recording, with its metadata as tags.
 
-use super::{Annotation, Capture, SigmfError, SigmfRecording};
+use super::{Annotation, Capture, SigmfRecording, files};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
     Block, BlockError, Context, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue,
-    PortVisitor, Ports, TagTime, TagValue, Work, keys,
+    PortVisitor, Ports, TagDocument, TagTime, TagValue, Work, keys,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -15,11 +15,12 @@ const AT_END: Duration = Duration::from_millis(20);
 /// Reads the samples of a SigMF recording, then ends.
 ///
 /// # Stream outputs
-/// - `out`: the samples; full scale of integers is 1.0. Tags: `rx_rate_hz` on the first; `rx_time`
-///   on the first of every capture whose position in the signal is known, from the index and the
-///   rate; `rx_freq_hz` where a capture has another frequency than the one before; `loss_cause` and
-///   `loss_items` where samples are missing before one; `annotation` with the label, or else the
-///   comment, of every annotation (its first 22 bytes).
+/// - `out`: the samples; full scale of integers is 1.0. Tags: `recording`, `items_per_sample` and
+///   `rx_rate_hz` on the first; `capture` on the first of every capture, with `rx_time`, from its
+///   index and the rate, and `rx_utc`, if they are known; `rx_freq_hz` on the first and where a
+///   capture has another frequency than the one before; `loss_cause` and `loss_items` where samples
+///   are missing before one; `annotation` with every annotation. Annotations of gaps are the
+///   `loss_cause`, and appear once.
 ///
 /// # Messages
 /// `position_s`: goes on at this time of the samples, seconds from the first one. The first sample
@@ -33,6 +34,7 @@ pub struct SigmfSource {
     rate_hz: Option<f64>,
     captures: Vec<Capture>,
     annotations: Vec<Annotation>,
+    global: Option<TagDocument>,
     /// Captures that have been tagged.
     told: usize,
     /// Annotations that have been tagged.
@@ -55,23 +57,22 @@ impl SigmfSource {
     /// # Errors
     /// [`SigmfError`], or an error of the data file.
     pub fn open(path: &Path) -> Result<Self, BlockError> {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if !matches!(extension, Some("sigmf-meta" | "sigmf-data")) {
+        if files::of(path).is_none() {
             let reason = "name the .sigmf-meta or .sigmf-data of a recording; a file_source reads \
                           raw samples";
-            let path = path.to_owned();
-            return Err(SigmfError::Samples { path, reason: reason.into() }.into());
+            return Err(files::not_named(path, reason).into());
         }
         let source = SigmfRecording::open(path, None)?;
-        let samples = FileSource::open(&source.data, Some(source.format))?;
+        let samples = FileSource::of_samples(&source.data, source.format, source.samples)?;
         let shown = Gauge::new();
         shown.set(source.rate_hz.unwrap_or(f64::NAN));
-        let SigmfRecording { rate_hz, captures, annotations, samples: count, .. } = source;
+        let SigmfRecording { rate_hz, captures, annotations, global, samples: count, .. } = source;
         Ok(Self {
             samples,
             rate_hz,
             captures,
             annotations,
+            global,
             told: 0,
             read: 0,
             shown,
@@ -129,30 +130,60 @@ impl SigmfSource {
         Ok(())
     }
 
+    /// Tags the first sample of all, or of a part.
+    fn tell_recording(&mut self) {
+        let output = &mut self.samples.output;
+        if let Some(global) = self.global {
+            output.tag(0, keys::RECORDING, global);
+        }
+        output.tag(0, keys::ITEMS_PER_SAMPLE, 1.0);
+        if let Some(rate_hz) = self.rate_hz {
+            output.tag(0, keys::RX_RATE_HZ, rate_hz);
+        }
+    }
+
     /// Tags the first sample after a seek with its time. Between it and the one before, nothing is
     /// lost.
     fn tell_jump(&mut self) {
         let position = self.position();
-        if std::mem::take(&mut self.begins_later)
-            && let Some(rate_hz) = self.rate_hz
-        {
-            self.samples.output.tag(0, keys::RX_RATE_HZ, rate_hz);
+        if std::mem::take(&mut self.begins_later) {
+            self.tell_recording();
         }
         let Some(capture) = self.told.checked_sub(1).and_then(|at| self.captures.get(at)) else {
             return;
         };
-        if let (Some(index), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
-            let ticks = index + (position - capture.first_sample);
-            self.samples.output.tag(0, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
-        }
+        let (capture, behind) = (*capture, position - capture.first_sample);
+        self.tell_capture(0, capture, behind);
         if let Some(hz) = capture.frequency_hz {
             self.samples.output.tag(0, keys::RX_FREQ_HZ, hz);
         }
     }
 
-    /// Tags the captures that begin in the samples of the next output.
-    fn tell(&mut self) {
-        let room = self.samples.output.slice_mut().len() as u64;
+    /// Tags an item, so many samples behind the beginning of its capture, with its description and
+    /// time.
+    fn tell_capture(&mut self, item: usize, capture: Capture, behind: u64) {
+        let output = &mut self.samples.output;
+        // A time that cannot be read is that of the first sample alone.
+        if let Some(document) = capture.document.filter(|_| behind == 0 || capture.utc.is_some()) {
+            output.tag(item, keys::CAPTURE, document);
+        }
+        let Some(rate_hz) = self.rate_hz else {
+            if let Some(utc) = capture.utc.filter(|_| behind == 0) {
+                output.tag(item, keys::RX_UTC, utc);
+            }
+            return;
+        };
+        let ticks = capture.global_index.and_then(|index| index.checked_add(behind));
+        if let Some(ticks) = ticks {
+            output.tag(item, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
+        }
+        if let Some(utc) = capture.utc.and_then(|utc| utc.later(behind as f64 / rate_hz)) {
+            output.tag(item, keys::RX_UTC, utc);
+        }
+    }
+
+    /// Tags the captures that begin in the next `room` samples.
+    fn tell(&mut self, room: u64) {
         if room > 0 && std::mem::take(&mut self.has_jumped) {
             self.tell_jump();
         }
@@ -162,41 +193,60 @@ impl SigmfSource {
             else {
                 break;
             };
-            let missing = self.missing_before(self.told);
+            let missing = self.missing_before(self.told).unwrap_or(0);
             let before = self.told.checked_sub(1).and_then(|before| self.captures.get(before));
-            let is_tuned = before.is_some_and(|before| before.frequency_hz != capture.frequency_hz);
-            let output = &mut self.samples.output;
+            let is_tuned = before.is_none_or(|before| before.frequency_hz != capture.frequency_hz);
             let index = index as usize;
-            if self.told == 0
-                && let Some(rate_hz) = self.rate_hz
-            {
-                output.tag(index, keys::RX_RATE_HZ, rate_hz);
+            if self.told == 0 {
+                self.tell_recording();
             }
-            if let (Some(ticks), Some(rate_hz)) = (capture.global_index, self.rate_hz) {
-                output.tag(index, keys::RX_TIME, TagTime::from_ticks(ticks, rate_hz));
-            }
+            self.tell_capture(index, capture, 0);
             if let Some(hz) = capture.frequency_hz.filter(|_| is_tuned) {
-                output.tag(index, keys::RX_FREQ_HZ, hz);
+                self.samples.output.tag(index, keys::RX_FREQ_HZ, hz);
             }
-            if let Some(missing) = missing {
-                output.tag(index, keys::LOSS_CAUSE, TagValue::text("recording"));
-                output.tag(index, keys::LOSS_ITEMS, missing);
-            }
+            self.lose(index, capture.first_sample, missing);
             self.told += 1;
         }
     }
 
-    /// Tags the annotations that begin in the samples of the next output.
-    fn annotate(&mut self) {
+    /// Tags an item with the causes of the samples missing before it: those that annotations name,
+    /// and the rest.
+    fn lose(&mut self, index: usize, first_sample: u64, missing: u64) {
+        let Self { samples, annotations, .. } = self;
+        let from = annotations.partition_point(|one| one.first_sample < first_sample);
+        let here = annotations[from..].iter().take_while(|one| one.first_sample == first_sample);
+        let mut rest = missing;
+        for (one, items) in here.filter_map(|one| Some((one, one.missing?))) {
+            let cause = one.document.map_or_else(|| TagValue::text(&one.text), TagValue::from);
+            samples.output.tag(index, keys::LOSS_CAUSE, cause);
+            samples.output.tag(index, keys::LOSS_ITEMS, items);
+            rest = rest.saturating_sub(items);
+        }
+        if rest > 0 {
+            samples.output.tag(index, keys::LOSS_CAUSE, TagValue::text("recording"));
+            samples.output.tag(index, keys::LOSS_ITEMS, rest);
+        }
+    }
+
+    /// Tags the annotations that begin in the next `room` samples.
+    fn annotate(&mut self, room: u64) {
         let position = self.position();
-        let room = self.samples.output.slice_mut().len() as u64;
         while let Some(annotation) = self.annotations.get(self.read) {
             let Some(index) = annotation.first_sample.checked_sub(position).filter(|at| *at < room)
             else {
                 break;
             };
-            let text = TagValue::text(&annotation.text);
-            self.samples.output.tag(index as usize, keys::ANNOTATION, text);
+            // At a capture, a gap is tagged as one.
+            let is_gap = annotation.missing.is_some()
+                && self
+                    .captures
+                    .binary_search_by_key(&annotation.first_sample, |one| one.first_sample)
+                    .is_ok();
+            if !is_gap {
+                let text = || TagValue::text(&annotation.text);
+                let value = annotation.document.map_or_else(text, TagValue::from);
+                self.samples.output.tag(index as usize, keys::ANNOTATION, value);
+            }
             self.read += 1;
         }
     }
@@ -216,8 +266,10 @@ impl Ports for SigmfSource {
 
 impl Block for SigmfSource {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        self.tell();
-        self.annotate();
+        // Only what is produced now: a seek may come before the rest.
+        let room = self.samples.prepare()? as u64;
+        self.tell(room);
+        self.annotate(room);
         Ok(match self.samples.work(context)? {
             Work::Finished if self.waits_at_end && !context.stopping => Work::Again(AT_END),
             work => work,

@@ -9,5 +9,7 @@ mod iio_source;
 mod ranges;
 mod registry;
 mod sigmf;
+mod sigmf_fields;
+mod sigmf_truth;
 mod spectrum;
 mod udp;

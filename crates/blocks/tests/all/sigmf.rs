@@ -1,7 +1,7 @@
 //! Recordings written and read by graphs.
 
 use millstream_blocks::Sample;
-use millstream_blocks::sigmf::{Annotation, Capture, SigmfRecording, SigmfSink, SigmfSource};
+use millstream_blocks::sigmf::{SigmfRecording, SigmfSink, SigmfSource};
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{
     Block, BlockError, Context, Graph, Key, Mock, Out, Plan, Ports, TagTime, TagValue, Work, keys,
@@ -52,14 +52,10 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
     graph.add("sink", SigmfSink::<Sample>::new(&second, None).unwrap()).unwrap();
     graph.chain(&["file", "sink"]).unwrap();
     graph.run(&Plan::default()).unwrap();
-    for (path, cause) in [(&first, "overrun"), (&second, "recording")] {
+    for (path, cause) in [(&first, "overrun"), (&second, "overrun")] {
         let source = SigmfRecording::open(path, None).unwrap();
-        let capture = |first_sample, index| Capture {
-            first_sample,
-            global_index: Some(index),
-            ..Capture::default()
-        };
-        assert_eq!(source.captures, [capture(0, 5_000_123), capture(600, 5_000_973)]);
+        let captures = source.captures.iter().map(|one| (one.first_sample, one.global_index));
+        assert!(captures.eq([(0, Some(5_000_123)), (600, Some(5_000_973))]), "{source:?}");
         assert_eq!(source.format, SampleFormat::Cf32);
         assert_eq!((source.rate_hz, source.samples), (Some(1e6), 1000));
         let text = std::fs::read_to_string(path.with_extension("sigmf-meta")).unwrap();
@@ -67,9 +63,9 @@ fn a_gap_becomes_a_capture_and_comes_back_as_tags() {
         assert_eq!(meta["annotations"][0]["core:label"], cause);
         let comment = &meta["annotations"][0]["core:comment"];
         assert_eq!(comment, "250 samples missing before this one");
-        let notes = source.annotations.iter().filter(|one| one.first_sample > 600);
-        let note = |first_sample, text: &str| Annotation { first_sample, text: text.into() };
-        assert!(notes.eq(&[note(607, "gain_db"), note(609, "a burst")]), "{source:?}");
+        let notes = source.annotations.iter().map(|one| (one.first_sample, one.text.as_str()));
+        let all = [(600, "overrun"), (607, "gain_db"), (609, "a burst")];
+        assert!(notes.eq(all), "{source:?}");
     }
     let read = |path: &std::path::Path| std::fs::read(path.with_extension("sigmf-data")).unwrap();
     assert!(read(&first) == read(&second) && read(&first).len() == 8000);
@@ -137,7 +133,7 @@ fn another_frequency_is_told_at_its_sample_and_behind_a_seek() {
         let tags = mock.take_tags("out").into_iter().filter(|tag| tag.key == keys::RX_FREQ_HZ);
         tags.map(|tag| (tag.offset, tag.value.as_f64().unwrap())).collect::<Vec<_>>()
     };
-    assert_eq!(tuned(&mut mock), [(30, 99e6), (90, 88e6)]);
+    assert_eq!(tuned(&mut mock), [(0, 88e6), (30, 99e6), (90, 88e6)]);
     mock.send("position_s", 70e-6).unwrap();
     assert_eq!(tuned(&mut mock), [(200, 99e6), (220, 88e6)]);
 }
@@ -150,4 +146,30 @@ fn other_files_are_refused_with_what_to_do() {
     assert!(refused.starts_with("cannot read /no/x.sigmf-meta: No such file"), "{refused}");
     let refused = SigmfSink::<Sample>::new("x.wav".as_ref(), None).unwrap_err().to_string();
     assert!(refused.contains("name it .sigmf-meta"), "{refused}");
+}
+
+#[test]
+fn a_seek_leaves_no_tag_of_the_samples_that_were_not_produced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.sigmf-meta");
+    let meta = serde_json::json!({
+        "global": { "core:datatype": "cf32_le", "core:sample_rate": 1e6 },
+        "captures": [
+            { "core:sample_start": 0, "core:global_index": 0 },
+            { "core:sample_start": 9000, "core:global_index": 9100 },
+        ],
+        "annotations": [{ "core:sample_start": 8500, "core:label": "later" }],
+    });
+    std::fs::write(&path, meta.to_string()).unwrap();
+    std::fs::write(path.with_extension("sigmf-data"), vec![0; 8 * 30_000]).unwrap();
+    let mut mock = Mock::with_room(SigmfSource::open(&path).unwrap(), 30_000);
+    mock.call().unwrap();
+    let position = mock.take::<Sample>("out").len() as u64;
+    assert!(position < 8500, "{position}");
+    mock.send("position_s", 0.02).unwrap();
+    mock.run().unwrap();
+    let tags = mock.take_tags("out");
+    let lost = tags.iter().filter(|tag| tag.key == keys::LOSS_ITEMS).count();
+    let notes = tags.iter().filter(|tag| tag.key == keys::ANNOTATION).count();
+    assert_eq!((lost, notes), (0, 0), "{tags:?}");
 }

@@ -64,7 +64,7 @@ impl PlaybackPlan {
                 );
             };
             let samples = end - capture.first_sample;
-            span_samples = offset + samples;
+            span_samples = offset.saturating_add(samples);
             let first_sample = capture.first_sample;
             let note = PlaybackSegment {
                 first_sample,
@@ -129,6 +129,7 @@ mod tests {
             samples: 100,
             captures: captures.iter().map(capture).collect(),
             annotations: Vec::new(),
+            global: None,
         }
     }
 

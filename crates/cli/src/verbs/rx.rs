@@ -16,10 +16,11 @@ use crate::{interrupt, start, stdout};
 use anyhow::ensure;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
+use millstream_radio::block::StartSettings;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, StreamRate};
 use millstream_web::StreamFacts;
-use record::{RecordingTarget, ReopenPlan};
+use record::{ChannelFacts, RecordingTarget, ReopenPlan};
 use report::{FinishedRecording, RecordedChannel};
 use serde_json::json;
 use std::path::PathBuf;
@@ -152,6 +153,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         places.first().and_then(|(device, channel)| devices.devices()[*device].rx_rate(*channel));
     let rate = rate.unwrap_or(StreamRate::of_radio(args.rate));
     let wanted = samples_wanted(&args, rate.samples_hz());
+    let facts = channel_facts(&args.channel, &hardware, &tuned);
     let is_live = args.web.is_wanted() && start::runs_in_real_time(&devices.devices()[0])?;
 
     let mut graph = Graph::new();
@@ -169,8 +171,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         may_change_rate: targets.iter().all(RecordingFiles::keeps_nothing),
         reorder_window: args.reorder_window.map(Duration::from_secs_f64),
         targets: &targets,
+        channels: facts,
     };
-    let (told, (at, lead)) = match targets[0].format {
+    let (told, (at, _)) = match targets[0].format {
         SampleFormat::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,
         _ => record.connect::<Complex32>(&mut graph)?,
     };
@@ -182,7 +185,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut live = Live::new();
     let channels = targets.len() as u64;
     let show = |elapsed, snapshot: &Snapshot| report::status(elapsed, snapshot, channels, wanted);
-    let began = std::time::SystemTime::now() + lead.unwrap_or_default();
     let run = graph_run::run(
         graph,
         &plan(args.buffer, targets.len()),
@@ -192,25 +194,40 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     )
     .map_err(|error| report::with_part(error, &targets))?;
     let (segments, ledgers) = told.collect(&run)?;
-    let all = args.channel.into_iter().zip(targets).zip(hardware.into_iter().zip(ledgers));
-    let channel = |(((number, target), (hardware, ledger)), tuned)| RecordedChannel {
-        number,
-        target,
-        hardware,
-        tuned,
-        ledger,
-    };
+    let all = args.channel.into_iter().zip(targets).zip(ledgers);
+    let channel =
+        |(((number, target), ledger), tuned)| RecordedChannel { number, target, tuned, ledger };
     let channels = all.zip(tuned).map(channel).collect();
     report::report(FinishedRecording {
         channels,
         rate,
         start_ticks: at,
-        began,
         segments,
         wanted,
         max_lost: args.max_lost,
         run,
     })
+}
+
+/// What the recordings say of their channels.
+fn channel_facts(
+    channels: &[usize],
+    hardware: &[String],
+    tuned: &[ChannelTuning],
+) -> Vec<ChannelFacts> {
+    let count = channels.len();
+    let facts = |((number, hardware), tuned): ((&usize, &String), &ChannelTuning)| ChannelFacts {
+        hardware: hardware.clone(),
+        description: (count > 1)
+            .then(|| format!("channel {number}, one of {count} recorded at the same moments")),
+        settings: StartSettings {
+            freq_hz: tuned.freq_hz,
+            gain_db: tuned.gain_db,
+            antenna: tuned.antenna.clone(),
+            bandwidth_hz: tuned.bandwidth_hz,
+        },
+    };
+    channels.iter().zip(hardware).zip(tuned).map(facts).collect()
 }
 
 /// Shows the channels in the dashboard.

@@ -12,7 +12,7 @@ use millstream_flow::{Graph, Plan};
 use millstream_radio::Complex32;
 use millstream_web::StreamFacts;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Shows a SigMF recording in a browser, as if it were received now.
@@ -67,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut plan = web.plan().context("the dashboard has no address")?;
     let facts = StreamFacts {
         rate_hz: Some(rate_hz),
-        centre_hz: frequency_hz(path),
+        centre_hz: recording.captures.iter().find_map(|capture| capture.frequency_hz),
         ticks_hz: Some(rate_hz),
         is_live: false,
     };
@@ -94,11 +94,4 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let text = format!("{}: {samples} samples shown\n", path.display());
     Ok(Report::done(text, json!({"rate_hz": rate_hz, "samples": samples, "run": run})))
-}
-
-/// The frequency of the recording's middle, if its metadata says it.
-fn frequency_hz(path: &Path) -> Option<f64> {
-    let text = millstream_flow::file::read_text(&path.with_extension("sigmf-meta")).ok()?;
-    let meta: serde_json::Value = serde_json::from_str(&text).ok()?;
-    meta["captures"].as_array()?.iter().find_map(|capture| capture["core:frequency"].as_f64())
 }

@@ -80,7 +80,7 @@ fn gap(meta: &Path) -> u64 {
     let captures = meta["captures"].as_array().unwrap();
     assert_eq!(captures.len(), 2);
     let annotations = meta["annotations"].to_string();
-    assert!(annotations.contains("radio opened again"), "{annotations}");
+    assert!(annotations.contains("reopened"), "{annotations}");
     let place = |index: usize, name: &str| captures[index][name].as_u64().unwrap();
     let (start, time) = ("core:sample_start", "core:global_index");
     place(1, time) - place(0, time) - place(1, start)

@@ -29,9 +29,22 @@ fn metadata(request: &OpenFile<'_>) -> Result<(PathBuf, serde_json::Value), Erro
     open_regular(&meta)
         .and_then(|file| file.take(META_BYTES_MAX).read_to_string(&mut text))
         .map_err(|error| request.error(&meta, error.to_string()))?;
-    let json = serde_json::from_str(&text).map_err(|error| {
+    let text = text.trim_start_matches('\u{FEFF}');
+    let json: serde_json::Value = serde_json::from_str(text).map_err(|error| {
         request.error(&meta, format!("it is not valid SigMF metadata: {error}"))
     })?;
+    // Fields that say that the data file is not the samples alone.
+    let global = &json["global"];
+    for key in ["core:trailing_bytes", "core:metadata_only"] {
+        let usual = match &global[key] {
+            serde_json::Value::Null | serde_json::Value::Bool(false) => true,
+            value => value.as_f64() == Some(0.0),
+        };
+        if !usual {
+            let reason = format!("{key} is {}: this is not supported here", global[key]);
+            return Err(request.error(&meta, reason));
+        }
+    }
     Ok((meta, json))
 }
 
@@ -47,5 +60,15 @@ pub(super) fn resolve(request: &OpenFile<'_>) -> Result<(PathBuf, ItemFormat), E
             return Err(request.error(&meta, reason));
         }
     };
-    Ok((request.path.with_extension("sigmf-data"), format))
+    let data = match &json["global"]["core:dataset"] {
+        serde_json::Value::Null => request.path.with_extension("sigmf-data"),
+        serde_json::Value::String(name) if Path::new(name).file_name() == Some(name.as_ref()) => {
+            request.path.with_file_name(name)
+        }
+        other => {
+            let reason = format!("core:dataset is {other}; a file in the same folder is accepted");
+            return Err(request.error(&meta, reason));
+        }
+    };
+    Ok((data, format))
 }

@@ -129,6 +129,15 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         Ok(())
     }
 
+    /// Gives the gathered items to the system, so that they outlive this process.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn flush(&mut self) -> Result<(), FileSinkError> {
+        let flushed = self.part.as_mut().map_or(Ok(()), |(_, file)| file.flush());
+        flushed.map_err(|source| FileSinkError { path: self.path.clone(), source })
+    }
+
     /// Writes some of the items that are there; returns how many bytes.
     fn write(&mut self) -> io::Result<usize> {
         if let Some(direct) = &mut self.direct {

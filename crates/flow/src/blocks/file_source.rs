@@ -53,6 +53,26 @@ impl FileSource {
     /// # Errors
     /// [`FileSourceError`]: the file's name or size is wrong.
     pub fn open(path: &Path, format: Option<SampleFormat>) -> Result<Self, FileSourceError> {
+        Self::open_sized(path, format, None)
+    }
+
+    /// Opens a file of which only the first `samples` are samples, whatever is behind them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of_samples(
+        path: &Path,
+        format: SampleFormat,
+        samples: u64,
+    ) -> Result<Self, FileSourceError> {
+        Self::open_sized(path, Some(format), Some(samples))
+    }
+
+    fn open_sized(
+        path: &Path,
+        format: Option<SampleFormat>,
+        samples: Option<u64>,
+    ) -> Result<Self, FileSourceError> {
         let path = path.to_owned();
         let extension = path.extension().and_then(|extension| extension.to_str());
         let file = File::open(&path);
@@ -73,7 +93,7 @@ impl FileSource {
             return Err(FileSourceError::UnknownFormat { path });
         };
         // Pipes and devices have no size; a wrong length shows at their end.
-        if metadata.is_file() {
+        if metadata.is_file() && samples.is_none() {
             check_size(&path, metadata.len(), format)?;
         }
         // Keeps a file sink from replacing the file while it is read. Not every file system has
@@ -90,7 +110,7 @@ impl FileSource {
             buffer,
             held: 0..0,
             samples: 0,
-            end: u64::MAX,
+            end: samples.unwrap_or(u64::MAX),
             not_finite: Counter::new(),
         })
     }
@@ -111,7 +131,7 @@ impl FileSource {
             }
             self.seek(first)?;
         }
-        self.end = first.saturating_add(count);
+        self.end = self.end.min(first.saturating_add(count));
         Ok(self)
     }
 
@@ -138,6 +158,20 @@ impl FileSource {
     /// Returns the number of whole samples that were read and not converted yet.
     fn samples_held(&self) -> usize {
         self.held.len() / self.format.sample_bytes()
+    }
+
+    /// Reads ahead, if nothing is read yet; returns the number of samples that the next call of
+    /// `work` produces. Only for a regular file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn prepare(&mut self) -> Result<usize, FileSourceError> {
+        let left = usize::try_from(self.end.saturating_sub(self.samples)).unwrap_or(usize::MAX);
+        let room = self.output.slice_mut().len().min(left);
+        if room > 0 && self.samples_held() == 0 {
+            self.fill()?;
+        }
+        Ok(self.samples_held().min(room))
     }
 
     /// Appends as many bytes to the buffer as there are and as fit: many small reads would cost

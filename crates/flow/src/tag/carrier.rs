@@ -1,16 +1,16 @@
 //! Forwards tags through one block.
 
-use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule};
+use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 use crate::block::Block;
 use crate::port::{InputPort, each_port};
-use crate::rate::ItemRatio;
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
 /// each input.
 #[derive(Debug, Default)]
 pub(crate) struct TagCarrier {
     rule: TagRule,
-    rate: ItemRatio,
+    /// One for each input.
+    shifts: Vec<TagShift>,
     news: Vec<TagChangeFlag>,
     /// The sum of the tag counts at the last poll.
     seen: u64,
@@ -25,10 +25,15 @@ impl TagCarrier {
     /// Makes the carrier of a block whose ports are connected.
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = Vec::new();
-        each_port(block, |_, port| news.extend(port.tag_news()), |_, _| {});
-        let (rule, rate) = (block.tag_rule(), block.rate());
+        let mut shifts = Vec::new();
+        let rate = block.rate();
+        let input = |_: &str, port: &mut dyn InputPort| {
+            news.extend(port.tag_news());
+            shifts.push(TagShift::new(rate));
+        };
+        each_port(block, input, |_, _| {});
         let passing = Vec::with_capacity(QUEUE_TAGS);
-        Self { rule, rate, news, passing, ..Self::default() }
+        Self { rule: block.tag_rule(), shifts, news, passing, ..Self::default() }
     }
 
     /// Moves the tags of the items that the block can see now into its inputs, and, if the rule
@@ -51,7 +56,7 @@ impl TagCarrier {
 
     #[cold]
     fn fetch(&mut self, block: &mut dyn Block) {
-        let Self { rule, rate, ahead, passing, .. } = self;
+        let Self { rule, shifts, ahead, passing, .. } = self;
         let mut input = 0;
         *ahead = false;
         let fetch = |_: &str, port: &mut dyn InputPort| {
@@ -59,13 +64,18 @@ impl TagCarrier {
             *ahead |= fetched.ahead;
             if fetched.new && *rule == TagRule::Forward {
                 port.forward_tags(&mut |tag| {
-                    passing.push((Tag { offset: rate.map(tag.offset), ..tag }, input));
+                    shifts[usize::from(input)].learn(&tag);
+                    passing.push((tag, input));
                 });
             }
             input += 1;
         };
         each_port(block, fetch, |_, _| {});
         if !passing.is_empty() {
+            let (delay, shift_hz) = (block.delay(), block.band_shift_hz());
+            for (tag, input) in &mut *passing {
+                *tag = shifts[usize::from(*input)].moved(*tag, delay, shift_hz);
+            }
             let held = passing.iter();
             each_port(
                 block,

@@ -57,9 +57,26 @@ pub mod keys {
     pub const RX_TIME: Key = Key::new("rx_time");
     /// Items per second from here on: a number.
     pub const RX_RATE_HZ: Key = Key::new("rx_rate_hz");
-    /// The frequency in the middle of the band from here on, Hz: a number. Where a radio was tuned
-    /// while it ran.
+    /// The frequency in the middle of the band from here on, Hz: a number. On the first item, and
+    /// where a radio was tuned while it ran.
     pub const RX_FREQ_HZ: Key = Key::new("rx_freq_hz");
+    /// The gain from here on, dB: a number.
+    pub const RX_GAIN_DB: Key = Key::new("rx_gain_db");
+    /// The antenna from here on: text.
+    pub const RX_ANTENNA: Key = Key::new("rx_antenna");
+    /// The analogue bandwidth from here on, Hz: a number.
+    pub const RX_BANDWIDTH_HZ: Key = Key::new("rx_bandwidth_hz");
+    /// When the item was received, by UTC: a [`TagTime`](crate::TagTime) since 1970.
+    pub const RX_UTC: Key = Key::new("rx_utc");
+    /// Items of the stream for each sample of the recording from which they come: a number. On the
+    /// first item.
+    pub const ITEMS_PER_SAMPLE: Key = Key::new("items_per_sample");
+    /// The description of the recording from which the items come: a
+    /// [`TagDocument`](crate::TagDocument), the `global` object of its SigMF metadata.
+    pub const RECORDING: Key = Key::new("recording");
+    /// The description of the part of a recording that begins here: a
+    /// [`TagDocument`](crate::TagDocument), an object of `captures` of its SigMF metadata.
+    pub const CAPTURE: Key = Key::new("capture");
     /// The speed of the radio's clock, where it does not run as fast as this machine's: a number,
     /// 0.5 for half as fast.
     pub const CLOCK_SPEED: Key = Key::new("clock_speed");
@@ -74,7 +91,9 @@ pub mod keys {
     /// that entered the block which numbers, missing ones included. See
     /// [`memory`](crate::memory).
     pub const SOURCE_ITEM: Key = Key::new("source_item");
-    /// A user's annotation of the items from here on: text.
+    /// A user's annotation of the items from here on: text, or a
+    /// [`TagDocument`](crate::TagDocument), an object of `annotations` of SigMF metadata, whose
+    /// text is its label or comment.
     pub const ANNOTATION: Key = Key::new("annotation");
 }
 

@@ -1,5 +1,6 @@
 //! Values of tags.
 
+use super::TagDocument;
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub enum TagValue {
     Time(TagTime),
     /// A few words.
     Text(ShortText),
+    /// Text of any length, with a document in JSON.
+    Document(TagDocument),
 }
 
 impl TagValue {
@@ -36,7 +39,17 @@ impl TagValue {
             Self::Integer(n) => Some(n as f64),
             Self::Number(x) => Some(x),
             Self::Time(time) => Some(time.as_secs_f64()),
-            Self::Boolean(_) | Self::Text(_) => None,
+            Self::Boolean(_) | Self::Text(_) | Self::Document(_) => None,
+        }
+    }
+
+    /// Returns the text, if it is one.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text.as_str()),
+            Self::Document(document) => Some(document.text()),
+            _ => None,
         }
     }
 
@@ -59,6 +72,7 @@ impl fmt::Display for TagValue {
             Self::Boolean(b) => b.fmt(f),
             Self::Time(time) => time.fmt(f),
             Self::Text(text) => text.fmt(f),
+            Self::Document(document) => f.pad(document.text()),
         }
     }
 }
@@ -73,7 +87,10 @@ macro_rules! from {
     )*};
 }
 
-from!(u64 => Count, i64 => Integer, f64 => Number, bool => Boolean, TagTime => Time);
+from!(
+    u64 => Count, i64 => Integer, f64 => Number, bool => Boolean, TagTime => Time,
+    TagDocument => Document
+);
 
 /// 2^52: floats above it have whole numbers only, and not all of them.
 const RATE_MAX_HZ: f64 = 4_503_599_627_370_496.0;
@@ -125,6 +142,18 @@ impl TagTime {
             _ => (units + (1 << (shift - 1))) >> shift,
         };
         u64::try_from(rounded).ok()
+    }
+
+    /// Returns the moment `seconds` later (or earlier, if negative); `None` before the epoch and
+    /// beyond 64 bits of seconds.
+    #[must_use]
+    pub fn later(self, seconds: f64) -> Option<Self> {
+        let length = seconds.abs();
+        let fraction = u128::from((length.fract() * 2f64.powi(64)) as u64);
+        let length = (u128::from(length as u64) << 64) + fraction;
+        let now = (u128::from(self.seconds) << 64) + u128::from(self.fraction);
+        let then = if seconds < 0.0 { now.checked_sub(length) } else { now.checked_add(length) }?;
+        Some(Self { seconds: (then >> 64) as u64, fraction: then as u64 })
     }
 
     /// Seconds as a float: exact to a microsecond for some centuries.

@@ -102,7 +102,7 @@ impl ReceptionReport {
         let source = File::open(path).map_err(file(path))?;
         let mut scope = Scope::new(rate_hz, *samples)?;
         let mut gaps = gaps(recording).into_iter().peekable();
-        let source = source.take(*samples * format.sample_bytes() as u64);
+        let source = source.take(samples.saturating_mul(format.sample_bytes() as u64));
         let mut source = BufReader::with_capacity(BLOCK * 8, source);
         let (mut bytes, mut block) = (Vec::new(), Vec::with_capacity(BLOCK));
         loop {
@@ -394,6 +394,7 @@ mod tests {
                 capture(300, None),
             ],
             annotations: Vec::new(),
+            global: None,
         };
         assert_eq!(gaps(&recording), [(200, 30)]);
     }

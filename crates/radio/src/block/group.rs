@@ -13,13 +13,13 @@ use super::segments::{GroupReport, SampleCount, so_far};
 use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rates, opened_again,
 };
+use super::start::{StartSettings, StartTags};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
     DeviceSet, GroupMetadata, Ledger, RxArgs, RxError, RxEvent, RxGroup, StreamRate, StreamSample,
 };
 
-/// How long a stop waits for the samples of each channel behind a gap. Without a gap it waits for
-/// the next packet at most.
+/// How long a stop waits for each channel's samples behind a gap; else at most for a packet.
 const STOP_WAIT: Duration = Duration::from_millis(200);
 
 /// The most channels of one source.
@@ -49,6 +49,7 @@ pub struct GroupSource<T: StreamSample> {
     spill: Vec<T>,
     metrics: Metrics,
     tunable: TunableOutputs,
+    start_tags: StartTags,
     switch: StreamSwitch,
     /// How to open the group with another rate.
     again: Vec<(usize, RxArgs)>,
@@ -85,6 +86,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
             spill: vec![T::default(); SPILL_SAMPLES * channels],
             metrics: Metrics::default(),
             tunable: TunableOutputs::default(),
+            start_tags: StartTags::default(),
             switch: StreamSwitch::default(),
             again: Vec::new(),
             failure: None,
@@ -107,6 +109,12 @@ impl<T: StreamSample + Default> GroupSource<T> {
         self
     }
 
+    /// Tags the first sample of each output with the settings of its front end.
+    pub fn with_settings(mut self, outputs: Vec<StartSettings>) -> Self {
+        self.start_tags.outputs = outputs;
+        self
+    }
+
     /// Lets the message `rate_hz` change the rate of all channels while the master clocks stay as
     /// they are. `channels` are those of the group.
     pub fn with_rates(mut self, channels: Vec<(usize, RxArgs)>) -> Self {
@@ -115,8 +123,7 @@ impl<T: StreamSample + Default> GroupSource<T> {
         self
     }
 
-    /// Opens the only device again by `open_again` when it stops answering, see
-    /// [`super::RadioSource::reopening`]. The channels go on together behind one gap.
+    /// As [`super::RadioSource::reopening`]: the channels go on together behind one gap.
     ///
     /// # Errors
     /// [`RxError::BadGroup`] for several devices: their common time would have to be set at a PPS.
@@ -177,6 +184,7 @@ impl<T: StreamSample> GroupSource<T> {
             return Ok(Work::Again(REOPEN_POLL));
         };
         self.progress.opened_again(self.tunable.tuned_again(devices.devices()));
+        self.start_tags.begin_anew();
         (self.devices, self.group) = (Some(devices), Some(group));
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
@@ -305,6 +313,7 @@ impl<T: StreamSample> GroupSource<T> {
             gap |= self.progress.refuse(samples);
         } else {
             self.progress.deliver(samples, meta.time_ticks, rate);
+            self.start_tags.tag(&mut self.outs, samples, rate.samples_hz());
             for (index, segment) in self.progress.untagged() {
                 for (output, out) in self.outs.iter_mut().enumerate() {
                     segment.tag((output, index), out, rate);
@@ -389,10 +398,7 @@ impl<T: StreamSample> Block for GroupSource<T> {
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
                 let devices = self.devices.as_mut().map(DeviceSet::devices_mut);
-                if let Some((at, tuned)) = self.tunable.set(devices, name, value)? {
-                    tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
-                }
-                Ok(())
+                self.tunable.apply(devices, (name, value), &mut self.progress, &mut self.outs)
             }
         }
     }

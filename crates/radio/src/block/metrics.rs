@@ -142,6 +142,7 @@ pub(super) fn add(sum: &mut RxCounters, counters: &RxCounters) {
         packets,
         foreign,
         malformed,
+        too_long,
         misaddressed,
         duplicates,
         reordered,
@@ -158,6 +159,7 @@ pub(super) fn add(sum: &mut RxCounters, counters: &RxCounters) {
     sum.packets += packets;
     sum.foreign += foreign;
     sum.malformed += malformed;
+    sum.too_long += too_long;
     sum.misaddressed += misaddressed;
     sum.duplicates += duplicates;
     sum.reordered += reordered;

@@ -13,6 +13,7 @@ mod rehearsal;
 mod reopen;
 mod segments;
 mod settings;
+mod start;
 mod transmit;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub use one::RadioSource;
 pub use register::register;
 pub use reopen::{OpenAgain, OpenGroupAgain};
 pub use segments::{GapCause, GroupReport, LateStart, RecordingSegment, TunedOutput};
+pub use start::StartSettings;
 pub use transmit::{RadioSink, TransmitStart};
 
 /// The interval of polls for a device that is being opened again.

@@ -13,6 +13,7 @@ use super::segments::{RecordingSegment, SampleCount, so_far};
 use super::settings::{
     NOT_OPEN, StreamSwitch, StreamWish, TunableOutputs, choose_rate, opened_again,
 };
+use super::start::{StartSettings, StartTags};
 use super::{REOPEN_POLL, SPILL_SAMPLES};
 use crate::{
     Device, Ledger, RxArgs, RxError, RxEvent, RxMetadata, RxStreamer, StreamRate, StreamSample,
@@ -24,9 +25,12 @@ use crate::{
 /// - `out`: the samples, contiguous except for those that the metrics count as lost. The first one,
 ///   and the first after a gap, has tags: `rx_time`, by the radio's clock; after a gap also
 ///   `loss_cause` (the name of a [`crate::Cause`]) and `loss_items`, once for each cause. The first
-///   one after a stop by a message has `rx_time` and `rx_rate_hz`. The first one that surely comes
-///   from the frequency to which a message has tuned has `rx_time` and `rx_freq_hz`. Where the
-///   radio's clock does not run as fast as this machine's, the first one has `clock_speed`.
+///   one of all and the first one after a stop by a message have `rx_time` and `rx_rate_hz`. The
+///   first one of all, and the first one after the device was opened again, have the settings of
+///   the start: `rx_freq_hz`, `rx_gain_db`, `rx_antenna` and `rx_bandwidth_hz`. The first one that
+///   surely comes from the frequency to which a message has tuned has `rx_time` and `rx_freq_hz`;
+///   the first one behind a message that sets the gain has `rx_gain_db`. Where the radio's clock
+///   does not run as fast as this machine's, the first one has `clock_speed`.
 ///
 /// # Metrics
 /// `expected`, `delivered` and one counter for each [`crate::Cause`], which balance at the end;
@@ -46,6 +50,7 @@ pub struct RadioSource<T: StreamSample> {
     spill: Vec<T>,
     metrics: Metrics,
     tunable: TunableOutputs,
+    start_tags: StartTags,
     switch: StreamSwitch,
     /// The speed of the device's clock, for a tag.
     clock_speed: Option<f64>,
@@ -75,6 +80,7 @@ impl<T: StreamSample> RadioSource<T> {
             spill: Vec::new(),
             metrics: Metrics::default(),
             tunable: TunableOutputs::default(),
+            start_tags: StartTags::default(),
             switch: StreamSwitch::default(),
             clock_speed: None,
             again: None,
@@ -102,6 +108,12 @@ impl<T: StreamSample> RadioSource<T> {
     pub fn tunable(mut self, channel: usize) -> Self {
         self.tunable = TunableOutputs::one(channel);
         self.switch.may_stop = true;
+        self
+    }
+
+    /// Tags the first sample with the settings of the front end.
+    pub fn with_settings(mut self, settings: StartSettings) -> Self {
+        self.start_tags.outputs = vec![settings];
         self
     }
 
@@ -151,6 +163,7 @@ impl<T: StreamSample> RadioSource<T> {
         };
         let tuned = self.tunable.tuned_again(std::slice::from_ref(&device));
         self.progress.opened_again(tuned);
+        self.start_tags.begin_anew();
         (self.device, self.stream) = (Some(device), Some(stream));
         self.metrics.reopened.add(1);
         Ok(Work::Again(Duration::ZERO))
@@ -281,6 +294,8 @@ impl<T: StreamSample> RadioSource<T> {
             if let Some(speed) = self.clock_speed.take_if(|_| samples > 0) {
                 self.out.tag(0, keys::CLOCK_SPEED, speed);
             }
+            let outs = std::slice::from_mut(&mut self.out);
+            self.start_tags.tag(outs, samples, rate.samples_hz());
             for (index, segment) in self.progress.untagged() {
                 segment.tag((0, index), &mut self.out, rate);
             }
@@ -358,10 +373,8 @@ impl<T: StreamSample> Block for RadioSource<T> {
             Some(StreamWish::Rate(rate_hz)) => self.set_rate(rate_hz),
             None => {
                 let device = self.device.as_mut().map(std::slice::from_mut);
-                if let Some((at, tuned)) = self.tunable.set(device, name, value)? {
-                    tuned.into_iter().for_each(|tuned| self.progress.tune(at, tuned));
-                }
-                Ok(())
+                let outs = std::slice::from_mut(&mut self.out);
+                self.tunable.apply(device, (name, value), &mut self.progress, outs)
             }
         }
     }

@@ -9,7 +9,7 @@ use num_complex::Complex32;
 
 use super::rehearsal::RehearsedSink;
 use super::settings::{StreamSwitch, TunableOutputs, set_exact_rate};
-use super::{RadioSink, RadioSource, TransmitStart};
+use super::{RadioSink, RadioSource, StartSettings, TransmitStart};
 use crate::graph::StreamDirection;
 use crate::tx::TX_CHANNELS_MAX;
 use crate::{Device, DeviceArgs, RadioError, RxArgs, TuneRequest, TxArgs};
@@ -58,11 +58,11 @@ fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
     let (channel, samples) = received(parameters)?;
     let mut device = Device::open(args)?;
     set_exact_rate(&mut device, parameters.number("rate_hz"))?;
-    set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
+    let settings = set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
     let stream = device.rx_stream(RxArgs::new(channel))?;
     let speed = device.other_clock_speed()?;
     let source = RadioSource::<Complex32>::new(device, stream, samples).0;
-    Ok(Box::new(source.tunable(channel).with_clock_speed(speed)))
+    Ok(Box::new(source.tunable(channel).with_settings(settings).with_clock_speed(speed)))
 }
 
 /// Returns the channel, and the number of samples unless there is no end.
@@ -138,28 +138,30 @@ fn start(parameters: &Parameters) -> Result<TransmitStart, BlockError> {
     })
 }
 
-/// Sets what the parameters name; the rest stays as it is.
+/// Sets what the parameters name; the rest stays as it is. Returns what was set.
 fn set_front_end(
     device: &mut Device,
     direction: StreamDirection,
     channel: usize,
     parameters: &Parameters,
-) -> Result<(), RadioError> {
+) -> Result<StartSettings, RadioError> {
+    let mut set = StartSettings::default();
     let (freq_hz, gain_db) = (parameters.number("freq_hz"), parameters.number("gain_db"));
     let (bandwidth_hz, antenna) = (parameters.number("bandwidth_hz"), parameters.text("antenna"));
     if freq_hz != 0.0 {
         let offset_hz = parameters.number("lo_offset_hz");
         let request = TuneRequest::new(freq_hz).with_lo_offset(offset_hz);
-        device.tune(direction, channel, request)?;
+        set.freq_hz = Some(device.tune(direction, channel, request)?.freq_hz);
     }
     if !antenna.is_empty() {
         device.set_antenna(direction, channel, antenna)?;
+        set.antenna = Some(antenna.to_owned());
     }
     if gain_db != -1.0 {
-        device.set_gain(direction, channel, gain_db)?;
+        set.gain_db = Some(device.set_gain(direction, channel, gain_db)?);
     }
     if bandwidth_hz != 0.0 {
-        device.set_bandwidth(direction, channel, bandwidth_hz)?;
+        set.bandwidth_hz = Some(device.set_bandwidth(direction, channel, bandwidth_hz)?);
     }
-    Ok(())
+    Ok(set)
 }

@@ -1,8 +1,8 @@
 //! Settings of the front end while a source runs, as messages.
 
-use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue};
+use millstream_flow::{BlockError, Item, MessageSpec, Out, ParameterKind, ParameterValue, keys};
 
-use super::segments::TunedOutput;
+use super::segments::{SampleCount, TunedOutput};
 use crate::device::rate_within;
 use crate::graph::StreamDirection;
 use crate::{Device, DeviceSet, RadioError, RxArgs, RxError, StreamRate, TuneRequest};
@@ -174,7 +174,8 @@ impl LiveSettings {
         let others = self.front_ends.iter().filter(|made| !is_tuning(made));
         tunings.chain(others).try_for_each(|made| {
             let device = devices.get_mut(made.place.0).ok_or(NOT_OPEN)?;
-            Ok(made.setting.make(device, made.place.1)?)
+            made.setting.make(device, made.place.1)?;
+            Ok(())
         })
     }
 
@@ -192,18 +193,17 @@ impl LiveSettings {
 }
 
 impl FrontEndSetting {
-    fn make(self, device: &mut Device, channel: usize) -> Result<(), RadioError> {
+    /// Makes the setting; returns the value that the device took.
+    fn make(self, device: &mut Device, channel: usize) -> Result<f64, RadioError> {
         match self {
             Self::Frequency(hz) => {
-                device.tune(StreamDirection::Rx, channel, TuneRequest::new(hz)).map(drop)
+                let tuned = device.tune(StreamDirection::Rx, channel, TuneRequest::new(hz))?;
+                Ok(tuned.freq_hz)
             }
-            Self::Gain(db) => device.set_gain(StreamDirection::Rx, channel, db).map(drop),
+            Self::Gain(db) => device.set_gain(StreamDirection::Rx, channel, db),
         }
     }
 }
-
-/// The time from which on outputs have another frequency, ticks, if it could be read, and these.
-pub(super) type MadeTuning = (Option<u64>, Vec<TunedOutput>);
 
 /// The channels whose front ends messages set; none if none may.
 #[derive(Clone, Debug, Default)]
@@ -234,29 +234,32 @@ impl TunableOutputs {
         if self.places.is_empty() { Vec::new() } else { MESSAGES.to_vec() }
     }
 
-    /// Sets what the message says, and returns the time from which on outputs have another
-    /// frequency, if it could be read, with these outputs: channels may share an oscillator. The
-    /// samples wait in the sockets' queues meanwhile.
-    pub fn set(
+    /// Sets what the message says, and tells it with the samples from which on it holds. Several
+    /// outputs may have another frequency then: channels may share an oscillator. The samples wait
+    /// in the sockets' queues meanwhile.
+    pub fn apply<T: Item>(
         &mut self,
         devices: Option<&mut [Device]>,
-        name: &str,
-        value: &ParameterValue,
-    ) -> Result<Option<MadeTuning>, BlockError> {
+        (name, value): (&str, &ParameterValue),
+        progress: &mut SampleCount,
+        outs: &mut [Out<T>],
+    ) -> Result<(), BlockError> {
         let (output, setting) = self.read(name, value).ok_or("this is no setting of the radio")?;
         let (devices, place) = (devices.ok_or(NOT_OPEN)?, self.places[output]);
         let before = self.tuned(devices);
         let device = devices.get_mut(place.0).ok_or(NOT_OPEN)?;
-        setting.make(device, place.1)?;
+        let taken = setting.make(device, place.1)?;
         self.live.note(MadeSetting { output, place, setting });
         if !matches!(setting, FrontEndSetting::Frequency(_)) {
-            return Ok(None);
+            outs[output].tag(0, keys::RX_GAIN_DB, taken);
+            return Ok(());
         }
         // The tuning is made, whether the time is known or not.
         let at = devices[place.0].time_ticks().ok();
         let mut tuned = self.tuned(devices);
         tuned.retain(|now| now.output == output || !before.contains(now));
-        Ok(Some((at, tuned)))
+        tuned.into_iter().for_each(|tuned| progress.tune(at, tuned));
+        Ok(())
     }
 
     /// Returns the output and the setting that a message means.

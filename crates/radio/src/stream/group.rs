@@ -249,21 +249,21 @@ impl RxGroup {
     ) -> Result<GroupMetadata, RxError> {
         assert_eq!(outs.len(), self.members.len(), "one slice per member");
         let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
-        if let Some(failure) = &mut self.failure {
-            let failure = std::mem::replace(failure, OUT_OF_STEP);
-            return Err(self.lose_all(failure));
-        }
         let mut meta = GroupMetadata::default();
-        match self.fill(outs, room, timeout, &mut meta) {
-            // The samples have left the streams, so they are returned first.
-            Err(failure) if meta.samples > 0 => self.failure = Some(failure),
-            Err(failure) => {
-                self.failure = Some(OUT_OF_STEP);
-                return Err(self.lose_all(failure));
+        if self.failure.is_none() {
+            self.failure = self.fill(outs, room, timeout, &mut meta).err();
+            if meta.samples > 0 {
+                // They have left the streams, so they are returned first.
+                return Ok(meta);
             }
-            Ok(()) => {}
         }
-        Ok(meta)
+        match self.failure.take() {
+            None => Ok(meta),
+            Some(failure) => {
+                self.failure = Some(OUT_OF_STEP);
+                Err(self.lose_all(failure))
+            }
+        }
     }
 
     fn fill<T: StreamSample>(

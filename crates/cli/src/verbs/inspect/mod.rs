@@ -9,7 +9,7 @@ mod wav;
 use crate::numbers::{format, rate};
 use crate::output::{self, Report};
 use anyhow::{Context, bail, ensure};
-use millstream_blocks::sigmf::SigmfRecording;
+use millstream_blocks::sigmf::{SigmfRecording, read_metadata};
 use millstream_flow::blocks::SampleFormat;
 use power::Power;
 use samples::RawLayout;
@@ -36,8 +36,8 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
   millstream sim generate --out tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream inspect tv.sc16 --atsc --picture tv.png")]
 pub struct Args {
-    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data), a .wav file, or raw samples (.sc16
-    /// or .cf32); - reads raw samples from standard input.
+    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data, also with .part), a .wav file, or
+    /// raw samples (.sc16 or .cf32); - reads raw samples from standard input.
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
@@ -81,9 +81,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         (said, found) => said.or(found),
     };
     let layout = layout(source.format);
-    let meta = match args.recording.extension().and_then(|end| end.to_str()) {
-        Some("sigmf-meta" | "sigmf-data") => Some(metadata(&args.recording, &source)?),
-        _ => None,
+    let meta = match source.global {
+        Some(_) => {
+            let json = read_metadata(&args.recording)?;
+            Some(sigmf::Metadata { source: &source, json })
+        }
+        None => None,
     };
     let kind = if meta.is_some() { "SigMF" } else { "raw samples" };
     let file = File::open(&source.data).with_context(|| name.clone())?;
@@ -184,14 +187,6 @@ fn is_wav(path: &Path) -> bool {
 
 fn layout(format: SampleFormat) -> RawLayout {
     RawLayout { floats: format != SampleFormat::Sc16, values: 2 }
-}
-
-/// The metadata, which [`SigmfRecording::open`] has validated.
-fn metadata<'a>(path: &Path, source: &'a SigmfRecording) -> anyhow::Result<sigmf::Metadata<'a>> {
-    let meta = path.with_extension("sigmf-meta");
-    let text = std::fs::read_to_string(&meta).with_context(|| meta.display().to_string())?;
-    let json = serde_json::from_str(&text).with_context(|| meta.display().to_string())?;
-    Ok(sigmf::Metadata { source, json })
 }
 
 fn head(name: &str, kind: &str, layout: RawLayout, samples: u64, rate_hz: Option<f64>) -> String {

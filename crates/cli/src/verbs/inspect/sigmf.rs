@@ -30,7 +30,12 @@ impl Metadata<'_> {
             if let Some(index) = capture.global_index {
                 let _ = write!(line, ", {index} of the signal");
             }
-            let same = |one: &&Value| one["core:sample_start"] == capture.first_sample;
+            let same = |one: &&Value| {
+                one["core:sample_start"].as_f64() == Some(capture.first_sample as f64)
+            };
+            if let Some(hz) = capture.frequency_hz {
+                let _ = write!(line, ", {hz} Hz");
+            }
             if let Some(time) =
                 times.iter().find(same).and_then(|one| one["core:datetime"].as_str())
             {
@@ -43,7 +48,17 @@ impl Metadata<'_> {
         });
         let notes = &self.source.annotations;
         list(&mut text, "annotations", notes.len(), |at| {
-            format!("at sample {}: {}", notes[at].first_sample, plain(&notes[at].text))
+            let note = &notes[at];
+            let mut line = format!("at sample {}", note.first_sample);
+            if let Some(samples) = note.samples.filter(|samples| *samples > 0) {
+                let _ = write!(line, ", {samples} samples");
+            }
+            let _ = write!(line, ": {}", plain(&note.text));
+            // A gap has its number in the line of its capture, too.
+            if let Some(comment) = &note.comment {
+                let _ = write!(line, ": {}", plain(comment));
+            }
+            line
         });
         text
     }
@@ -51,7 +66,8 @@ impl Metadata<'_> {
     /// The metadata as JSON.
     pub fn json(&self) -> Value {
         let gaps = (0..self.source.captures.len()).filter_map(|at| self.missing(at));
-        json!({ "metadata": self.json, "missing_samples": gaps.sum::<u64>() })
+        let missing = gaps.fold(0, u64::saturating_add);
+        json!({ "metadata": self.json, "missing_samples": missing })
     }
 
     /// Samples that are missing before a capture.

@@ -5,10 +5,12 @@ use crate::graph_run::{GraphReport, LedgerReport};
 use crate::output::note;
 use crate::start;
 use anyhow::Context;
+use millstream_blocks::sigmf::{SigmfSample, SigmfSink};
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_radio::block::{
     GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
+    StartSettings,
 };
 use millstream_radio::{DeviceSet, RxArgs, StreamSample};
 use std::sync::mpsc::Receiver;
@@ -37,6 +39,18 @@ pub struct RecordingTarget<'a> {
     pub reorder_window: Option<Duration>,
     /// A target for each channel.
     pub targets: &'a [RecordingFiles],
+    /// What is known of each channel.
+    pub channels: Vec<ChannelFacts>,
+}
+
+/// What a recording says of its channel.
+pub struct ChannelFacts {
+    /// The device, as text.
+    pub hardware: String,
+    /// Which channel it is, if there are several.
+    pub description: Option<String>,
+    /// The settings of its front end.
+    pub settings: StartSettings,
 }
 
 /// How to open the device again when it stops answering.
@@ -59,9 +73,11 @@ impl RecordingTarget<'_> {
     /// Adds the blocks. One channel of one device needs no time alignment.
     pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceEvent, Start)>
     where
-        T: StreamSample + Default + bytemuck::NoUninit,
+        T: StreamSample + Default + SigmfSample,
     {
         let samples = self.samples;
+        let facts = self.channels;
+        let settings: Vec<_> = facts.iter().map(|facts| facts.settings.clone()).collect();
         let alone = self.places.len() == 1 && self.devices.devices().len() == 1;
         let channel = |(device, channel): &(usize, usize)| {
             let mut args = RxArgs::new(*channel);
@@ -77,6 +93,7 @@ impl RecordingTarget<'_> {
             let device = self.devices.into_devices().pop().context("no device")?;
             let (source, segments) = RadioSource::<T>::new(device, stream, samples);
             let mut source = source.tunable(args.channel);
+            source = source.with_settings(settings.into_iter().next().unwrap_or_default());
             if self.may_change_rate {
                 source = source.with_rates(*args);
             }
@@ -97,12 +114,21 @@ impl RecordingTarget<'_> {
                 let patience = plan.patience;
                 source = source.reopening(plan.group(channels), patience)?;
             }
-            graph.add("radio", source.starting_at(start.0).tunable(self.places))?;
+            let source = source.with_settings(settings).tunable(self.places);
+            graph.add("radio", source.starting_at(start.0))?;
             (SourceEvent::Group(report), start)
         };
-        for (index, target) in self.targets.iter().enumerate() {
+        for (index, (target, facts)) in self.targets.iter().zip(facts).enumerate() {
             let file = format!("file{index}");
-            graph.add(&file, FileSink::<T>::new(&target.data).direct())?;
+            match &target.meta {
+                Some(meta) => {
+                    let lead = start.1.unwrap_or_default();
+                    let sink = SigmfSink::<T>::new(meta, None)?.direct();
+                    let sink = sink.describing(&facts.hardware, facts.description, lead);
+                    graph.add(&file, sink)?;
+                }
+                None => graph.add(&file, FileSink::<T>::new(&target.data).direct())?,
+            }
             let out = if alone { "radio.out".to_owned() } else { format!("radio.out{index}") };
             graph.connect(&out, &format!("{file}.in"))?;
         }

@@ -4,14 +4,12 @@ use super::target::RecordingFiles;
 use crate::front_end::ChannelTuning;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::Report;
-use crate::sigmf;
-use millstream_blocks::sigmf::{CaptureSegment, RecordingDescription};
 use millstream_flow::Snapshot;
-use millstream_flow::blocks::SampleFormat;
+use millstream_flow::blocks::FileSink;
 use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A recorded channel.
 pub struct RecordedChannel {
@@ -19,8 +17,6 @@ pub struct RecordedChannel {
     pub number: usize,
     /// Its files.
     pub target: RecordingFiles,
-    /// The device, as text.
-    pub hardware: String,
     /// The settings of its front end.
     pub tuned: ChannelTuning,
     /// The ledger of its samples.
@@ -35,8 +31,6 @@ pub struct FinishedRecording {
     pub rate: StreamRate,
     /// The requested start, ticks, if any.
     pub start_ticks: Option<u64>,
-    /// Its start by this machine's clock.
-    pub began: SystemTime,
     /// Its stretches without a gap, the same on all channels.
     pub segments: Vec<RecordingSegment>,
     /// Samples requested per channel.
@@ -66,23 +60,30 @@ pub fn status(
     format!("{share}{rate:.2} MS/s  {delivered} samples  {} lost", ledger.lost_total())
 }
 
-/// Adds to the error of a failed run the paths of the partial files.
+/// Adds to the error of a failed run the paths of the partial files, and what to do.
 pub fn with_part(error: anyhow::Error, targets: &[RecordingFiles]) -> anyhow::Error {
-    targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data))
+    let error =
+        targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data));
+    let parts = targets.iter().filter(|target| target.meta.is_some());
+    let mut parts = parts.map(|target| FileSink::<u8>::part_of(&target.data));
+    match parts.find(|part| part.exists()) {
+        Some(part) => anyhow::anyhow!(
+            "{error}; `millstream inspect {}` shows it. With --reopen TIME a recording goes on \
+             when the radio is back",
+            part.display()
+        ),
+        None => error,
+    }
 }
 
-/// Writes the metadata; returns the document and the final lines.
+/// Returns the document and the final lines.
 pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
-    for (output, channel) in recorded.channels.iter().enumerate() {
+    for channel in &recorded.channels {
         // Without a sample there is no data file, and an older one keeps its metadata.
         let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
-        if let Some(meta) = meta {
-            let stretches = sigmf::stretches(&recorded.segments, output, recorded.rate);
-            sigmf::write_meta(meta, &description(&recorded, channel, &stretches))?;
-        }
         let data = channel.target.name();
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
         channels.push(json!({
@@ -105,30 +106,6 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
         results["channels"] = Value::Array(channels);
     }
     Ok(Report { text, failure, results })
-}
-
-fn description<'a>(
-    recorded: &FinishedRecording,
-    channel: &'a RecordedChannel,
-    stretches: &'a [CaptureSegment],
-) -> RecordingDescription<'a> {
-    let count = recorded.channels.len();
-    let which =
-        || format!("channel {}, one of {count} recorded at the same moments", channel.number);
-    RecordingDescription {
-        datatype: match channel.target.format {
-            SampleFormat::Sc16 => "ci16_le",
-            _ => "cf32_le",
-        },
-        rate_hz: Some(recorded.rate.samples_hz()),
-        frequency_hz: channel.tuned.freq_hz,
-        hardware: Some(&channel.hardware),
-        description: (count > 1).then(which),
-        began: recorded.began,
-        stretches,
-        notes: &[],
-        samples: channel.ledger.delivered,
-    }
 }
 
 /// The first reason to fail, of the channels in order.
