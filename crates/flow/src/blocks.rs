@@ -9,10 +9,9 @@ mod null_source;
 mod throttle;
 mod vector_sink;
 mod vector_source;
-mod whole;
 
 pub use copy::Copy;
-pub use file_sink::{FileSink, FileSinkError};
+pub use file_sink::{FileSink, is_due};
 pub use file_source::{FileSource, FileSourceError, SampleFormat};
 pub use head::Head;
 pub use null_sink::NullSink;
@@ -20,4 +19,3 @@ pub use null_source::NullSource;
 pub use throttle::Throttle;
 pub use vector_sink::{Collected, VectorSink};
 pub use vector_source::VectorSource;
-pub use whole::{name_whole, write_whole};

@@ -40,7 +40,11 @@ pub struct BlockType {
     rehearsal: Option<Factory>,
     incidental: Vec<&'static str>,
     is_paced: bool,
+    writes: Option<&'static str>,
 }
+
+/// The parameter of blocks that write a file, see [`BlockType::writes_file`].
+pub(crate) const OVERWRITE: &str = "overwrite";
 
 impl BlockType {
     /// Makes a type called `name`; `summary` is one sentence.
@@ -57,6 +61,7 @@ impl BlockType {
             rehearsal: None,
             incidental: Vec::new(),
             is_paced: false,
+            writes: None,
         }
     }
 
@@ -79,6 +84,24 @@ impl BlockType {
         let (kind, default) = (default.kind(), Some(default));
         self.parameters.push(Parameter { name, kind, help, default, choices: &[] });
         self
+    }
+
+    /// Declares the required parameter `name` with the file that the block writes, `-` for standard
+    /// output, and the parameter `overwrite`: whether an old file of that name may be replaced.
+    /// [`GraphFile::overwriting`] sets that for all blocks.
+    #[must_use]
+    pub fn writes_file(mut self, name: &'static str, help: &'static str) -> Self {
+        self.writes = Some(name);
+        self.required(name, ParameterKind::Text, help)
+            .optional(OVERWRITE, false, "whether the file may replace an old one of its name")
+            .incidental(name)
+            .incidental(OVERWRITE)
+    }
+
+    /// Returns the parameter with the file that such a block writes.
+    #[must_use]
+    pub fn written_file(&self) -> Option<&'static str> {
+        self.writes
     }
 
     /// Declares a text that must be one of `choices`; the first is the default.

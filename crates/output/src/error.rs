@@ -79,6 +79,16 @@ impl OutputError {
     }
 }
 
+impl From<OutputError> for io::Error {
+    /// The cause, for errors that name the file themselves.
+    fn from(error: OutputError) -> Self {
+        match error {
+            OutputError::Io { source, .. } => source,
+            other => Self::other(other),
+        }
+    }
+}
+
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => "; free some space, or write elsewhere",

@@ -2,7 +2,7 @@
 
 use crate::part::{self, inherit, is_named, rename_new};
 use crate::place::{Place, duplicate, follow, regular};
-use crate::step::{step, sync_folder};
+use crate::step::name_by;
 use crate::{Existing, OutputError};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::{self, File};
@@ -119,22 +119,17 @@ impl OutputFile {
     pub fn complete(self) -> Result<(), OutputError> {
         let Some(Pending { part, target, may_replace }) = &self.pending else { return Ok(()) };
         let path = || self.path.clone();
-        let fail = |source: io::Error| OutputError::of(&self.path, source);
-        step("sync the file", || self.file.sync_all()).map_err(fail)?;
         if !is_named(&self.file, part) {
             return Err(OutputError::PartGone { path: path(), part: part.clone() });
         }
-        let renamed = step("rename", || match may_replace {
+        let named = name_by(&self.file, part, target, |part, target| match may_replace {
             true => fs::rename(part, target),
             false => rename_new(part, target),
         });
-        match renamed {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(OutputError::Exists { path: path() });
-            }
-            renamed => renamed.map_err(fail)?,
-        }
-        step("sync the folder", || sync_folder(target)).map_err(fail)
+        named.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OutputError::Exists { path: path() },
+            _ => self.fail(error),
+        })
     }
 }
 

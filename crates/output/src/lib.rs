@@ -32,6 +32,7 @@ pub use error::OutputError;
 pub use file::OutputFile;
 pub use part::{part_of, take_set_aside};
 pub use place::{check, is_in_use, is_regular, names_standard_output, open_input};
+pub use step::name_whole;
 pub use whole::{store_whole, update_whole, write_whole};
 
 /// What becomes of a regular file that has the name already. An empty one is always replaced.

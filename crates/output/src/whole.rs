@@ -2,7 +2,7 @@
 
 use crate::part::{inherit, with_ending};
 use crate::place::{Place, duplicate, follow, is_place_of_devices};
-use crate::step::{step, sync_folder};
+use crate::step::{name_whole, step};
 use crate::{Existing, OutputError, OutputFile};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -68,10 +68,9 @@ fn replace(path: &Path, bytes: &[u8], lasts: bool) -> Result<(), OutputError> {
             old.as_ref().map_or(Ok(()), |old| inherit(&file, old))?;
             file.write_all(bytes)?;
             if lasts {
-                step("sync the file", || file.sync_all())?;
+                return name_whole(&file, &part, &target);
             }
-            step("rename", || fs::rename(&part, &target))?;
-            if lasts { step("sync the folder", || sync_folder(&target)) } else { Ok(()) }
+            step("rename", || fs::rename(&part, &target))
         })();
         if written.is_err() {
             // A file that cannot be removed either is left.

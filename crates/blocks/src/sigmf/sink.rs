@@ -7,6 +7,7 @@ use millstream_flow::{
     Block, BlockError, Context, Counter, Item, Metric, PortVisitor, Ports, Tag, TagValue, Work,
     keys,
 };
+use millstream_output::Existing;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -47,6 +48,7 @@ impl SigmfSample for [i16; 2] {
 pub struct SigmfSink<T: SigmfSample> {
     data: FileSink<T>,
     meta: PathBuf,
+    existing: Existing,
     rate_hz: Option<f64>,
     began: SystemTime,
     stretches: Vec<CaptureSegment>,
@@ -73,6 +75,7 @@ impl<T: SigmfSample> SigmfSink<T> {
         Ok(Self {
             data: FileSink::new(&path.with_extension("sigmf-data")),
             meta: path.with_extension("sigmf-meta"),
+            existing: Existing::Refuse,
             rate_hz,
             began: SystemTime::UNIX_EPOCH,
             stretches,
@@ -80,6 +83,17 @@ impl<T: SigmfSample> SigmfSink<T> {
             dropped: Counter::new(),
             seen: 0,
         })
+    }
+
+    /// Lets the new recording replace an old one of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
+    }
+
+    pub(super) fn existing(mut self, existing: Existing) -> Self {
+        (self.data, self.existing) = (self.data.existing(existing), existing);
+        self
     }
 
     fn read_tags(&mut self) {
@@ -141,6 +155,8 @@ impl<T: SigmfSample> Ports for SigmfSink<T> {
 impl<T: SigmfSample> Block for SigmfSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         self.began = SystemTime::now();
+        // The samples of an old one may be elsewhere.
+        millstream_output::check(&self.meta, self.existing)?;
         self.data.start()
     }
 
@@ -156,10 +172,6 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
     fn finish(&mut self) -> Result<(), BlockError> {
         self.data.finish()?;
         let samples = self.data.input.position();
-        // Without samples there is no new data file, and an older one keeps its description.
-        if samples == 0 {
-            return Ok(());
-        }
         let recording = RecordingDescription {
             datatype: T::DATATYPE,
             rate_hz: self.rate_hz,

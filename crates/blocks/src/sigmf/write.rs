@@ -1,8 +1,8 @@
 //! SigMF metadata of a recording: one capture segment per part without a gap, and annotations that
 //! name each loss and each tag (SigMF 1.0.0, sections "captures array" and "annotations array").
 
-use millstream_flow::blocks::{FileSink, write_whole};
 use millstream_flow::{Tag, keys};
+use millstream_output::store_whole;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
@@ -50,7 +50,7 @@ pub struct CaptureSegment {
 /// When the file cannot be written; an older one remains.
 pub fn write_meta(path: &Path, recording: &RecordingDescription<'_>) -> std::io::Result<()> {
     let text = serde_json::to_string_pretty(&meta(recording))?;
-    write_whole(&FileSink::<u8>::part_of(path), path, text.as_bytes())
+    Ok(store_whole(path, text.as_bytes())?)
 }
 
 fn meta(recording: &RecordingDescription<'_>) -> Value {
