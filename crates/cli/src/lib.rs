@@ -4,6 +4,7 @@
 mod child_radio;
 mod crossings;
 mod dashboard;
+mod force;
 mod front_end;
 mod graph_run;
 mod help;

@@ -2,12 +2,10 @@
 //! or with `--json` one document on standard output, whatever happened.
 
 use crate::stdout;
-use anyhow::Context;
 use millstream_cpu::Environment;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
-use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -86,6 +84,7 @@ pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
     };
     let status = status.unwrap_or(u8::from(failure.is_some()));
     let samples = stdout::end_samples();
+    crate::force::tell_set_aside();
     let written = if is_json() {
         write_json(results, failure.clone())
     } else if samples {
@@ -184,12 +183,6 @@ pub fn is_json() -> bool {
     JSON.get().copied().unwrap_or_else(|| std::env::args_os().any(|word| word == "--json"))
 }
 
-/// Writes a whole file.
-pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    std::fs::write(path, content)
-        .with_context(|| format!("cannot write the file {}", path.display()))
-}
-
 /// The path with a number in its name: `a/b.sc16` becomes `a/b-1.sc16`.
 pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -199,11 +192,6 @@ pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// Creates a file, or empties it.
-pub fn create_file(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot write the file {}", path.display()))
 }
 
 /// The first paragraph of clap's error, which names the problem; usage and hints follow it.

@@ -44,7 +44,9 @@ impl ReceiverGraph {
     pub fn new(input: &Path, rate_hz: f64, output: &Path) -> Result<Self, AtscError> {
         let text = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| file(path)(std::io::ErrorKind::InvalidFilename.into()))
+            text.ok_or_else(|| {
+                file(path)(std::io::Error::from(std::io::ErrorKind::InvalidFilename))
+            })
         };
         let set = vec![
             format!("in={}", text(input)?),

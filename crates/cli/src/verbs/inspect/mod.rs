@@ -6,6 +6,7 @@ mod samples;
 mod sigmf;
 mod wav;
 
+use crate::force::ForceArgs;
 use crate::numbers::{format, rate};
 use crate::output::{self, Report};
 use anyhow::{Context, bail, ensure};
@@ -56,6 +57,9 @@ pub struct Args {
     /// File for the picture. The default is RECORDING.png.
     #[arg(long, value_name = "FILE.png", requires = "atsc")]
     picture: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Reads the recording; with --atsc it fails where nothing was received.
@@ -104,7 +108,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             name.into()
         });
         let rate_hz = rate_hz.unwrap_or(atsc::USUAL_RATE_HZ);
-        let received = atsc::receive(&source, &name, rate_hz, picture)?;
+        let received = atsc::receive(&source, &name, rate_hz, (picture, args.force))?;
         text += &received.text;
         results["picture"] = json!(received.picture.display().to_string());
         results["survey"] = received.survey;

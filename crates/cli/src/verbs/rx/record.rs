@@ -7,6 +7,7 @@ use crate::start;
 use anyhow::Context;
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
+use millstream_output::Existing;
 use millstream_radio::block::{
     GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
 };
@@ -37,6 +38,8 @@ pub struct RecordingTarget<'a> {
     pub reorder_window: Option<Duration>,
     /// A target for each channel.
     pub targets: &'a [RecordingFiles],
+    /// What becomes of old files of these names.
+    pub existing: Existing,
 }
 
 /// How to open the device again when it stops answering.
@@ -102,7 +105,7 @@ impl RecordingTarget<'_> {
         };
         for (index, target) in self.targets.iter().enumerate() {
             let file = format!("file{index}");
-            graph.add(&file, FileSink::<T>::new(&target.data).direct())?;
+            graph.add(&file, FileSink::<T>::new(&target.data).direct().existing(self.existing))?;
             let out = if alone { "radio.out".to_owned() } else { format!("radio.out{index}") };
             graph.connect(&out, &format!("{file}.in"))?;
         }

@@ -61,6 +61,11 @@ impl RecordingFiles {
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
     }
 
+    /// The files, of samples and of metadata.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.data), self.meta.as_ref()].into_iter().flatten().map(PathBuf::as_path)
+    }
+
     /// Whether the samples are only counted.
     pub fn keeps_nothing(&self) -> bool {
         self.data == Path::new(NULL)

@@ -1,10 +1,9 @@
 //! `millstream host net import`: a configuration file that describes the present system.
 
+use crate::force::ForceArgs;
 use crate::output::{Report, count};
-use anyhow::Context;
 use millstream_net::config::{Config, InterfaceSurvey, import, import_for_dpdk};
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Writes a configuration file with the present addresses, MTU, routes and queues of interfaces.
@@ -23,6 +22,9 @@ pub struct Args {
     /// File to write; it must not exist yet. The default is standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Succeeds when there is an interface to describe.
@@ -45,11 +47,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          # the system; `millstream host net schema` describes every key.\n{}\n{body}",
         commands(&config, &survey)
     );
-    let results = serde_json::json!({ "config": config, "text": text, "file": args.out });
+    let results = serde_json::json!({ "config": config, "text": text, "file": args.out.as_ref().map(|path| path.display().to_string()) });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
-    let cannot = || format!("cannot write the file {}", path.display());
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
+    args.force.write(path, &text)?;
     let count = count(config.interfaces.len() as u64, "interface");
     let said = format!("{}: {count}\n", path.display());
     Ok(Report::done(said, results))
