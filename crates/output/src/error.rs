@@ -70,6 +70,15 @@ impl OutputError {
         Self::Io { path: path.to_owned(), source }
     }
 
+    /// Returns the text without the name of the file, for errors that begin with it.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { source, .. } => format!("{source}{}", hint(source)),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether the disk is full, or a limit of file sizes is reached.
     #[must_use]
     pub fn is_no_room(&self) -> bool {

@@ -77,8 +77,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
     for (output, channel) in recorded.channels.iter().enumerate() {
-        // Without a sample there is no data file, and an older one keeps its metadata.
-        let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
+        let meta = channel.target.meta.as_deref();
         if let Some(meta) = meta {
             let stretches = sigmf::stretches(&recorded.segments, output, recorded.rate);
             sigmf::write_meta(meta, &description(&recorded, channel, &stretches))?;
