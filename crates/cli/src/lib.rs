@@ -115,6 +115,7 @@ pub fn main_with(
     register: fn(&mut millstream_flow::Registry),
     args: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
+    interrupt::survive_file_limit();
     graph_run::add_blocks(register);
     if millstream_guest::init::is_first_process() {
         millstream_guest::init::run();

@@ -30,7 +30,7 @@ mod whole;
 pub use direct::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
 pub use error::OutputError;
 pub use file::OutputFile;
-pub use part::{part_of, take_set_aside};
+pub use part::{part_of, take_set_aside, whole_of};
 pub use place::{check, is_in_use, is_regular, names_standard_output, open_input};
 pub use step::name_whole;
 pub use whole::{store_whole, update_whole, write_whole};

@@ -22,6 +22,16 @@ pub fn part_of(path: &Path) -> PathBuf {
     with_ending(path, ".part")
 }
 
+/// Returns the name that the incomplete file at `path`, also one that was kept, has when it is
+/// complete; `None` for a name that is no part's.
+#[must_use]
+pub fn whole_of(path: &Path) -> Option<PathBuf> {
+    let is_number = |end: &str| end.bytes().all(|byte| byte.is_ascii_digit());
+    let kept = path.extension().and_then(|end| end.to_str()).is_some_and(is_number);
+    let part = if kept { path.with_extension("") } else { path.to_owned() };
+    (part.extension()? == "part").then(|| part.with_extension(""))
+}
+
 /// Returns the new names of incomplete files that this process has found and kept, since the last
 /// call: a program should say so.
 #[must_use]
