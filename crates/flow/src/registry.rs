@@ -90,10 +90,19 @@ impl BlockType {
     /// output, and the parameter `overwrite`: whether an old file of that name may be replaced.
     /// [`GraphFile::overwriting`] sets that for all blocks.
     #[must_use]
-    pub fn writes_file(mut self, name: &'static str, help: &'static str) -> Self {
+    pub fn writes_file(self, name: &'static str, help: &'static str) -> Self {
+        self.required(name, ParameterKind::Text, help).written(name)
+    }
+
+    /// As [`writes_file`](Self::writes_file), of a block that writes one only if it is named.
+    #[must_use]
+    pub fn may_write_file(self, name: &'static str, help: &'static str) -> Self {
+        self.optional(name, "", help).written(name)
+    }
+
+    fn written(mut self, name: &'static str) -> Self {
         self.writes = Some(name);
-        self.required(name, ParameterKind::Text, help)
-            .optional(OVERWRITE, false, "whether the file may replace an old one of its name")
+        self.optional(OVERWRITE, false, "whether the file may replace an old one of its name")
             .incidental(name)
             .incidental(OVERWRITE)
     }

@@ -122,8 +122,8 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     }
 }
 
-/// Whether a second has passed since `last`, which becomes `now` then: what a sink gathers in memory
-/// is on the disk after that time, also if the process is killed.
+/// Whether a second has passed since `last`, which becomes `now` then: what a sink gathers in
+/// memory is given to the system after that time, also if the process is killed.
 #[must_use]
 pub fn is_due(last: &mut Option<Instant>, now: Instant) -> bool {
     let due = last.is_none_or(|last| now.saturating_duration_since(last) >= FLUSH_EVERY);

@@ -48,8 +48,8 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a file; `-` is standard input. Without a format its extension decides (`.sc16`, `.cs16`, `.ci16`, `.cf32`,
-    /// `.fc32`, `.cfile`).
+    /// Opens a file; `-` is standard input. Without a format its extension decides (`.sc16`,
+    /// `.cs16`, `.ci16`, `.cf32`, `.fc32`, `.cfile`).
     ///
     /// # Errors
     /// [`FileSourceError`]: the file's name or size is wrong.

@@ -47,7 +47,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          # the system; `millstream host net schema` describes every key.\n{}\n{body}",
         commands(&config, &survey)
     );
-    let results = serde_json::json!({ "config": config, "text": text, "file": args.out.as_ref().map(|path| path.display().to_string()) });
+    let file = args.out.as_ref().map(|path| path.display().to_string());
+    let results = serde_json::json!({ "config": config, "text": text, "file": file });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
     args.force.write(path, &text)?;
     let count = count(config.interfaces.len() as u64, "interface");
