@@ -50,8 +50,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     args.force.write(&picture, charts)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
     let labels: Vec<_> = sets.iter().map(|set| &set.label).collect();
-    Ok(Report::done(
-        text,
-        json!({ "html": args.out.display().to_string(), "png": picture.display().to_string(), "sets": labels }),
-    ))
+    let [html, png] = [&args.out, &picture].map(|path| path.display().to_string());
+    Ok(Report::done(text, json!({ "html": html, "png": png, "sets": labels })))
 }
