@@ -85,7 +85,8 @@ impl ReceiverGraph {
     /// # Errors
     /// [`AtscError`] when the graph cannot be built or breaks off.
     pub fn run(&self, plan: &Plan) -> Result<ReceiverRun, AtscError> {
-        let graph = self.file.build(&registry(), &self.set)?;
+        let registry = registry();
+        let graph = self.file.overwriting(&registry).build(&registry, &self.set)?;
         let (start, cpu) = (Instant::now(), usage::process_cpu_time());
         let running = graph.start(plan).map_err(millstream_flow::RunError::from)?;
         while !running.is_finished() {
