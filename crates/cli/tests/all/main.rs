@@ -24,6 +24,7 @@ mod latency_launch;
 mod latency_port;
 mod net;
 mod options;
+mod outputs;
 mod plan;
 mod radio;
 mod run;
