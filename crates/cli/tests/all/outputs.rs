@@ -19,7 +19,7 @@ fn graph_of(sink: &str) -> String {
 /// Commands that write the file of this name, in a folder with their inputs.
 fn writers(folder: &Path) -> Vec<(Vec<&'static str>, &'static str)> {
     let sinks = [
-        ("raw.toml", "type = \"file_sink\"\npath = \"out.cf32\""),
+        ("raw.toml", "type = \"file_sink\"\nitem = \"cf32\"\npath = \"out.cf32\""),
         ("wav.toml", "type = \"wav_sink\"\nitem = \"cf32\"\nrate_hz = 48000\npath = \"out.wav\""),
         ("sigmf.toml", "type = \"sigmf_sink\"\nrate_hz = 1e6\npath = \"out.sigmf-data\""),
         ("tags.toml", "type = \"tag_probe\"\npath = \"out.txt\""),
