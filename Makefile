@@ -40,7 +40,7 @@ help:
 
 demo: build
 	@scripts/need.sh demo
-	$(BIN) demo
+	$(BIN) demo --force
 
 build: rust
 	@scripts/need.sh build

@@ -6,7 +6,7 @@
 
 use crate::results::{RESULT, TaskResult, line_of, make_parent};
 use crate::{BatchError, ResultFolder};
-use millstream_flow::blocks::write_whole;
+use millstream_output::store_whole;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -106,8 +106,7 @@ impl TaskClaim {
     /// They cannot be written; the task is not done then.
     pub fn finish(self, result: &TaskResult) -> Result<(), BatchError> {
         let path = self.folder.join(RESULT);
-        let part = self.folder.join("result.json.part");
-        write_whole(&part, &path, line_of(result).as_bytes()).map_err(BatchError::write(&path))?;
+        store_whole(&path, line_of(result).as_bytes()).map_err(BatchError::write(&path))?;
         let target = self.results.result_of(&self.name);
         make_parent(&target)?;
         let moved = fs::rename(&self.folder, &target);

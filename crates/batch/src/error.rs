@@ -93,9 +93,12 @@ impl BatchError {
         move |source| Self::Read { path, source }
     }
 
-    pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn write<E>(path: impl Into<PathBuf>) -> impl FnOnce(E) -> Self
+    where
+        io::Error: From<E>,
+    {
         let path = path.into();
-        move |source| Self::Write { path, source }
+        move |source| Self::Write { path, source: source.into() }
     }
 }
 

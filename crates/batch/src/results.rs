@@ -14,7 +14,7 @@
 
 use crate::claim::{TRIES, remove_folder};
 use crate::{BatchError, Claim, TaskClaim};
-use millstream_flow::blocks::write_whole;
+use millstream_output::store_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -191,9 +191,8 @@ impl ResultFolder {
         let path = self.failed(name);
         make_parent(&path)?;
         let failure = TaskFailure { task: name.to_owned(), reason: reason.to_owned() };
-        let part = path.with_extension(format!("{}.part", std::process::id()));
         let text = line_of(&failure);
-        write_whole(&part, &path, text.as_bytes()).map_err(BatchError::write(path))
+        store_whole(&path, text.as_bytes()).map_err(BatchError::write(path))
     }
 
     /// Removes a result. It is gone in one step: nothing counts half of one as done.

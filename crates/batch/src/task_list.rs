@@ -8,7 +8,7 @@
 use crate::batch::Texts;
 use crate::results::{line_of, make_parent};
 use crate::{Batch, BatchError, Manifest, ResultFolder, Task, TaskPart};
-use millstream_flow::blocks::write_whole;
+use millstream_output::store_whole;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -37,8 +37,7 @@ impl Batch {
             return Ok(());
         }
         make_parent(&path)?;
-        let part = path.with_extension(format!("{}.part", std::process::id()));
-        write_whole(&part, &path, text.as_bytes()).map_err(BatchError::write(path))
+        store_whole(&path, text.as_bytes()).map_err(BatchError::write(path))
     }
 
     /// Reads a manifest with only the task whose name begins with `name`, and with its parts or its

@@ -93,15 +93,16 @@ pub(crate) fn register(registry: &mut Registry) {
     );
     registry.register(
         BlockType::declare("sigmf_sink", "Writes a SigMF recording, a new capture after each gap.")
-            .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
+            .writes_file("path", "its .sigmf-meta or .sigmf-data file")
             .optional("rate_hz", 0.0, "samples per second, if no tag contains it")
             .choice("item", &["cf32", "sc16"], crate::ITEM)
             .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")
-            .incidental("path")
             .writes(discard, |parameters| {
                 let rate_hz = Some(parameters.number("rate_hz")).filter(|rate| *rate > 0.0);
                 let path = Path::new(parameters.text("path"));
-                for_item!(parameters, T: cf32 | sc16 => SigmfSink::<T>::new(path, rate_hz)?)
+                let existing = parameters.existing();
+                for_item!(parameters, T: cf32 | sc16 =>
+                    SigmfSink::<T>::new(path, rate_hz)?.existing(existing))
             }),
     );
 }

@@ -7,7 +7,7 @@ use millstream_flow::{
     Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, Ports, Registry, Tag,
     Work, for_item,
 };
-use std::fs::File;
+use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub struct TagProbe<T: Item> {
     pub output: Out<T>,
     key: Option<Key>,
     path: Option<PathBuf>,
-    list: Option<BufWriter<File>>,
+    existing: Existing,
+    list: Option<BufWriter<OutputFile>>,
     tags: Counter,
     last_item: Gauge,
     last_value: Gauge,
@@ -44,11 +45,23 @@ impl<T: Item> TagProbe<T> {
             output: Out::new(),
             key,
             path: path.map(Path::to_owned),
+            existing: Existing::Refuse,
             list: None,
             tags: Counter::new(),
             last_item: Gauge::new(),
             last_value: Gauge::new(),
         }
+    }
+
+    /// Lets the list replace an old file of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
+    }
+
+    fn existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
     }
 
     fn note(&mut self, items: usize) -> std::io::Result<()> {
@@ -67,17 +80,15 @@ impl<T: Item> TagProbe<T> {
         Ok(())
     }
 
-    fn cannot(&self, error: &std::io::Error) -> BlockError {
-        let path = self.path.as_deref().unwrap_or(Path::new(""));
-        format!("cannot write {}: {error}", path.display()).into()
+    fn cannot(&self, error: std::io::Error) -> BlockError {
+        OutputError::of(self.path.as_deref().unwrap_or(Path::new("")), error).into()
     }
 }
 
 impl<T: Item> Block for TagProbe<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         if let Some(path) = &self.path {
-            let list = File::create(path).map_err(|error| self.cannot(&error))?;
-            self.list = Some(BufWriter::new(list));
+            self.list = Some(BufWriter::new(OutputFile::create(path, self.existing)?));
         }
         Ok(())
     }
@@ -86,15 +97,16 @@ impl<T: Item> Block for TagProbe<T> {
         let (input, output) = (self.input.slice(), self.output.slice_mut());
         let items = input.len().min(output.len());
         output[..items].copy_from_slice(&input[..items]);
-        self.note(items).map_err(|error| self.cannot(&error))?;
+        self.note(items).map_err(|error| self.cannot(error))?;
         self.input.consume(items);
         self.output.produce(items);
         Ok(Work::Continue)
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        let flushed = self.list.as_mut().map_or(Ok(()), Write::flush);
-        flushed.map_err(|error| self.cannot(&error))
+        let Some(list) = self.list.take() else { return Ok(()) };
+        let list = list.into_inner().map_err(|error| self.cannot(error.into_error()))?;
+        Ok(list.complete()?)
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
@@ -116,7 +128,9 @@ fn given<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
 
 fn make(parameters: &Parameters, list: Option<&Path>) -> Made {
     let key = given(parameters, "key").map(Key::intern);
-    for_item!(parameters, T: cf32 | f32 | sc16 | u8 => TagProbe::<T>::new(key, list))
+    let existing = parameters.existing();
+    for_item!(parameters, T: cf32 | f32 | sc16 | u8 =>
+        TagProbe::<T>::new(key, list).existing(existing))
 }
 
 pub(crate) fn register(registry: &mut Registry) {
@@ -124,8 +138,7 @@ pub(crate) fn register(registry: &mut Registry) {
         BlockType::declare("tag_probe", "Counts and lists the tags of a stream, and passes it on.")
             .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
             .optional("key", "", "the tags to look at; without it, all")
-            .optional("path", "", "text file to list them in")
-            .incidental("path")
+            .may_write_file("path", "text file to list them in; -: standard output")
             .writes(
                 |parameters| make(parameters, None),
                 |parameters| make(parameters, given(parameters, "path").map(Path::new)),

@@ -2,21 +2,24 @@
 //!
 //! RIFF/WAVE as of "Multimedia Programming Interface and Data Specifications 1.0" (IBM and
 //! Microsoft, 1991), 32-bit floats as of "New Multimedia Data Types and Data Techniques"
-//! (Microsoft, 1994): little-endian chunks, each with its length before it.
+//! (Microsoft, 1994): little-endian chunks, each with its length before it. Lengths beyond 4 GiB as
+//! of EBU Tech 3306 (RF64), whose chunk `ds64` takes the place of one called `JUNK`.
+
+mod header;
 
 use crate::{ITEM, Made, Sample};
-use millstream_flow::blocks::{FileSink, name_whole};
+use header::{DATA_AT, WavHeader};
+use millstream_flow::blocks::is_due;
 use millstream_flow::registry::{BlockType, ParameterKind, Parameters, discard};
 use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports};
 use millstream_flow::{Registry, Work};
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use millstream_output::{Existing, OutputError, OutputFile};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Small slices are gathered to this many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The bytes around the samples: `WAVE`, and the chunks `fmt `, `fact` and the head of `data`.
-const HEADER_BYTES: usize = 56;
 
 /// The format of samples in the file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,34 +30,12 @@ pub enum WavFormat {
     Float32,
 }
 
-/// The error of a WAV file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WavError {
-    /// The file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file is too long: its lengths have 32 bits.
-    #[error(
-        "{} would be longer than 4 GiB, the limit of a WAV file: end the graph earlier (block \
-         head), or use file_sink",
-        path.display()
-    )]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
-}
-
 /// Writes a WAV file: of real items one channel, of complex ones two (left is the real part).
 ///
-/// Like other files of this library it is called `NAME.part` until it is complete and on the disk.
-/// Without items there is no file.
+/// Like other files of this library it is called `NAME.part` until it is complete and on the disk,
+/// and an old one is refused unless it may be [overwritten](Self::overwrite). Its header is brought
+/// up to date every second, so what a killed process leaves can be played. Without items the file
+/// has only its header. In a pipe the length is unknown (0xFFFFFFFF).
 ///
 /// Ports: `in`. Metrics: `clipped`, values beyond full scale, which 16 bits cannot hold.
 #[derive(Debug, Ports)]
@@ -63,8 +44,11 @@ pub struct WavSink<T: Item> {
     path: PathBuf,
     rate_hz: u32,
     format: WavFormat,
-    file: Option<BufWriter<File>>,
+    existing: Existing,
+    file: Option<BufWriter<OutputFile>>,
     data_bytes: u64,
+    /// When the header was last right.
+    updated: Option<Instant>,
     clipped: Counter,
 }
 
@@ -112,49 +96,48 @@ impl<T: Sound> WavSink<T> {
     /// starts.
     #[must_use]
     pub fn new(path: &Path, rate_hz: u32, format: WavFormat) -> Self {
-        let (path, data_bytes) = (path.to_owned(), 0);
         let (input, clipped) = (In::new(), Counter::default());
-        Self { input, path, rate_hz, format, file: None, data_bytes, clipped }
+        let (path, existing) = (path.to_owned(), Existing::Refuse);
+        let (file, data_bytes, updated) = (None, 0, None);
+        Self { input, path, rate_hz, format, existing, file, data_bytes, updated, clipped }
+    }
+
+    /// Lets the new file replace an old one of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
+    }
+
+    fn existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
     }
 
     fn item_bytes(&self) -> u16 {
         T::CHANNELS * self.format.value_bytes()
     }
 
-    fn header(&self) -> [u8; HEADER_BYTES] {
-        let mut header = [0; HEADER_BYTES];
-        let mut at = 0;
-        let mut put = |bytes: &[u8]| {
-            header[at..at + bytes.len()].copy_from_slice(bytes);
-            at += bytes.len();
-        };
-        let frames = self.data_bytes / u64::from(self.item_bytes());
-        let length = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
-        put(b"RIFF");
-        put(&length(HEADER_BYTES as u64 - 8 + self.data_bytes));
-        put(b"WAVEfmt ");
-        put(&16u32.to_le_bytes());
-        put(&self.format.tag().to_le_bytes());
-        put(&T::CHANNELS.to_le_bytes());
-        put(&self.rate_hz.to_le_bytes());
-        put(&self.rate_hz.saturating_mul(self.item_bytes().into()).to_le_bytes());
-        put(&self.item_bytes().to_le_bytes());
-        put(&(8 * self.format.value_bytes()).to_le_bytes());
-        // Floats need this chunk, and integers may have it.
-        put(b"fact");
-        put(&4u32.to_le_bytes());
-        put(&length(frames));
-        put(b"data");
-        put(&length(self.data_bytes));
-        header
+    fn header(&self, data_bytes: Option<u64>) -> [u8; DATA_AT] {
+        let (format, channels, rate_hz) = (self.format, T::CHANNELS, self.rate_hz);
+        WavHeader { format, channels, rate_hz, data_bytes }.to_bytes()
     }
 
-    fn create(&mut self) -> io::Result<()> {
-        let file = File::create(FileSink::<u8>::part_of(&self.path))?;
+    fn create(&mut self) -> Result<(), OutputError> {
+        let file = OutputFile::create(&self.path, self.existing)?;
+        let data_bytes = file.is_regular().then_some(0);
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        file.write_all(&self.header())?;
+        file.write_all(&self.header(data_bytes)).map_err(|error| self.fail(error))?;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Gives the system all that was written, and then a header that counts it.
+    fn update(&mut self) -> io::Result<()> {
+        let header = self.header(Some(self.data_bytes));
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.flush()?;
+        let file = file.get_mut();
+        if file.is_regular() { file.write_all_at(&header, 0) } else { Ok(()) }
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -175,44 +158,32 @@ impl<T: Sound> WavSink<T> {
         Ok(())
     }
 
-    /// Writes the lengths into the file, and renames it.
-    fn finish_file(&mut self) -> io::Result<()> {
-        let header = self.header();
-        let Some(mut file) = self.file.take() else { return Ok(()) };
-        let part = FileSink::<u8>::part_of(&self.path);
-        if self.data_bytes == 0 {
-            return fs::remove_file(part);
-        }
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&header)?;
-        file.flush()?;
-        name_whole(file.get_ref(), &part, &self.path)
-    }
-
-    fn fail(&self, source: io::Error) -> BlockError {
-        WavError::Write { path: self.path.clone(), source }.into()
+    fn fail(&self, source: io::Error) -> OutputError {
+        OutputError::of(&self.path, source)
     }
 }
 
 impl<T: Sound> Block for WavSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
-        self.create().map_err(|source| self.fail(source))
+        Ok(self.create()?)
     }
 
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len();
-        let bytes = self.data_bytes + items as u64 * u64::from(self.item_bytes());
-        if bytes > u64::from(u32::MAX) - HEADER_BYTES as u64 {
-            return Err(WavError::TooLong { path: self.path.clone() }.into());
-        }
         self.write().map_err(|source| self.fail(source))?;
-        self.data_bytes = bytes;
+        self.data_bytes += items as u64 * u64::from(self.item_bytes());
         self.input.consume(items);
+        if is_due(&mut self.updated, context.now) {
+            self.update().map_err(|source| self.fail(source))?;
+        }
         Ok(Work::Continue)
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        self.finish_file().map_err(|source| self.fail(source))
+        self.update().map_err(|source| self.fail(source))?;
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let file = file.into_inner().map_err(|error| self.fail(error.into_error()))?;
+        Ok(file.complete()?)
     }
 
     fn metrics(&self) -> Vec<(&'static str, Metric)> {
@@ -226,18 +197,18 @@ pub(crate) fn register(registry: &mut Registry) {
             "wav_sink",
             "Writes sound to a WAV file, named .part until it is complete.",
         )
-        .required("path", ParameterKind::Text, "the file")
+        .writes_file("path", "the file; -: standard output")
         .required("rate_hz", ParameterKind::Integer, "items per second")
         .choice("format", &["int16", "float32"], "how values lie in the file")
         .choice("item", &["f32", "cf32"], ITEM)
         .example("path = \"out.wav\"\nrate_hz = 48000")
-        .incidental("path")
         .writes(discard, make),
     );
 }
 
 fn make(parameters: &Parameters) -> Made {
     let path = Path::new(parameters.text("path"));
+    let existing = parameters.existing();
     let rate_hz = u32::try_from(parameters.integer("rate_hz")).ok().filter(|rate| *rate > 0);
     let rate_hz = rate_hz.ok_or_else(|| parameters.wrong("rate_hz", "1 to 4294967295"))?;
     let format = match parameters.text("format") {
@@ -245,8 +216,8 @@ fn make(parameters: &Parameters) -> Made {
         _ => WavFormat::Int16,
     };
     match parameters.text("item") {
-        "cf32" => Ok(Box::new(WavSink::<Sample>::new(path, rate_hz, format))),
-        _ => Ok(Box::new(WavSink::<f32>::new(path, rate_hz, format))),
+        "cf32" => Ok(Box::new(WavSink::<Sample>::new(path, rate_hz, format).existing(existing))),
+        _ => Ok(Box::new(WavSink::<f32>::new(path, rate_hz, format).existing(existing))),
     }
 }
 
@@ -254,6 +225,7 @@ fn make(parameters: &Parameters) -> Made {
 mod tests {
     use super::*;
     use millstream_flow::Mock;
+    use std::fs;
 
     fn written<T: Sound>(format: WavFormat, items: &[T]) -> (Option<Vec<u8>>, u64) {
         let folder = tempfile::tempdir().unwrap();
@@ -276,7 +248,9 @@ mod tests {
     fn real_items_are_one_channel_of_whole_numbers() {
         let (bytes, clipped) = written(WavFormat::Int16, &[0.0f32, 0.5, -1.0, 1.5, f32::NAN]);
         let mut expected = Vec::new();
-        expected.extend(b"RIFF\x3a\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00");
+        expected.extend(b"RIFF\x5e\x00\x00\x00WAVEJUNK\x1c\x00\x00\x00");
+        expected.extend([0; 28]);
+        expected.extend(b"fmt \x10\x00\x00\x00\x01\x00\x01\x00");
         // 48 000 items and 96 000 bytes a second, 2 bytes an item, 16 bits a value.
         expected.extend(b"\x80\xbb\x00\x00\x00\x77\x01\x00\x02\x00\x10\x00");
         expected.extend(b"fact\x04\x00\x00\x00\x05\x00\x00\x00data\x0a\x00\x00\x00");
@@ -290,16 +264,92 @@ mod tests {
     fn complex_items_are_two_channels_and_floats_stay_as_they_are() {
         let (bytes, clipped) = written(WavFormat::Float32, &[Sample::new(0.25, -7.5)]);
         let bytes = bytes.unwrap();
-        assert_eq!(bytes[20..24], [3, 0, 2, 0], "floats, two channels");
-        assert_eq!(bytes[32..36], [8, 0, 32, 0]);
-        assert_eq!(bytes[56..60], 0.25f32.to_le_bytes());
-        assert_eq!(bytes[60..], (-7.5f32).to_le_bytes());
+        assert_eq!(bytes[56..60], [3, 0, 2, 0], "floats, two channels");
+        assert_eq!(bytes[68..72], [8, 0, 32, 0]);
+        assert_eq!(bytes[92..96], 0.25f32.to_le_bytes());
+        assert_eq!(bytes[96..], (-7.5f32).to_le_bytes());
         assert_eq!(clipped, 0);
     }
 
     #[test]
-    fn without_an_item_there_is_no_file() {
-        assert_eq!(written::<f32>(WavFormat::Int16, &[]), (None, 0));
+    fn without_an_item_there_is_a_header() {
+        let bytes = written::<f32>(WavFormat::Int16, &[]).0.unwrap();
+        assert_eq!((bytes.len(), &bytes[88..]), (DATA_AT, &[0; 4][..]));
+    }
+
+    #[test]
+    fn an_old_file_stays_unless_it_may_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.wav");
+        fs::write(&path, "old").unwrap();
+        let sink = || WavSink::<f32>::new(&path, 8000, WavFormat::Int16);
+        let error = Mock::new(sink()).run().unwrap_err().to_string();
+        assert!(error.contains("exists already"), "{error}");
+        let mut mock = Mock::new(sink().overwrite());
+        mock.end("in");
+        mock.run().unwrap();
+        assert_eq!(fs::read(&path).unwrap().len(), DATA_AT);
+    }
+
+    #[test]
+    fn after_a_kill_the_header_counts_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.wav");
+        let mut mock = Mock::new(WavSink::<f32>::new(&path, 8000, WavFormat::Float32));
+        let part = || fs::read(folder.path().join("out.wav.part")).unwrap();
+        let length = |bytes: &[u8]| u32::from_le_bytes(bytes[88..92].try_into().unwrap()) as usize;
+        for round in 1..=3 {
+            mock.feed("in", &[0.5f32; 1000]);
+            mock.run().unwrap();
+            assert_eq!(length(&part()) + DATA_AT, part().len().min(length(&part()) + DATA_AT));
+            // As if a second had passed.
+            mock.block.updated = None;
+            mock.call().unwrap();
+            assert_eq!((length(&part()), part().len()), (4000 * round, DATA_AT + 4000 * round));
+        }
+    }
+
+    #[test]
+    fn beyond_4_gib_the_lengths_have_64_bits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.wav");
+        let mut mock = Mock::new(WavSink::<Sample>::new(&path, 8000, WavFormat::Float32));
+        mock.feed("in", &[Sample::new(0.0, 0.0)]);
+        mock.run().unwrap();
+        // As if so much were written: a hole.
+        let bytes = 5u64 << 30;
+        mock.block.data_bytes = bytes;
+        mock.block.update().unwrap();
+        let file = mock.block.file.as_mut().unwrap().get_mut();
+        file.seek_to(DATA_AT as u64 + bytes).unwrap();
+        mock.feed("in", &[Sample::new(0.25, -0.25)]);
+        mock.end("in");
+        mock.run().unwrap();
+        let mut file = fs::File::open(&path).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), DATA_AT as u64 + bytes + 8);
+        let mut head = [0; DATA_AT];
+        std::io::Read::read_exact(&mut file, &mut head).unwrap();
+        assert_eq!(&head[..20], b"RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0");
+        let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap());
+        let lengths = [DATA_AT as u64 - 8 + bytes + 8, bytes + 8, bytes / 8 + 1];
+        assert_eq!([long(20), long(28), long(36)], lengths);
+        assert_eq!((&head[84..88], &head[88..92]), (&b"data"[..], &[0xff; 4][..]));
+    }
+
+    #[test]
+    fn a_pipe_gets_a_file_of_unknown_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        let mut reader = fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut mock = Mock::new(WavSink::<f32>::new(&path, 8000, WavFormat::Int16));
+        mock.feed("in", &[1.0f32; 3]);
+        mock.end("in");
+        mock.run().unwrap();
+        let mut bytes = [0; DATA_AT + 6];
+        std::io::Read::read_exact(&mut reader, &mut bytes).unwrap();
+        assert_eq!((&bytes[4..8], &bytes[88..92]), (&[0xff; 4][..], &[0xff; 4][..]));
+        assert_eq!(bytes[DATA_AT..], [0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f]);
     }
 
     #[test]

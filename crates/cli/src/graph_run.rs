@@ -10,7 +10,6 @@ use crate::output::{Join, describe, note, short};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
 use millstream_atsc::blocks::Monitors;
-use millstream_flow::blocks::FileSink;
 use millstream_flow::{
     BlockStats, Graph, Plan, Profile, Registry, RunError, RunningGraph, Shape, Snapshot,
 };
@@ -176,7 +175,7 @@ pub fn describe_plan(plan: &Plan) -> String {
 /// Adds to the error of a failed run the path of the partial file that a file sink wrote for
 /// `path`.
 pub fn with_part(error: anyhow::Error, path: &Path) -> anyhow::Error {
-    let part = FileSink::<u8>::part_of(path);
+    let part = millstream_output::part_of(path);
     let kept = part.metadata().is_ok_and(|data| data.is_file() && data.len() > 0);
     let what = describe(&error);
     if kept {

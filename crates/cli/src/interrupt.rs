@@ -52,6 +52,15 @@ pub fn install() {
     }
 }
 
+/// Lets a write beyond `ulimit -f` fail with an error that says so; by default SIGXFSZ kills the
+/// process. Programs that this one starts have the default again (execve(2) resets handlers).
+pub fn survive_file_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, handler) };
+}
+
 /// Asks the process to end, as the user does by a signal.
 pub fn ask() {
     let _ = ASKED_NS.compare_exchange(0, now_ns(), Ordering::Relaxed, Ordering::Relaxed);

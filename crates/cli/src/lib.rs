@@ -4,6 +4,7 @@
 mod child_radio;
 mod crossings;
 mod dashboard;
+mod force;
 mod front_end;
 mod graph_run;
 mod help;
@@ -173,6 +174,7 @@ pub fn main_with(
     register: fn(&mut millstream_flow::Registry),
     args: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
+    interrupt::survive_file_limit();
     graph_run::add_blocks(register);
     if millstream_guest::init::is_first_process() {
         millstream_guest::init::run();

@@ -3,12 +3,10 @@
 
 use crate::printable::printable;
 use crate::stdout;
-use anyhow::Context;
 use millstream_cpu::Environment;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Display};
-use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -87,6 +85,7 @@ pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
     };
     let status = status.unwrap_or(u8::from(failure.is_some()));
     let samples = stdout::end_samples();
+    crate::force::tell_set_aside();
     let written = if is_json() {
         write_json(results, failure.clone())
     } else if samples {
@@ -195,12 +194,6 @@ pub fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Writes a whole file.
-pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    std::fs::write(path, content)
-        .with_context(|| format!("cannot write the file {}", path.display()))
-}
-
 /// The path with a number in its name: `a/b.sc16` becomes `a/b-1.sc16`.
 pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -210,11 +203,6 @@ pub fn numbered(path: &Path, number: impl Display) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
-}
-
-/// Creates a file, or empties it.
-pub fn create_file(path: &Path) -> anyhow::Result<File> {
-    File::create(path).with_context(|| format!("cannot write the file {}", path.display()))
 }
 
 /// The first paragraph of clap's error, which names the problem; usage and hints follow it.
@@ -255,7 +243,7 @@ fn settle(written: io::Result<()>, status: u8) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::anyhow;
+    use anyhow::{Context, anyhow};
 
     #[test]
     fn a_cause_that_is_quoted_already_is_not_repeated() {

@@ -54,6 +54,8 @@ pub struct RadioConfig {
     /// beyond the list have none. Its name is FILE.part until the radio has ended, and remains so
     /// if a part could not be written ([`crate::RunningRadio::tx_out_errors`]).
     pub tx_out: Vec<PathBuf>,
+    /// Whether those files may replace old ones of their names.
+    pub overwrite: bool,
     /// Seconds of device time per second of wall time; below 1 the radio runs slower.
     pub time_scale: f64,
     /// Master clock rate after a claim, Hz.
@@ -97,6 +99,7 @@ impl Default for RadioConfig {
             scene: None,
             any_tuning: false,
             tx_out: Vec::new(),
+            overwrite: false,
             time_scale: 1.0,
             master_clock_rate_hz: 16e6,
             rates: ClockRates::ANY,

@@ -10,6 +10,7 @@ use crate::time::DeviceClock;
 use crate::tx_out::{PlayedSamples, Recorder};
 use crate::{CounterSnapshot, Error, RadioConfig, antenna};
 use millstream_link::port::{Capabilities, PortTx};
+use millstream_output::Existing;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
@@ -179,5 +180,6 @@ pub(crate) fn sources(config: &RadioConfig) -> Result<Vec<AntennaSource>, Error>
 
 /// Opens the transmit files of a configuration, those of the first channels.
 pub(crate) fn recorders(config: &RadioConfig) -> Result<Vec<Recorder>, Error> {
-    config.tx_out.iter().map(|path| Recorder::create(path)).collect()
+    let existing = Existing::replace_if(config.overwrite);
+    config.tx_out.iter().map(|path| Recorder::create(path, existing)).collect()
 }

@@ -10,10 +10,9 @@ mod rehearsed_block;
 mod throttle;
 mod vector_sink;
 mod vector_source;
-mod whole;
 
 pub use copy::Copy;
-pub use file_sink::{FileSink, FileSinkError};
+pub use file_sink::{FileSink, is_due};
 pub use file_source::{FileSource, FileSourceError, SampleFormat};
 pub use head::Head;
 pub use null_sink::NullSink;
@@ -22,4 +21,3 @@ pub use rehearsed_block::RehearsedBlock;
 pub use throttle::Throttle;
 pub use vector_sink::{Collected, VectorSink};
 pub use vector_source::VectorSource;
-pub use whole::{name_whole, write_whole};

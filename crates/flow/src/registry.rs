@@ -46,6 +46,9 @@ pub struct BlockType {
     stand_in: Option<Factory>,
 }
 
+/// The parameter of blocks that write a file, see [`BlockDeclaration::writes_file`].
+pub(crate) const OVERWRITE: &str = "overwrite";
+
 impl BlockType {
     /// Begins the declaration of a type called `name`; `summary` is one sentence.
     #[must_use]
@@ -57,6 +60,12 @@ impl BlockType {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.declared.name
+    }
+
+    /// Returns the parameter with the file that such a block writes.
+    #[must_use]
+    pub fn written_file(&self) -> Option<&'static str> {
+        self.declared.written_file
     }
 
     /// Returns the purpose of the type, one sentence.

@@ -2,9 +2,8 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
-use millstream_flow::blocks::{FileSink, name_whole};
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek, SeekFrom, Write};
+use millstream_output::{Existing, OutputError, OutputFile};
+use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,10 +14,11 @@ const OUT_BYTES: usize = 256 << 10;
 /// A file of JSON Lines, called `NAME.part` until it is complete.
 ///
 /// A message counts as acknowledged when the kernel has it. After an error the file ends with the
-/// last complete line, and the outlet tries again.
+/// last complete line, and the outlet tries again. A pipe or a device gets the lines, too.
 pub struct JsonlOutlet {
     path: PathBuf,
-    file: Option<File>,
+    existing: Existing,
+    file: Option<OutputFile>,
     /// The bytes of the file's complete lines.
     bytes: u64,
     out: Vec<u8>,
@@ -29,36 +29,23 @@ impl JsonlOutlet {
     /// Creates the outlet; the file is created when the graph starts.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        let out = Vec::with_capacity(OUT_BYTES);
-        Self { path: path.to_owned(), file: None, bytes: 0, out, messages: 0 }
+        let (out, existing) = (Vec::with_capacity(OUT_BYTES), Existing::Refuse);
+        Self { path: path.to_owned(), existing, file: None, bytes: 0, out, messages: 0 }
     }
 
-    fn cannot(&self, error: &io::Error) -> OutletError {
-        let hint = match error.kind() {
-            io::ErrorKind::StorageFull => "; free some space, or write elsewhere",
-            io::ErrorKind::NotFound => "; make its folder first",
-            io::ErrorKind::ResourceBusy => {
-                "; this graph or another program writes it: write elsewhere"
-            }
-            _ => "",
-        };
-        OutletError(format!("cannot write {}: {error}{hint}", self.path.display()))
+    /// Lets the new file replace an old one of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
     }
 
-    fn create(&self) -> io::Result<File> {
-        if fs::metadata(&self.path).is_ok_and(|data| !data.is_file()) {
-            return Err(io::Error::other("it is no regular file, which lines need"));
-        }
-        let part = FileSink::<u8>::part_of(&self.path);
-        // Not truncated before the lock is held: another block may be using the file.
-        let file = File::options().write(true).create(true).truncate(false).open(part)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::ResourceBusy.into()),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        file.set_len(0)?;
-        Ok(file)
+    pub(crate) fn existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    fn cannot(&self, error: io::Error) -> OutletError {
+        OutputError::of(&self.path, error).into()
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -67,18 +54,15 @@ impl JsonlOutlet {
         if written.is_err() {
             // A part of a line may be there. If it cannot be removed now, the next try does it.
             file.set_len(self.bytes)?;
-            file.seek(SeekFrom::Start(self.bytes))?;
+            file.seek_to(self.bytes)?;
         }
         written
     }
+}
 
-    fn finish_file(&mut self) -> io::Result<()> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        let part = FileSink::<u8>::part_of(&self.path);
-        if self.bytes == 0 {
-            return fs::remove_file(part);
-        }
-        name_whole(&file, &part, &self.path)
+impl From<OutputError> for OutletError {
+    fn from(error: OutputError) -> Self {
+        Self(error.to_string())
     }
 }
 
@@ -92,8 +76,7 @@ impl Outlet for JsonlOutlet {
     }
 
     fn check(&mut self) -> Result<(), OutletError> {
-        let created = self.create().map_err(|error| self.cannot(&error))?;
-        self.file = Some(created);
+        self.file = Some(OutputFile::create(&self.path, self.existing)?);
         Ok(())
     }
 
@@ -104,12 +87,11 @@ impl Outlet for JsonlOutlet {
             return self.check();
         }
         let bytes = self.bytes;
-        let place = |file: &mut File| {
+        let placed = self.file.as_mut().map(|file| {
             file.set_len(bytes)?;
-            file.seek(SeekFrom::Start(bytes))
-        };
-        let placed = self.file.as_mut().map(place);
-        placed.transpose().map(drop).map_err(|error| self.cannot(&error))
+            file.seek_to(bytes)
+        });
+        placed.transpose().map(drop).map_err(|error| self.cannot(error))
     }
 
     fn push(&mut self, message: &[u8]) -> bool {
@@ -123,7 +105,7 @@ impl Outlet for JsonlOutlet {
     }
 
     fn exchange(&mut self, _: Instant) -> Result<Outcomes, OutletError> {
-        self.write().map_err(|error| self.cannot(&error))?;
+        self.write().map_err(|error| self.cannot(error))?;
         self.bytes += self.out.len() as u64;
         self.out.clear();
         Ok(Outcomes { acknowledged: std::mem::take(&mut self.messages), refused: 0 })
@@ -134,6 +116,6 @@ impl Outlet for JsonlOutlet {
     }
 
     fn close(&mut self) -> Result<(), OutletError> {
-        self.finish_file().map_err(|error| self.cannot(&error))
+        Ok(self.file.take().map_or(Ok(()), OutputFile::complete)?)
     }
 }

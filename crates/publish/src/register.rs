@@ -20,11 +20,11 @@ pub fn register(registry: &mut Registry) -> Publications {
     let publications = Publications::new();
     let jsonl =
         BlockType::declare("jsonl_sink", "Writes packets, tags and events to a file of lines.")
-            .required("path", ParameterKind::Text, "the file (JSON Lines)")
-            .example("path = \"packets.jsonl\"")
-            .incidental("path");
+            .writes_file("path", "the file (JSON Lines); -: standard output")
+            .example("path = \"packets.jsonl\"");
     registry.register(sink(jsonl, &publications, |parameters| {
-        Ok(Box::new(JsonlOutlet::new(Path::new(parameters.text("path")))))
+        let outlet = JsonlOutlet::new(Path::new(parameters.text("path")));
+        Ok(Box::new(outlet.existing(parameters.existing())))
     }));
     let nats =
         BlockType::declare("nats_sink", "Publishes packets, tags and events at a NATS server.")

@@ -25,7 +25,7 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot map a ring of {bytes} bytes ({step}: {source}): use smaller buffers, or check `ulimit \
-     -v` and free memory"
+     -v` and `ulimit -f`, and free memory"
 )]
 pub struct MapError {
     /// Size of the ring, in bytes; it takes twice that in addresses.

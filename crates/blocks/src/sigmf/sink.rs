@@ -3,11 +3,11 @@
 use super::description::RecordingNotes;
 use super::{SigmfError, files};
 use crate::Sample;
-use millstream_flow::blocks::{FileSink, write_whole};
+use millstream_flow::blocks::FileSink;
 use millstream_flow::{
     Block, BlockError, Context, Counter, Gauge, Item, Metric, PortVisitor, Ports, Work,
 };
-use std::io;
+use millstream_output::{Existing, OutputFile, part_of, update_whole};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -55,6 +55,7 @@ impl SigmfSample for [i16; 2] {
 pub struct SigmfSink<T: SigmfSample> {
     data: FileSink<T>,
     meta: PathBuf,
+    existing: Existing,
     notes: RecordingNotes,
     /// From the start to the first sample.
     lead: Duration,
@@ -82,6 +83,7 @@ impl<T: SigmfSample> SigmfSink<T> {
         Ok(Self {
             data: FileSink::new(&path.with_extension("sigmf-data")),
             meta: path.with_extension("sigmf-meta"),
+            existing: Existing::Refuse,
             notes: RecordingNotes::new(T::DATATYPE, rate_hz),
             lead: Duration::ZERO,
             dropped: Counter::new(),
@@ -90,6 +92,19 @@ impl<T: SigmfSample> SigmfSink<T> {
             next_update: None,
             is_stale: true,
         })
+    }
+
+    /// Lets the new recording replace an old one of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
+    }
+
+    /// Says what becomes of an old recording of its name.
+    #[must_use]
+    pub fn existing(mut self, existing: Existing) -> Self {
+        (self.data, self.existing) = (self.data.existing(existing), existing);
+        self
     }
 
     /// Writes large blocks around the page cache, see [`FileSink::direct`].
@@ -139,8 +154,7 @@ impl<T: SigmfSample> SigmfSink<T> {
         let began = Instant::now();
         if std::mem::take(&mut self.is_stale) {
             self.shown.set(self.notes.rate_hz().unwrap_or(f64::NAN));
-            let part = files::part_of(&self.meta);
-            replace(&part, &self.text()?).map_err(|error| self.cannot(&error))?;
+            update_whole(&part_of(&self.meta), self.text()?.as_bytes())?;
         }
         self.data.flush()?;
         let took = began.elapsed();
@@ -151,27 +165,6 @@ impl<T: SigmfSample> SigmfSink<T> {
     fn text(&self) -> Result<String, BlockError> {
         Ok(serde_json::to_string_pretty(&self.notes.metadata(self.seen))?)
     }
-
-    fn cannot(&self, error: &io::Error) -> BlockError {
-        format!("cannot write {}: {error}", self.meta.display()).into()
-    }
-}
-
-/// Replaces a file as a whole: who opens it sees the old text or the new one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = new_of(path);
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        // A file that cannot be removed either is left.
-        let _ = std::fs::remove_file(&new);
-    }
-    written
-}
-
-fn new_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
 }
 
 impl<T: SigmfSample> Ports for SigmfSink<T> {
@@ -183,6 +176,10 @@ impl<T: SigmfSample> Ports for SigmfSink<T> {
 impl<T: SigmfSample> Block for SigmfSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         self.notes.began = SystemTime::now() + self.lead;
+        // The samples of an old one may be elsewhere.
+        millstream_output::check(&self.meta, self.existing)?;
+        // What a crash has left of another recording is kept under another name.
+        drop(OutputFile::create(&self.meta, self.existing)?);
         self.data.start()
     }
 
@@ -208,16 +205,9 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
 
     fn finish(&mut self) -> Result<(), BlockError> {
         self.data.finish()?;
-        let samples = self.data.input.position();
-        // Without samples there is no new data file, and an older one keeps its description.
-        if samples == 0 {
-            return Ok(());
-        }
-        let part = files::part_of(&self.meta);
-        let written = write_whole(&new_of(&part), &self.meta, self.text()?.as_bytes());
-        written.map_err(|error| self.cannot(&error))?;
-        // The metadata has its name: what lies there is older.
-        let _ = std::fs::remove_file(part);
+        // The metadata appears as a whole beside the samples; then the part of it is older.
+        millstream_output::store_whole(&self.meta, self.text()?.as_bytes())?;
+        let _ = std::fs::remove_file(part_of(&self.meta));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ mod report;
 mod target;
 
 use crate::dashboard::{Dashboard, DashboardPlan, DashboardTopic, WebArgs};
+use crate::force::ForceArgs;
 use crate::front_end::{ChannelTuning, FrontEndArgs};
 use crate::graph_run;
 use crate::live::Live;
@@ -91,6 +92,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
+    #[command(flatten)]
+    force: ForceArgs,
+
     /// Format of the samples. The default follows from the file's extension; for SigMF it is sc16.
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<SampleFormat>,
@@ -137,6 +141,7 @@ fn reopen(
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = stdout::for_data(&args.out)?;
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
+    targets.iter().flat_map(RecordingFiles::all).try_for_each(|path| args.force.check(path))?;
     // Before the claim, so that it is released when the user asks early.
     interrupt::install();
     let mut devices = start::open(&args.front_end.with_sources(&args.args), args.rate)?;
@@ -172,6 +177,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         reorder_window: args.reorder_window.map(Duration::from_secs_f64),
         targets: &targets,
         channels: facts,
+        existing: args.force.existing(),
     };
     let (told, (at, _)) = match targets[0].format {
         SampleFormat::Sc16 => record.connect::<[i16; 2]>(&mut graph)?,

@@ -28,6 +28,7 @@ mod names;
 mod net;
 mod options;
 mod out_of_range;
+mod outputs;
 mod outside;
 mod plan;
 mod radio;

@@ -143,6 +143,22 @@ fn an_option_means_the_same_wherever_it_is_given() {
     assert!(several.is_empty(), "options that take different values: {several:#?}");
 }
 
+#[test]
+fn every_verb_that_writes_a_file_which_its_user_names_has_force() {
+    const WRITTEN: [&str; 4] = ["out", "picture", "sent", "tx-out"];
+    let mut longs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Found { command, long, .. } in options() {
+        longs.entry(command).or_default().insert(long);
+    }
+    let writes = |longs: &BTreeSet<String>| WRITTEN.iter().any(|name| longs.contains(*name));
+    let writers: Vec<_> = longs.iter().filter(|(_, longs)| writes(longs)).collect();
+    assert!(writers.len() >= 12, "{writers:?}");
+    for (command, longs) in writers {
+        assert!(longs.contains("force"), "`{command}` has no --force");
+    }
+    assert!(longs["run"].contains("force"), "a graph writes files, too");
+}
+
 /// A row of the table, on as many lines as necessary, each of which names the value.
 fn row(value: &str, written: &str, options: &[String]) -> String {
     let again = format!("| {value} | as above | ");

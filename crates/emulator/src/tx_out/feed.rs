@@ -65,7 +65,7 @@ impl Feed {
     }
 
     /// Gives the file its final name after the last sample.
-    pub fn finish(&mut self) {
+    pub fn finish(self) {
         self.writer.finish();
     }
 }

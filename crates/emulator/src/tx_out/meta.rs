@@ -1,11 +1,10 @@
 //! SigMF metadata of a transmit file (SigMF 1.0.0): a capture per stretch without a gap, with its
 //! time, and an annotation with the kind of end of its burst.
 
-use super::writer::with_part;
 use super::{Begin, BurstEnd};
 use serde_json::{Value, json};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Samples without a gap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,13 +64,11 @@ pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Resul
         "captures": stretches.iter().map(CaptureSegment::capture).collect::<Vec<_>>(),
         "annotations": stretches.iter().filter_map(CaptureSegment::annotation).collect::<Vec<_>>(),
     });
-    let meta = path.with_extension("sigmf-meta");
-    let part = with_part(&meta);
-    let written = std::fs::write(&part, serde_json::to_string_pretty(&document)?)
-        .and_then(|()| std::fs::rename(&part, &meta));
-    if written.is_err() {
-        // An incomplete document is useless.
-        let _ = std::fs::remove_file(&part);
-    }
-    written
+    let text = serde_json::to_string_pretty(&document)?;
+    Ok(millstream_output::store_whole(&meta_of(path), text.as_bytes())?)
+}
+
+/// Returns the name of the metadata file of the data file `path`.
+pub(super) fn meta_of(path: &Path) -> PathBuf {
+    path.with_extension("sigmf-meta")
 }

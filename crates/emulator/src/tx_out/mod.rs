@@ -13,6 +13,7 @@ mod writer;
 use crate::Error;
 use crate::antenna::Sc16;
 use feed::{BurstMark, Feed, What};
+use millstream_output::Existing;
 use millstream_ring::{RingOptions, Wait, Waiter, ring, spsc};
 pub(crate) use recorder::Recorder;
 pub use recorder::{PlayedSamples, PlayedStretch};
@@ -97,9 +98,9 @@ impl FileRecorder {
     /// # Errors
     /// [`Error::TxOut`] when the file cannot be created, or there is no memory for the ring;
     /// [`Error::Thread`].
-    pub fn create(path: &Path) -> Result<Self, Error> {
+    pub fn create(path: &Path, existing: Existing) -> Result<Self, Error> {
         let fate = Arc::new(FileOutcome::default());
-        let writer = RecordingWriter::create(path, Arc::clone(&fate))?;
+        let writer = RecordingWriter::create(path, existing, Arc::clone(&fate))?;
         let no_memory = |error| Error::TxOut { path: path.to_owned(), reason: format!("{error}") };
         let (mut recorder, mut feed) = Self::join(writer, fate).map_err(no_memory)?;
         let waiter = Arc::clone(&recorder.waiter);
@@ -246,7 +247,7 @@ mod tests {
     fn the_file_holds_all_samples_and_the_metadata_the_gaps() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
-        let mut recorder = FileRecorder::create(&path).unwrap();
+        let mut recorder = FileRecorder::create(&path, Existing::Refuse).unwrap();
         // In pieces.
         for piece in 0..40 {
             let time = 500 + 1000 * u64::from(piece);
@@ -271,7 +272,7 @@ mod tests {
     /// Returns a recorder whose writer is stopped.
     fn halted(path: &Path) -> (FileRecorder, Feed) {
         let fate = Arc::new(FileOutcome::default());
-        let writer = RecordingWriter::create(path, Arc::clone(&fate)).unwrap();
+        let writer = RecordingWriter::create(path, Existing::Refuse, Arc::clone(&fate)).unwrap();
         FileRecorder::join(writer, fate).unwrap()
     }
 
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_takes_nothing_loses_samples_and_counts_them() {
-        let mut recorder = FileRecorder::create(Path::new("/dev/full")).unwrap();
+        let mut recorder = FileRecorder::create(Path::new("/dev/full"), Existing::Refuse).unwrap();
         let total = 40 * TOLD_SAMPLES;
         recorder.record(begin(0), false, &vec![[1; 4]; total as usize]);
         recorder.close();
@@ -340,7 +341,7 @@ mod tests {
     fn a_file_that_is_not_whole_keeps_the_name_that_says_so_and_has_no_metadata() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.sc16");
-        let mut recorder = FileRecorder::create(&path).unwrap();
+        let mut recorder = FileRecorder::create(&path, Existing::Refuse).unwrap();
         recorder.record(begin(0), false, &samples(0, 3));
         recorder.end(BurstEnd::EndOfBurst);
         // The writer finds a folder in place of its metadata file.
@@ -358,12 +359,18 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_had_is_an_error_with_its_name() {
-        let text = FileRecorder::create(Path::new("/nowhere/x.sc16")).err().unwrap().to_string();
+        let text = FileRecorder::create(Path::new("/nowhere/x.sc16"), Existing::Refuse)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(
             text.contains("cannot write the transmit file /nowhere/x.sc16: No such file"),
             "{text}"
         );
-        let text = FileRecorder::create(Path::new("x.sigmf-meta")).err().unwrap().to_string();
+        let text = FileRecorder::create(Path::new("x.sigmf-meta"), Existing::Refuse)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(text.contains("name the data file"), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use super::{Begin, BurstEnd, FileOutcome, FileRecorder};
 use crate::Error;
 use crate::antenna::Sc16;
+use millstream_output::Existing;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,8 +45,8 @@ impl Recorder {
     ///
     /// # Errors
     /// Those of [`FileRecorder::create`].
-    pub fn create(path: &Path) -> Result<Self, Error> {
-        FileRecorder::create(path).map(Self::File)
+    pub fn create(path: &Path, existing: Existing) -> Result<Self, Error> {
+        FileRecorder::create(path, existing).map(Self::File)
     }
 
     /// Takes samples that follow the last ones if `follows` is set; otherwise they begin a stretch.

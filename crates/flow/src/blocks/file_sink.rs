@@ -1,45 +1,25 @@
 //! Items into a file.
 
-mod direct;
-
-use super::whole::name_whole;
 use crate::{Block, BlockError, BlockMemory, Context, In, Item, Ports, Work};
-use direct::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
-use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use millstream_output::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
+use millstream_output::{Existing, OutputError, OutputFile, is_in_use};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Small slices are gathered to this many bytes.
 const BUFFER_BYTES: usize = 256 << 10;
-
-/// The error of a file that could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}{}", path.display(), hint(source))]
-pub struct FileSinkError {
-    /// The file.
-    pub path: PathBuf,
-    /// The cause.
-    pub source: io::Error,
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull => "; free some space, or write elsewhere",
-        io::ErrorKind::ResourceBusy => {
-            "; this graph or another program reads or writes it: write elsewhere"
-        }
-        io::ErrorKind::NotFound => "; make its folder first",
-        _ => "",
-    }
-}
+/// And for this long at most.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// Writes items into a file in their memory format.
 ///
 /// The file gets its name when all of it is on the disk; until then it is called `NAME.part`. So a
 /// file `NAME` is always complete, even after a power failure. After a failure the part remains.
-/// Without an item no file is written, and an earlier file of that name remains. A file that
-/// another of these blocks reads or writes is refused (advisory locks, flock(2)). Pipes and devices
-/// are written directly.
+/// Without an item the file is empty. A file that exists is refused unless it may be
+/// [overwritten](Self::overwrite), and so is one that another of these blocks reads or writes
+/// (advisory locks, flock(2)). Pipes and devices are written directly, and `-` is standard output:
+/// see [`OutputFile`].
 ///
 /// Ports: `in`.
 #[derive(Debug, Ports)]
@@ -47,11 +27,14 @@ pub struct FileSink<T: Item> {
     /// Items.
     pub input: In<T>,
     path: PathBuf,
+    existing: Existing,
     /// The file was in use when this block was made. A source of the same graph may have read a
     /// short file to its end and closed it before this block starts.
     used: bool,
-    /// The temporary name and the open file, until the end.
-    part: Option<(PathBuf, BufWriter<File>)>,
+    /// When everything so far was last given to the system.
+    flushed: Option<Instant>,
+    /// The open file, until the end.
+    file: Option<BufWriter<OutputFile>>,
     /// Whether whole blocks are to bypass the page cache where that is possible.
     wants_direct: bool,
     /// The direct writer, as long as everything so far was written through it.
@@ -62,17 +45,29 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     /// Writes to `path`. The file is created when the graph starts.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        let regular = fs::metadata(path).is_ok_and(|data| data.is_file());
-        let file = if regular { File::options().write(true).open(path).ok() } else { None };
-        let used = file.is_some_and(|file| refuse_if_used(&file).is_err());
         Self {
             input: In::new(),
             path: path.to_owned(),
-            used,
-            part: None,
+            existing: Existing::Refuse,
+            used: is_in_use(path),
+            flushed: None,
+            file: None,
             wants_direct: false,
             direct: None,
         }
+    }
+
+    /// Lets the new file replace an old one of its name, when it is complete.
+    #[must_use]
+    pub fn overwrite(self) -> Self {
+        self.existing(Existing::Replace)
+    }
+
+    /// Sets what becomes of an old file of its name.
+    #[must_use]
+    pub fn existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
     }
 
     /// Writes whole blocks directly from the ring to the disk, where the file system can. Fewer
@@ -90,41 +85,18 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
         self
     }
 
-    /// Returns the temporary name of the file at `path`.
-    #[must_use]
-    pub fn part_of(path: &Path) -> PathBuf {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".part");
-        name.into()
-    }
-
-    fn create(&self) -> io::Result<(PathBuf, BufWriter<File>)> {
-        let (part, file) = match fs::metadata(&self.path) {
-            Ok(data) if data.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(data) if !data.is_file() => {
-                (self.path.clone(), File::options().write(true).open(&self.path)?)
-            }
-            _ if self.used => return Err(io::ErrorKind::ResourceBusy.into()),
-            found => {
-                if found.is_ok() {
-                    refuse_if_used(&File::options().write(true).open(&self.path)?)?;
-                }
-                let part = Self::part_of(&self.path);
-                // Not truncated before the lock is held: another block may be using the file.
-                let file = File::options().write(true).create(true).truncate(false).open(&part)?;
-                refuse_if_used(&file)?;
-                file.set_len(0)?;
-                (part, file)
-            }
-        };
-        Ok((part, BufWriter::with_capacity(BUFFER_BYTES, file)))
+    fn create(&self) -> Result<OutputFile, OutputError> {
+        if self.used {
+            return Err(OutputError::of(&self.path, io::ErrorKind::ResourceBusy.into()));
+        }
+        OutputFile::create(&self.path, self.existing)
     }
 
     /// Ends direct writing: the rest goes through the page cache.
     fn end_direct(&mut self) -> io::Result<()> {
-        if let (Some(direct), Some((_, file))) = (self.direct.take(), &mut self.part) {
+        if let (Some(direct), Some(file)) = (self.direct.take(), &mut self.file) {
             self.input.set_min_items(1);
-            file.seek(SeekFrom::Start(direct.offset))?;
+            file.get_mut().seek_to(direct.offset)?;
         }
         Ok(())
     }
@@ -133,9 +105,9 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn flush(&mut self) -> Result<(), FileSinkError> {
-        let flushed = self.part.as_mut().map_or(Ok(()), |(_, file)| file.flush());
-        flushed.map_err(|source| FileSinkError { path: self.path.clone(), source })
+    pub fn flush(&mut self) -> Result<(), OutputError> {
+        let flushed = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
+        flushed.map_err(|source| self.fail(source))
     }
 
     /// Writes some of the items that are there; returns how many bytes.
@@ -148,42 +120,43 @@ impl<T: Item + bytemuck::NoUninit> FileSink<T> {
             }
         }
         let bytes: &[u8] = bytemuck::cast_slice(self.input.slice());
-        if let Some((_, file)) = &mut self.part {
+        if let Some(file) = &mut self.file {
             file.write_all(bytes)?;
         }
         Ok(bytes.len())
     }
 
-    fn finish_file(&mut self) -> io::Result<()> {
-        self.end_direct()?;
-        let Some((part, mut file)) = self.part.take() else { return Ok(()) };
-        file.flush()?;
-        if part == self.path {
-            return Ok(());
-        }
-        match file.get_ref().metadata()?.len() {
-            0 => fs::remove_file(part),
-            _ => name_whole(file.get_ref(), &part, &self.path),
-        }
+    fn fail(&self, source: io::Error) -> OutputError {
+        OutputError::of(&self.path, source)
     }
+}
 
-    fn fail(&self, source: io::Error) -> BlockError {
-        FileSinkError { path: self.path.clone(), source }.into()
+/// Whether a second has passed since `last`, which becomes `now` then: what a sink gathers in
+/// memory is given to the system after that time, also if the process is killed.
+#[must_use]
+pub fn is_due(last: &mut Option<Instant>, now: Instant) -> bool {
+    let due = last.is_none_or(|last| now.saturating_duration_since(last) >= FLUSH_EVERY);
+    if due {
+        *last = Some(now);
     }
+    due
 }
 
 impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
-        let (part, file) = self.create().map_err(|source| self.fail(source))?;
-        if self.wants_direct && part != self.path && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {
-            self.direct = DirectWriter::open(&part);
+        let file = self.create()?;
+        if self.wants_direct && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {
+            self.direct = file.part().and_then(DirectWriter::open);
         }
-        self.part = Some((part, file));
+        self.file = Some(BufWriter::with_capacity(BUFFER_BYTES, file));
         Ok(())
     }
 
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
+    fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         let bytes = self.write().map_err(|source| self.fail(source))?;
+        if is_due(&mut self.flushed, context.now) {
+            self.flush()?;
+        }
         self.input.consume(bytes / size_of::<T>().max(1));
         Ok(Work::Continue)
     }
@@ -193,28 +166,10 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        self.finish_file().map_err(|source| self.fail(source))
-    }
-}
-
-impl<T: Item> Drop for FileSink<T> {
-    /// After a failure the written part remains; an empty file is removed.
-    fn drop(&mut self) {
-        let Some((part, mut file)) = self.part.take() else { return };
-        // The failure is reported already; this one would follow from it.
-        let _ = file.flush();
-        if part != self.path && file.get_ref().metadata().is_ok_and(|data| data.len() == 0) {
-            let _ = fs::remove_file(part);
-        }
-    }
-}
-
-/// Locks the file until it is closed, unless it is locked already.
-fn refuse_if_used(file: &File) -> io::Result<()> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
-        // Some file systems have no locks: then the file cannot be locked already.
-        Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
+        self.end_direct().map_err(|source| self.fail(source))?;
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let file = file.into_inner().map_err(|error| self.fail(error.into_error()))?;
+        Ok(file.complete()?)
     }
 }
 
@@ -222,20 +177,21 @@ fn refuse_if_used(file: &File) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::Mock;
+    use std::fs;
 
     #[test]
     fn the_file_appears_when_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.bin");
         fs::write(&path, "old").unwrap();
-        let mut mock = Mock::new(FileSink::<[i16; 2]>::new(&path));
+        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        assert!(error.contains("exists already: choose another name, or add --force"), "{error}");
+        let mut mock = Mock::new(FileSink::<[i16; 2]>::new(&path).overwrite());
         mock.feed("in", &[[1i16, 2], [3, -1]]);
         mock.run().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old", "nothing is replaced before the end");
         mock.end("in");
         mock.run().unwrap();
-        let steps = crate::blocks::whole::STEPS.take();
-        assert_eq!(steps, ["sync the file", "rename", "sync the folder"]);
         let expected: Vec<u8> = [1i16, 2, 3, -1].iter().flat_map(|x| x.to_ne_bytes()).collect();
         assert_eq!(fs::read(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
@@ -248,29 +204,29 @@ mod tests {
         let path = folder.path().join("out.bin");
         for count in [0u32, 1, 1023, 1024, 1025, 100_000] {
             let items: Vec<u32> = (0..count).collect();
-            let mut mock = Mock::new(FileSink::<u32>::new(&path).direct());
+            let mut mock = Mock::new(FileSink::<u32>::new(&path).direct().overwrite());
             for piece in items.chunks(7001) {
                 mock.feed("in", piece);
                 mock.run().unwrap();
             }
             mock.end("in");
             mock.run().unwrap();
-            let written = if count == 0 { Vec::new() } else { fs::read(&path).unwrap() };
+            let written = fs::read(&path).unwrap();
             let expected: Vec<u8> = items.iter().flat_map(|item| item.to_ne_bytes()).collect();
             assert!(written == expected, "{count} items, {} bytes", written.len());
         }
     }
 
     #[test]
-    fn without_an_item_there_is_no_file() {
+    fn without_an_item_the_file_is_empty() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.bin");
         fs::write(&path, "old").unwrap();
-        let mut mock = Mock::new(FileSink::<u8>::new(&path));
+        let mut mock = Mock::new(FileSink::<u8>::new(&path).overwrite());
         mock.end("in");
         mock.run().unwrap();
         drop(mock);
-        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read(&path).unwrap(), b"", "an old file would look like the result");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no part is left");
     }
 
@@ -294,17 +250,19 @@ mod tests {
         let path = folder.path().join("a.sc16");
         fs::write(&path, [0; 64]).unwrap();
         let source = crate::blocks::FileSource::open(&path, None).unwrap();
-        let mut early = Mock::new(FileSink::<u8>::new(&path));
-        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        let mut early = Mock::new(FileSink::<u8>::new(&path).overwrite());
+        let error =
+            Mock::new(FileSink::<u8>::new(&path).overwrite()).run().unwrap_err().to_string();
         let expected = "; this graph or another program reads or writes it: write elsewhere";
         assert!(error.ends_with(expected), "{error}");
         drop(source);
         let error = early.run().unwrap_err().to_string();
         assert!(error.ends_with(expected), "read to its end before the start: {error}");
-        let mut first = Mock::new(FileSink::<u8>::new(&path));
+        let mut first = Mock::new(FileSink::<u8>::new(&path).overwrite());
         first.feed("in", &[1u8]);
         first.run().unwrap();
-        let error = Mock::new(FileSink::<u8>::new(&path)).run().unwrap_err().to_string();
+        let error =
+            Mock::new(FileSink::<u8>::new(&path).overwrite()).run().unwrap_err().to_string();
         assert!(error.ends_with(expected), "{error}");
         first.end("in");
         first.run().unwrap();

@@ -8,6 +8,7 @@ pub use format::SampleFormat;
 
 use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
 use format::{convert_cf32, convert_sc16, silence_what_is_not_finite};
+use millstream_output::open_input;
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
@@ -47,8 +48,8 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a file. Without a format its extension decides (`.sc16`, `.cs16`, `.ci16`, `.cf32`,
-    /// `.fc32`, `.cfile`).
+    /// Opens a file; `-` is standard input. Without a format its extension decides (`.sc16`,
+    /// `.cs16`, `.ci16`, `.cf32`, `.fc32`, `.cfile`).
     ///
     /// # Errors
     /// [`FileSourceError`]: the file's name or size is wrong.
@@ -75,7 +76,7 @@ impl FileSource {
     ) -> Result<Self, FileSourceError> {
         let path = path.to_owned();
         let extension = path.extension().and_then(|extension| extension.to_str());
-        let file = File::open(&path);
+        let file = open_input(&path);
         let metadata = file.as_ref().map_err(copy_error).and_then(File::metadata);
         let (file, metadata) = match (file, metadata) {
             (Ok(_), Ok(metadata)) if metadata.is_dir() => {

@@ -1,8 +1,9 @@
 //! The parts of a graph file that decide its cost.
 
 use super::{FileProblem, GraphFile, GraphFileError};
-use crate::registry::{BlockEffect, ParameterValue, Registry};
+use crate::registry::{BlockType, OVERWRITE, ParameterValue, Registry};
 use std::fmt::Write;
+use std::path::PathBuf;
 
 impl GraphFile {
     /// Returns the structure as text: blocks with types and parameters, and connections, each
@@ -87,6 +88,32 @@ impl GraphFile {
         find().map_err(|problem: FileProblem| problem.of(&self.name))
     }
 
+    /// Returns the same graph, whose blocks may replace old files of the names that they write.
+    #[must_use]
+    pub fn overwriting(&self, registry: &Registry) -> Self {
+        let writers = self.blocks_where(registry, |known| known.written_file().is_some());
+        writers.iter().fold(self.clone(), |file, block| file.with_value(block, OVERWRITE, true))
+    }
+
+    /// Returns the files that its blocks write, in the order of the blocks.
+    ///
+    /// # Errors
+    /// As [`structure`](Self::structure).
+    pub fn written_files(
+        &self,
+        registry: &Registry,
+        overrides: &[String],
+    ) -> Result<Vec<PathBuf>, GraphFileError> {
+        let mut files = Vec::new();
+        for entry in &self.blocks {
+            let known = registry.get(&entry.type_name);
+            let Some(parameter) = known.and_then(BlockType::written_file) else { continue };
+            let value = self.value(registry, overrides, (&entry.name, parameter))?;
+            files.extend(value.map(|value| PathBuf::from(value.to_string())));
+        }
+        Ok(files)
+    }
+
     /// Returns the type of a block of the file.
     #[must_use]
     pub fn type_of(&self, block: &str) -> Option<&str> {
@@ -97,17 +124,17 @@ impl GraphFile {
     /// Returns the names of the blocks whose place a stand-in takes in a rehearsal.
     #[must_use]
     pub fn rehearsed(&self, registry: &Registry) -> Vec<String> {
-        self.blocks_where(registry, BlockEffect::has_stand_in)
+        self.blocks_where(registry, |known| known.effect().has_stand_in())
     }
 
     /// Returns the names of the blocks that set the rate of items.
     #[must_use]
     pub fn paced(&self, registry: &Registry) -> Vec<String> {
-        self.blocks_where(registry, BlockEffect::sets_rate)
+        self.blocks_where(registry, |known| known.effect().sets_rate())
     }
 
-    fn blocks_where(&self, registry: &Registry, holds: fn(BlockEffect) -> bool) -> Vec<String> {
-        let is_such = |name: &String| registry.get(name).is_some_and(|known| holds(known.effect()));
+    fn blocks_where(&self, registry: &Registry, holds: fn(&BlockType) -> bool) -> Vec<String> {
+        let is_such = |name: &String| registry.get(name).is_some_and(holds);
         let blocks = self.blocks.iter().filter(|entry| is_such(&entry.type_name));
         blocks.map(|entry| entry.name.clone()).collect()
     }

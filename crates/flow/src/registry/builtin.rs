@@ -19,7 +19,7 @@ const ITEMS_BYTES: &[&str] = &["u8", "cf32", "f32", "sc16"];
 pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::declare("file_source", "Reads complex samples from a raw I/Q file.")
-            .required("path", ParameterKind::Text, "the file")
+            .required("path", ParameterKind::Text, "the file; -: standard input")
             .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
             .optional("first", 0i64, "first sample to read, counted from 0")
             .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
@@ -35,10 +35,9 @@ pub(super) fn register(registry: &mut Registry) {
             "file_sink",
             "Writes items to a file, named .part until it is complete.",
         )
-        .required("path", ParameterKind::Text, "the file")
+        .writes_file("path", "the file; -: standard output")
         .choice("item", ITEMS_BYTES, ITEM)
         .example("path = \"out.u8\"")
-        .incidental("path")
         .writes(discard, file_sink),
     );
     registry.register(
@@ -88,8 +87,8 @@ fn file_source(parameters: &Parameters) -> Made {
 }
 
 fn file_sink(parameters: &Parameters) -> Made {
-    let path = Path::new(parameters.text("path"));
-    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path))
+    let (path, existing) = (Path::new(parameters.text("path")), parameters.existing());
+    for_item!(parameters, T: u8 | sc16 | f32 | cf32 => FileSink::<T>::new(path).existing(existing))
 }
 
 /// Returns the part of a recording that the parameters `first` and `count` of its source name.

@@ -1,6 +1,6 @@
 //! The declaration of a block type, which its effect completes.
 
-use super::{BlockType, Factory, Parameter, ParameterKind, ParameterValue, Parameters};
+use super::{BlockType, Factory, OVERWRITE, Parameter, ParameterKind, ParameterValue, Parameters};
 use crate::block::{Block, BlockError};
 
 /// What a block does outside of its graph. A rehearsal (a run that only measures) leaves no trace
@@ -62,12 +62,20 @@ pub struct BlockDeclaration {
     pub(super) parameters: Vec<Parameter>,
     pub(super) example: &'static str,
     pub(super) incidental: Vec<&'static str>,
+    pub(super) written_file: Option<&'static str>,
 }
 
 impl BlockDeclaration {
     pub(super) fn new(name: &str, summary: &str) -> Self {
         let (name, summary) = (name.to_owned(), summary.to_owned());
-        Self { name, summary, parameters: Vec::new(), example: "", incidental: Vec::new() }
+        Self {
+            name,
+            summary,
+            parameters: Vec::new(),
+            example: "",
+            incidental: Vec::new(),
+            written_file: None,
+        }
     }
 
     /// Declares a parameter that must be given.
@@ -89,6 +97,27 @@ impl BlockDeclaration {
         let (kind, default) = (default.kind(), Some(default));
         self.parameters.push(Parameter { name, kind, help, default, choices: &[] });
         self
+    }
+
+    /// Declares the required parameter `name` with the file that the block writes, `-` for standard
+    /// output, and the parameter `overwrite`: whether an old file of that name may be replaced.
+    /// [`GraphFile::overwriting`](crate::GraphFile::overwriting) sets that for all blocks.
+    #[must_use]
+    pub fn writes_file(self, name: &'static str, help: &'static str) -> Self {
+        self.required(name, ParameterKind::Text, help).written(name)
+    }
+
+    /// As [`writes_file`](Self::writes_file), of a block that writes one only if it is named.
+    #[must_use]
+    pub fn may_write_file(self, name: &'static str, help: &'static str) -> Self {
+        self.optional(name, "", help).written(name)
+    }
+
+    fn written(mut self, name: &'static str) -> Self {
+        self.written_file = Some(name);
+        self.optional(OVERWRITE, false, "whether the file may replace an old one of its name")
+            .incidental(name)
+            .incidental(OVERWRITE)
     }
 
     /// Declares a text that must be one of `choices`; the first is the default.

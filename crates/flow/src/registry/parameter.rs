@@ -217,6 +217,16 @@ impl Parameters {
         self.values.iter().map(|(name, value)| (*name, value))
     }
 
+    /// Returns what becomes of an old file, by the parameter `overwrite` of blocks that
+    /// [write a file](super::BlockType::writes_file).
+    ///
+    /// # Panics
+    /// The type does not declare it.
+    #[must_use]
+    pub fn existing(&self) -> millstream_output::Existing {
+        millstream_output::Existing::replace_if(self.boolean(super::OVERWRITE))
+    }
+
     getters! {
         /// Returns a text parameter.
         text: &str, Text(text) => text;

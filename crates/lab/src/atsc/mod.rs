@@ -74,7 +74,10 @@ pub enum AtscError {
 }
 
 /// Adds the file to an error.
-fn file(path: &Path) -> impl FnOnce(io::Error) -> AtscError {
+fn file<E>(path: &Path) -> impl FnOnce(E) -> AtscError
+where
+    io::Error: From<E>,
+{
     let path = path.to_owned();
-    move |source| AtscError::File { path, source }
+    move |source| AtscError::File { path, source: source.into() }
 }

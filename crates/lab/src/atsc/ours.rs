@@ -44,7 +44,9 @@ impl ReceiverGraph {
     pub fn new(input: &Path, rate_hz: f64, output: &Path) -> Result<Self, AtscError> {
         let text = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| file(path)(std::io::ErrorKind::InvalidFilename.into()))
+            text.ok_or_else(|| {
+                file(path)(std::io::Error::from(std::io::ErrorKind::InvalidFilename))
+            })
         };
         let set = vec![
             format!("in={}", text(input)?),
@@ -83,7 +85,8 @@ impl ReceiverGraph {
     /// # Errors
     /// [`AtscError`] when the graph cannot be built or breaks off.
     pub fn run(&self, plan: &Plan) -> Result<ReceiverRun, AtscError> {
-        let graph = self.file.build(&registry(), &self.set)?;
+        let registry = registry();
+        let graph = self.file.overwriting(&registry).build(&registry, &self.set)?;
         let (start, cpu) = (Instant::now(), usage::process_cpu_time());
         let running = graph.start(plan).map_err(millstream_flow::RunError::from)?;
         while !running.is_finished() {

@@ -6,8 +6,8 @@ use millstream_atsc::params::{PACKET_BYTES, TS_RATE_BPS};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
 use millstream_flow::SC16_SCALE;
 use millstream_flow::blocks::SampleFormat;
+use millstream_output::{Existing, OutputFile};
 use serde::Serialize;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -58,7 +58,10 @@ impl Recording {
         let fill = |samples: &mut [Sample]| {
             signal.generate(&mut |packet| packets.next_packet(packet), samples);
         };
-        record(path, SampleFormat::Sc16, self.samples(), fill, |_| true)
+        let mut out = OutputFile::create(path, Existing::Replace).map_err(file(path))?;
+        let recorded = record(&mut out, SampleFormat::Sc16, self.samples(), fill, |_| true)?;
+        out.complete().map_err(file(path))?;
+        Ok(recorded)
     }
 }
 
@@ -79,13 +82,14 @@ pub struct RecordingResult {
 /// # Errors
 /// [`AtscError::File`] when the file cannot be written.
 pub fn record(
-    path: &Path,
+    out: &mut OutputFile,
     format: SampleFormat,
     samples: u64,
     mut fill: impl FnMut(&mut [Sample]),
     mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<RecordingResult, AtscError> {
-    let mut out = BufWriter::new(File::create(path).map_err(file(path))?);
+    let path = out.path().to_owned();
+    let mut out = BufWriter::new(out);
     let mut block = vec![Sample::default(); BLOCK];
     let mut bytes = Vec::with_capacity(format.sample_bytes() * BLOCK);
     let mut recorded = RecordingResult::default();
@@ -105,10 +109,10 @@ pub fn record(
                 bytes.extend(part.to_le_bytes());
             }
         }
-        out.write_all(&bytes).map_err(file(path))?;
+        out.write_all(&bytes).map_err(file(&path))?;
         recorded.samples += count as u64;
     }
-    out.flush().map_err(file(path))?;
+    out.flush().map_err(file(&path))?;
     recorded.power /= recorded.samples.max(1) as f64;
     Ok(recorded)
 }

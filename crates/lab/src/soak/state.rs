@@ -1,7 +1,7 @@
 //! The file of a soak's record: one process at a time has it, and no power failure cuts it.
 
 use super::record::SoakRecord;
-use millstream_flow::blocks::name_whole;
+use millstream_output::name_whole;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;

@@ -143,7 +143,8 @@ impl PlanStore {
              # forgets it.\n\n{}",
             toml::to_string(record).expect("a record has nothing that TOML cannot say")
         );
-        let written = fs::create_dir_all(&self.folder).and_then(|()| replace(&path, &text));
+        let written = fs::create_dir_all(&self.folder)
+            .and_then(|()| Ok(millstream_output::store_whole(&path, text.as_bytes())?));
         match written {
             Ok(()) => Ok(path),
             Err(source) => Err(PlanStoreError::Io { doing: "write", path, source }),
@@ -196,13 +197,6 @@ fn read(path: &Path) -> Result<Option<StoredPlan>, PlanStoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(PlanStoreError::Io { doing: "read", path, source }),
     }
-}
-
-/// Writes another file and renames it, which replaces the plan atomically (rename(2)).
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    millstream_flow::blocks::write_whole(&PathBuf::from(name), path, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `millstream batch map`: a number over two swept parameters, as a picture.
 
 use super::ManifestArg;
-use crate::output::{Report, shown, write_file};
+use crate::force::ForceArgs;
+use crate::output::{Report, shown};
 use millstream_batch::{Best, HeatMap, MapRequest};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub struct Args {
     /// File for the picture (SVG); - is standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Draws it.
@@ -51,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.out == Path::new("-") {
         return Ok(Report::done(picture.clone(), json!({ "picture": picture, "best": best })));
     }
-    write_file(&args.out, picture)?;
+    args.force.write(&args.out, picture)?;
     let text = format!(
         "best     {best}\n         {}\npicture  {}\n",
         map.confidence(),

@@ -1,7 +1,8 @@
 //! `millstream batch table`: parameters and numbers of all results.
 
 use super::ManifestArg;
-use crate::output::{Report, count, shown, write_file};
+use crate::force::ForceArgs;
+use crate::output::{Report, count, shown};
 use millstream_batch::ResultTable;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ pub struct Args {
     /// File for the table; - is standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Writes it.
@@ -35,9 +39,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     match args.out.extension() {
         Some(extension) if extension.eq_ignore_ascii_case("parquet") => {
-            write_file(&args.out, table.parquet())?
+            args.force.write(&args.out, table.parquet())?
         }
-        _ => write_file(&args.out, table.csv())?,
+        _ => args.force.write(&args.out, table.csv())?,
     }
     let rows = count(table.rows() as u64, "row");
     let text = format!("table    {}: {rows}\n", args.out.display());

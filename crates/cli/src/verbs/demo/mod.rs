@@ -7,6 +7,7 @@ mod picture;
 
 use crate::child_radio::{self, ChildRadio};
 use crate::dashboard::{DashboardTopic, WebArgs, facts_of};
+use crate::force::ForceArgs;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds, within};
@@ -60,6 +61,9 @@ pub struct Args {
     picture: PathBuf,
 
     #[command(flatten)]
+    force: ForceArgs,
+
+    #[command(flatten)]
     web: WebArgs,
 }
 
@@ -67,6 +71,9 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--duration", (args.duration, " s"), 0.1..=3600.0, "0.1 to 3600 seconds of signal")?;
     check_files(&args)?;
+    for path in [&args.out, &args.picture] {
+        args.force.check(path)?;
+    }
     let mut radio = ChildRadio::start(&radio_options(&args)?)?;
     note(format_args!("radio   E320 emulated by process {} at {}", radio.pid(), radio.addr));
     let samples = (args.duration * args.rate).round() as u64;
@@ -158,6 +165,7 @@ fn receive(
         format!("out={}", args.out.to_str().context("--out: the name must be UTF-8")?),
     ];
     let (registry, monitors) = graph_run::registry();
+    let file = if args.force.is_given() { file.overwriting(&registry) } else { file };
     let mut graph = file.build(&registry, &set)?;
     let mut dashboard = None;
     if let Some(mut plan) = args.web.plan() {

@@ -1,7 +1,8 @@
 //! `millstream graph draw`: a picture of the best plan for a graph.
 
 use super::placed::PlaceArgs;
-use crate::output::{Report, shown, write_file};
+use crate::force::ForceArgs;
+use crate::output::{Report, shown};
 use anyhow::bail;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ pub struct Args {
     /// Format of the picture, if the file name does not show it.
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Option<Kind>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Kinds of pictures.
@@ -44,6 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Some(kind) => kind,
         None => told_by(&args.out)?,
     };
+    args.force.check(&args.out)?;
     let found = args.place.place()?;
     let picture = match kind {
         Kind::Svg => found.placed.svg(&found.title),
@@ -52,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.out == Path::new("-") {
         return Ok(Report::done(picture.clone(), json!({ "picture": picture })));
     }
-    write_file(&args.out, picture)?;
+    args.force.write(&args.out, picture)?;
     let text = format!("{}\npicture  {}\n", found.title, args.out.display());
     Ok(Report::done(text, json!({ "picture": shown(&args.out) })))
 }

@@ -1,7 +1,8 @@
 //! `millstream graph plan`: the placement of a graph's blocks on a machine, and its reasons.
 
 use super::placed::PlaceArgs;
-use crate::output::{Report, write_file};
+use crate::force::ForceArgs;
+use crate::output::Report;
 use crate::stdout;
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,14 +22,18 @@ pub struct Args {
     /// standard output.
     #[arg(long, value_name = "FILE.toml")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Places the blocks; prints the result.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
+    out.as_deref().map_or(Ok(()), |path| args.force.check(path))?;
     let found = args.place.place()?;
     if let Some(path) = &out {
-        write_file(path, found.placed.plan.to_toml())?;
+        args.force.write(path, found.placed.plan.to_toml())?;
     }
     let remarks: String = found.remarks.iter().map(|line| format!("{line}\n")).collect();
     let text = format!("{}\n{}{remarks}", found.title, found.placed.words());

@@ -1,16 +1,15 @@
 //! A recording of a television channel in one picture.
 
+use crate::force::ForceArgs;
 use crate::live::during;
 use crate::output::signed;
 use crate::signal::SignalReport;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use millstream_atsc::monitor::{LockState, ReceiverStatus};
 use millstream_blocks::sigmf::SigmfRecording;
 use millstream_lab::atsc::{ReceptionReport, portrait};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// The rate of recordings without one.
@@ -58,13 +57,14 @@ pub fn receive(
     source: &SigmfRecording,
     name: &str,
     rate_hz: f64,
-    picture: PathBuf,
+    (picture, force): (PathBuf, ForceArgs),
 ) -> anyhow::Result<ReceivedSignal> {
+    force.check(&picture)?;
     let survey = during("receiving", None, || ReceptionReport::of(source, rate_hz))?;
     let shown = picture.display();
-    let file = File::create(&picture).with_context(|| format!("cannot write {shown}"))?;
-    let canvas = portrait(&survey, name);
-    canvas.write_png(BufWriter::new(file)).with_context(|| format!("cannot write {shown}"))?;
+    let mut image = Vec::new();
+    portrait(&survey, name).write_png(&mut image)?;
+    force.write(&picture, image)?;
     let signal = SignalReport {
         receiver: "atsc".to_owned(),
         status: survey.status,

@@ -6,11 +6,13 @@ mod samples;
 mod sigmf;
 mod wav;
 
+use crate::force::ForceArgs;
 use crate::numbers::{format, rate};
 use crate::output::{self, Report};
 use anyhow::{Context, bail, ensure};
 use millstream_blocks::sigmf::{SigmfRecording, read_metadata};
 use millstream_flow::blocks::SampleFormat;
+use millstream_output::whole_of;
 use power::Power;
 use samples::RawLayout;
 use serde_json::{Value, json};
@@ -56,6 +58,9 @@ pub struct Args {
     /// File for the picture. The default is RECORDING.png.
     #[arg(long, value_name = "FILE.png", requires = "atsc")]
     picture: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Reads the recording; with --atsc it fails where nothing was received.
@@ -66,10 +71,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.recording == Path::new("-") {
         return piped(&args);
     }
-    if args.format.is_none() && is_wav(&args.recording) {
-        return wave(&args);
+    // What a killed process has left is named by what it would have become.
+    let whole = whole_of(&args.recording);
+    if args.format.is_none() && is_wav(whole.as_deref().unwrap_or(&args.recording)) {
+        return wave(&args, whole.is_some());
     }
-    let source = SigmfRecording::open(&args.recording, args.format)?;
+    let by_name = || SampleFormat::from_name(whole.as_ref()?.extension()?.to_str()?);
+    let source = SigmfRecording::open(&args.recording, args.format.or_else(by_name))?;
     let name = args.recording.display().to_string();
     let rate_hz = match (args.rate, source.rate_hz) {
         (Some(said), Some(found)) if said != found => {
@@ -107,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             name.into()
         });
         let rate_hz = rate_hz.unwrap_or(atsc::USUAL_RATE_HZ);
-        let received = atsc::receive(&source, &name, rate_hz, picture)?;
+        let received = atsc::receive(&source, &name, rate_hz, (picture, args.force))?;
         text += &received.text;
         results["picture"] = json!(received.picture.display().to_string());
         results["survey"] = received.survey;
@@ -142,7 +150,7 @@ fn piped(args: &Args) -> anyhow::Result<Report> {
 }
 
 /// A WAV file.
-fn wave(args: &Args) -> anyhow::Result<Report> {
+fn wave(args: &Args, is_part: bool) -> anyhow::Result<Report> {
     ensure!(!args.atsc, "--atsc reads SigMF and raw samples, but not WAV: convert the file first");
     let name = args.recording.display().to_string();
     let mut file = File::open(&args.recording).with_context(|| format!("cannot read {name}"))?;
@@ -160,7 +168,7 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
             RawLayout { floats, values: header.channels.into() }
         }
         _ => bail!(
-            "{name} has {} channels of {:?} values of {} bits, which cannot be read: give a file \
+            "{name} has {} channels of {} values of {} bits, which cannot be read: give a file \
              with 1 or 2 channels of 16-bit integers or 32-bit floats",
             header.channels,
             header.values,
@@ -168,10 +176,9 @@ fn wave(args: &Args) -> anyhow::Result<Report> {
         ),
     };
     let there = file.metadata()?.len().saturating_sub(header.data_at);
-    let bytes = header.data_bytes.min(there);
-    if bytes < header.data_bytes {
-        let missing = header.data_bytes - bytes;
-        output::note(format_args!("millstream: {name} is truncated: {missing} bytes are missing"));
+    let (bytes, wrong) = header.data_bytes_of(there, is_part);
+    if let Some(wrong) = wrong {
+        output::note(format_args!("millstream: {name}: {wrong}"));
     }
     let bytes = bytes - bytes % layout.sample_bytes() as u64;
     file.seek(SeekFrom::Start(header.data_at))?;

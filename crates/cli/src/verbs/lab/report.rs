@@ -1,13 +1,11 @@
 //! `millstream lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
-use crate::output::{Report, shown, write_file};
-use anyhow::Context;
+use crate::force::ForceArgs;
+use crate::output::{Report, shown};
 use millstream_measure::compare::{ChangeRule, compare};
 use millstream_measure::report::{ReportView, html, png};
 use serde_json::json;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
 /// Writes a report of runs: one HTML file, which needs no other files, and its charts as PNG.
@@ -26,6 +24,9 @@ pub struct Args {
     /// Title of the report.
     #[arg(long, value_name = "TEXT", default_value = "Latency report")]
     title: String,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Succeeds when both files are written.
@@ -42,10 +43,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         failures: &failures,
     };
     let picture = args.out.with_extension("png");
-    write_file(&args.out, html(&view))?;
-    let fail = || format!("cannot write the file {}", picture.display());
-    let file = File::create(&picture).with_context(fail)?;
-    png(&view).write_png(BufWriter::new(file)).with_context(fail)?;
+    args.force.check(&picture)?;
+    args.force.write(&args.out, html(&view))?;
+    let mut charts = Vec::new();
+    png(&view).write_png(&mut charts)?;
+    args.force.write(&picture, charts)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
     let labels: Vec<_> = sets.iter().map(|set| &set.label).collect();
     Ok(Report::done(

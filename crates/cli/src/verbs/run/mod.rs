@@ -7,6 +7,7 @@ mod supervisor;
 mod view;
 
 use crate::dashboard::{Dashboard, DashboardTopic, WebArgs, facts_of};
+use crate::force::ForceArgs;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::output::{Report, note};
@@ -76,14 +77,18 @@ pub struct Args {
     stall_limit: Option<f64>,
 
     #[command(flatten)]
+    force: ForceArgs,
+
+    #[command(flatten)]
     web: WebArgs,
 }
 
 /// Runs until every source has ended or the user asks to end.
-pub fn run(mut args: Args) -> anyhow::Result<Report> {
-    args.set = stdout::for_parameters(&args.set)?;
+pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
     let (registry, monitors, publications) = graph_run::registry_with_sinks();
+    stdout::for_graph(&file, &registry, &args.set)?;
+    let file = if args.force.is_given() { file.overwriting(&registry) } else { file };
     // Before the blocks, which may open radios and files.
     let (wanted, tuned) = match &args.plan {
         Some(said) => (RequestedPlan::read(said, &file, &args.set)?, None),

@@ -8,6 +8,7 @@ use anyhow::Context;
 use millstream_blocks::sigmf::{SigmfSample, SigmfSink};
 use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
+use millstream_output::Existing;
 use millstream_radio::block::{
     GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
     StartSettings,
@@ -41,6 +42,8 @@ pub struct RecordingTarget<'a> {
     pub targets: &'a [RecordingFiles],
     /// What is known of each channel.
     pub channels: Vec<ChannelFacts>,
+    /// What becomes of old files of these names.
+    pub existing: Existing,
 }
 
 /// What a recording says of its channel.
@@ -125,9 +128,13 @@ impl RecordingTarget<'_> {
                     let lead = start.1.unwrap_or_default();
                     let sink = SigmfSink::<T>::new(meta, None)?.direct();
                     let sink = sink.describing(&facts.hardware, facts.description, lead);
+                    let sink = sink.existing(self.existing);
                     graph.add(&file, sink)?;
                 }
-                None => graph.add(&file, FileSink::<T>::new(&target.data).direct())?,
+                None => {
+                    let sink = FileSink::<T>::new(&target.data).direct();
+                    graph.add(&file, sink.existing(self.existing))?
+                }
             }
             let out = if alone { "radio.out".to_owned() } else { format!("radio.out{index}") };
             graph.connect(&out, &format!("{file}.in"))?;

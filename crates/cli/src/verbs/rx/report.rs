@@ -5,7 +5,6 @@ use crate::front_end::ChannelTuning;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::output::Report;
 use millstream_flow::Snapshot;
-use millstream_flow::blocks::FileSink;
 use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
 use serde_json::{Value, json};
@@ -65,7 +64,7 @@ pub fn with_part(error: anyhow::Error, targets: &[RecordingFiles]) -> anyhow::Er
     let error =
         targets.iter().fold(error, |error, target| graph_run::with_part(error, &target.data));
     let parts = targets.iter().filter(|target| target.meta.is_some());
-    let mut parts = parts.map(|target| FileSink::<u8>::part_of(&target.data));
+    let mut parts = parts.map(|target| millstream_output::part_of(&target.data));
     match parts.find(|part| part.exists()) {
         Some(part) => anyhow::anyhow!(
             "{error}; `millstream inspect {}` shows it. With --reopen TIME a recording goes on \
@@ -82,8 +81,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
     for channel in &recorded.channels {
-        // Without a sample there is no data file, and an older one keeps its metadata.
-        let meta = channel.target.meta.as_deref().filter(|_| channel.ledger.delivered > 0);
+        let meta = channel.target.meta.as_deref();
         let data = channel.target.name();
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
         channels.push(json!({

@@ -51,14 +51,19 @@ impl RecordingFiles {
             let one = || Self { data: out.to_owned(), meta: None, format: target.format };
             return Ok(channels.iter().map(|_| one()).collect());
         }
-        if out.metadata().is_ok_and(|found| !found.is_file()) {
+        if !millstream_output::is_regular(out) {
             bail!(
                 "{} is not a regular file, but each of several channels needs its own file: give \
                  the name of a file",
-                out.display()
+                stdout::name(out).map_or_else(|| out.display().to_string(), str::to_owned)
             );
         }
         Ok(channels.iter().map(|channel| target.numbered(*channel)).collect())
+    }
+
+    /// The files, of samples and of metadata.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.data), self.meta.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// Whether the samples are only counted.

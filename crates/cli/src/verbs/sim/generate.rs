@@ -1,5 +1,6 @@
 //! `millstream sim generate`: a recording of a television channel, impaired in known ways.
 
+use crate::force::ForceArgs;
 use crate::live::{Live, left};
 use crate::numbers::{decibels, finite, format, frequency, number, positive, rate, seconds, whole};
 use crate::output::{Report, note};
@@ -8,10 +9,10 @@ use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
 use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
-use millstream_flow::blocks::{FileSink, SampleFormat, name_whole};
+use millstream_flow::blocks::SampleFormat;
 use millstream_lab::atsc::record;
+use millstream_output::OutputFile;
 use serde_json::json;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -68,6 +69,9 @@ pub struct Args {
     /// Root mean square of the signal, where full scale is 1. Peaks are about three times higher.
     #[arg(long, value_name = "RMS", default_value_t = 0.2, value_parser = positive)]
     level: f64,
+
+    #[command(flatten)]
+    force: ForceArgs,
 
     #[command(flatten)]
     channel: Channel,
@@ -159,9 +163,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         };
     let duration_s = args.duration.unwrap_or(length_s);
     ensure!(duration_s <= 86_400.0, "--duration is {duration_s} s: give at most a day");
-    let mut sent = args.sent.as_deref().map(Sent::create).transpose()?;
-    let is_file = out.metadata().map_or(true, |data| data.is_file());
-    let part = if is_file { FileSink::<u8>::part_of(&out) } else { out.clone() };
+    let mut sent = args.sent.as_deref().map(|path| Sent::create(path, args.force)).transpose()?;
+    let mut file = args.force.create(&out)?;
     let samples = (duration_s * args.rate).round() as u64;
     interrupt::install();
     let mut live = Live::seldom();
@@ -173,7 +176,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let begun = Instant::now();
     let recorded = record(
-        &part,
+        &mut file,
         format,
         samples,
         |block| signal.generate(&mut next, block),
@@ -189,11 +192,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         },
     )?;
     live.end();
-    if is_file {
-        File::open(&part)
-            .and_then(|file| name_whole(&file, &part, &out))
-            .with_context(|| format!("cannot write the file {shown}"))?;
-    }
+    file.complete()?;
     let packets_sent = sent.map(Sent::finish).transpose()?;
     if recorded.clipped > 0 {
         let level = args.level;
@@ -237,16 +236,14 @@ fn packets(
 
 /// The file of the sent packets.
 struct Sent {
-    path: PathBuf,
-    out: BufWriter<File>,
+    out: BufWriter<OutputFile>,
     packets: u64,
     failed: Option<std::io::Error>,
 }
 
 impl Sent {
-    fn create(path: &Path) -> anyhow::Result<Self> {
-        let out = crate::output::create_file(path)?;
-        Ok(Self { path: path.to_owned(), out: BufWriter::new(out), packets: 0, failed: None })
+    fn create(path: &Path, force: ForceArgs) -> anyhow::Result<Self> {
+        Ok(Self { out: BufWriter::new(force.create(path)?), packets: 0, failed: None })
     }
 
     fn add(&mut self, packet: &[u8; PACKET_BYTES]) {
@@ -259,7 +256,9 @@ impl Sent {
     fn finish(mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
         let written = self.failed.take().map_or(flushed, Err);
-        written.with_context(|| format!("cannot write the file {}", self.path.display()))?;
+        written.map_err(|error| self.out.get_ref().fail(error))?;
+        // What could not be flushed was an error above.
+        self.out.into_parts().0.complete()?;
         Ok(self.packets)
     }
 }

@@ -6,6 +6,7 @@ mod spectra;
 mod trouble;
 
 use crate::dashboard::WebArgs;
+use crate::force::ForceArgs;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{ipv4, positive, seconds, whole};
@@ -71,6 +72,9 @@ pub struct Args {
     /// remains.
     #[arg(long, value_name = "FILE.sc16")]
     pub tx_out: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub force: ForceArgs,
 
     /// Number of radios to emulate, at consecutive addresses and with consecutive serial numbers.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u8>(1..=64))]
@@ -213,6 +217,7 @@ impl Args {
             scene: self.scene.as_deref().map(Scene::load).transpose()?,
             any_tuning: self.any_rate,
             tx_out: self.tx_out.iter().map(of_it).collect(),
+            overwrite: self.force.is_given(),
             rates: if self.any_rate { ClockRates::ANY } else { self.device.rates() },
             time_scale: self.time_scale,
             rx_buffer_samples: self.rx_buffer_samples,

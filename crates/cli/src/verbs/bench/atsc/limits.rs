@@ -1,10 +1,11 @@
 //! Packet error rates on weak and spoilt signals.
 
 use super::super::peer::PeerArgs;
+use crate::force::ForceArgs;
 use crate::interrupt;
 use crate::live::{Live, TimeLeft};
 use crate::numbers::{decibels, rate, seconds, whole};
-use crate::output::{Report, create_file};
+use crate::output::Report;
 use millstream_lab::atsc::{
     Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
     SETTLE_S, StoredResult, grid, peer_name, sweep, tableau,
@@ -57,6 +58,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
+    #[command(flatten)]
+    force: ForceArgs,
+
     /// Remove Millstream's own results from --store and measure them again, for example after the
     /// receiver has changed.
     #[arg(long, requires = "store")]
@@ -90,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let is_there = peers[0].is_some();
         peers.push(if is_there { args.peer.start(GnuRadioReceiver::start)? } else { None });
     }
-    let picture = args.picture.as_deref().map(create_file).transpose()?;
+    let picture = args.picture.as_deref().map(|path| args.force.create(path)).transpose()?;
     let folder = tempfile::tempdir()?;
     interrupt::install();
     let (mut live, mut estimate) = (Live::seldom(), TimeLeft::new(Instant::now()));
@@ -110,8 +114,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     for table in Axis::ALL.into_iter().flat_map(|axis| LimitsTable::of(axis, &lines, &receivers)) {
         let _ = writeln!(text, "{table}");
     }
-    if let Some(file) = picture {
-        tableau(&lines, &receivers, "Packet errors of ATSC receivers").write_png(file)?;
+    if let Some(mut file) = picture {
+        tableau(&lines, &receivers, "Packet errors of ATSC receivers").write_png(&mut file)?;
+        file.complete()?;
     }
     let _ = writeln!(
         text,

@@ -5,6 +5,7 @@ mod search;
 mod series;
 
 use super::way::DIRECTIONS;
+use crate::force::ForceArgs;
 use crate::numbers::{one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count};
 use anyhow::{Context, bail};
@@ -98,6 +99,9 @@ pub struct Args {
     /// With --series: draw the delays.
     #[arg(long, value_name = "FILE.svg", requires = "series")]
     picture: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 
     /// With --check: use this emulated radio, which has the same buffer and time scale.
     #[arg(long, value_name = "ARGS", requires = "check")]

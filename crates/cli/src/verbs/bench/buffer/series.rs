@@ -5,7 +5,7 @@ use super::{Args, check};
 use crate::child_radio::ChildRadio;
 use crate::interrupt;
 use crate::live::Steps;
-use crate::output::{Report, write_file};
+use crate::output::Report;
 use crate::table::Table;
 use millstream_draw::{BLACK, BLUE, GREY, Panel, Scale, Sheet, Svg, WHITE};
 use millstream_lab::response::{self, Response};
@@ -30,6 +30,7 @@ const FRAME: (u32, u32) = (540, 280);
 
 /// Succeeds when no buffer ran empty.
 pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
+    args.picture.as_deref().map_or(Ok(()), |path| args.force.check(path))?;
     interrupt::install();
     let least = calculated(args, latency_s)?;
     let mut steps = Steps::new(MULTIPLES.len());
@@ -45,7 +46,7 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     }
     steps.end();
     if let Some(path) = &args.picture {
-        write_file(path, draw(args.rate, &all))?;
+        args.force.write(path, draw(args.rate, &all))?;
     }
     let time = |s: f64| short_time((s.max(0.0) * 1e9).round() as u64);
     let table = Table::of(&all)

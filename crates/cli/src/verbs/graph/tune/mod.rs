@@ -8,6 +8,7 @@ mod report;
 mod search;
 mod settings;
 
+use crate::force::ForceArgs;
 use crate::graph_run;
 use crate::numbers::{one_of, seconds, whole};
 use crate::output::Report;
@@ -60,6 +61,9 @@ pub struct Args {
     /// Draw the throughput for each size of the rings to this file.
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 
     /// After the search, measure every combination of the important choices. Fail if the best of
     /// them is more than 3 % better than the plan that the search found.

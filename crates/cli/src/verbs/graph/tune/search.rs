@@ -5,7 +5,7 @@ use super::{Args, check, picture, progress, settings};
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::allowed_cpus;
-use crate::output::{Report, describe, note, now, write_file};
+use crate::output::{Report, describe, note, now};
 use crate::stdout;
 use crate::stored::PlanStoreEntry;
 use crate::verbs::graph::placed::costs_to_keep;
@@ -26,6 +26,9 @@ pub fn run(
 ) -> anyhow::Result<Report> {
     // Before the work.
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
+    for path in out.iter().chain(&args.picture) {
+        args.force.check(path)?;
+    }
     interrupt::install();
     let started = Instant::now();
     let allowed = allowed_cpus()?;
@@ -75,10 +78,10 @@ pub fn run(
         None => "nothing is stored".to_owned(),
     };
     if let Some(path) = &out {
-        write_file(path, with_costs(&tuned.plan, file, &trial).to_toml())?;
+        args.force.write(path, with_costs(&tuned.plan, file, &trial).to_toml())?;
     }
     if let Some(path) = &args.picture {
-        write_file(path, picture::draw(&graph, trial.objective.unit(), &tuned))?;
+        args.force.write(path, picture::draw(&graph, trial.objective.unit(), &tuned))?;
     }
     let mut check = None;
     if args.check {

@@ -1,10 +1,9 @@
 //! `millstream host net import`: a configuration file that describes the present system.
 
+use crate::force::ForceArgs;
 use crate::output::{Report, count, shown};
-use anyhow::Context;
 use millstream_net::config::{Config, InterfaceSurvey, import, import_for_dpdk};
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Writes a configuration file with the present addresses, MTU, routes and queues of interfaces.
@@ -23,6 +22,9 @@ pub struct Args {
     /// File to write; it must not exist yet. The default is standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 /// Succeeds when there is an interface to describe.
@@ -48,9 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = args.out.as_deref().map(shown);
     let results = serde_json::json!({ "config": config, "text": text, "file": file });
     let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
-    let cannot = || format!("cannot write the file {}", path.display());
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
+    args.force.write(path, &text)?;
     let count = count(config.interfaces.len() as u64, "interface");
     let said = format!("{}: {count}\n", path.display());
     Ok(Report::done(said, results))
