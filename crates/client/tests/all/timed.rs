@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment};
+use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment, TxOptions};
 
 use crate::common::{PATIENCE, check_ramp, radio, ramp, reader};
 
@@ -39,6 +39,29 @@ fn a_start_that_comes_too_late_is_an_event() {
     assert!(!reader.is_active());
     reader.start(StreamStart::default()).unwrap();
     assert!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples > 0);
+}
+
+#[test]
+fn a_start_still_to_come_survives_a_change_of_the_rate() {
+    use millstream_client::StreamDirection::{Rx, Tx};
+    let radio = ramp("");
+    let reader = reader(&radio, RxOptions::default());
+    let writer = radio.writer(&[0], TxOptions::default()).unwrap();
+    assert_eq!(radio.set_rate(Tx, 0, 1e6).unwrap(), 1e6);
+    let start_ns = radio.time_ns(TimeMoment::Now).unwrap() / 1000 * 1000 + 2_000_000_000;
+    reader.start(StreamStart { time_ns: Some(start_ns), samples: Some(6000) }).unwrap();
+    writer.start(StreamStart { time_ns: Some(start_ns), samples: Some(1000) }).unwrap();
+    assert_eq!(radio.set_rate(Rx, 0, 2e6).unwrap(), 2e6);
+    assert_eq!(radio.set_rate(Tx, 0, 2e6).unwrap(), 2e6);
+    let samples = vec![[1000_i16; 2]; 1000];
+    assert!(writer.write(&[&samples], None, false, PATIENCE).unwrap().end_of_burst);
+    let mut got = vec![[0_i16; 2]; 6000];
+    let read = reader.read(&mut [&mut got], PATIENCE).unwrap();
+    assert_eq!((read.samples, read.time_ns), (6000, start_ns));
+    let sent = writer.take_status(PATIENCE).unwrap();
+    assert_eq!(sent.kind, StatusKind::BurstEnd);
+    let end_ns = sent.time_ns.unwrap() - start_ns;
+    assert!((499_000..=501_000).contains(&end_ns), "{end_ns}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn many_bursts_over_two_radio_blocks_are_all_reported() {
         let sent = group.send(&[&tone, &tone], at, PATIENCE).unwrap();
         assert_eq!((sent.samples, sent.end_of_burst), (500, true));
     }
-    for ledger in group.finish() {
+    for ledger in group.finish_within(PATIENCE) {
         assert_eq!((ledger.transmitted, ledger.unknown.samples), (500 * bursts, 0), "{ledger:?}");
     }
 }
