@@ -4,7 +4,8 @@
 The devices are small Python programs (e320.py, n310.py, n320.py) that stock UHD accepts too. They are not part of
 this project: the environment variable MILLSTREAM_REFERENCE_DEVICES says in which folder they are. For each, and at
 every CHDR width: a tone lies within one bin of where tuning and the DDC put it, on each channel; every sample that we
-transmit is accounted as transmitted, and the device has counted as many; bursts are acknowledged.
+transmit is accounted as transmitted, and the device has counted as many; bursts are acknowledged, also more of them
+than a block's messages have numbers.
 
 These devices count packets of samples and no PINGs, other than our emulator: our host must find that out.
 
@@ -33,6 +34,8 @@ LINK_ADDRESSES = [("10.93.1.1", "10.93.1.2"), ("10.93.2.1", "10.93.2.2")]
 BINS = 1 << 11
 TONE_HZ = 2.400_02e9
 SENT = 60_000
+# Bursts with a time each, more than the 64 numbers of messages, and their distance and length in samples.
+BURSTS, APART, LENGTH = 70, 2_000, 500
 # A device whose front end is set by registers does not follow them: its oscillator stays here.
 FIXED_HZ = 2.4e9
 # Name: its channels, a rate that it has and that it can compute in time, whether tuning moves its oscillator,
@@ -124,6 +127,19 @@ def check_transmit(device, args, folder):
             total += SENT * len(some)
             if found["transmitted"] != SENT * len(some) or found["unknown"]["samples"] != 0:
                 sys.exit(f"{device.name}: of {SENT * len(some)} samples the ledger has {found}")
+    # The captures of this recording are bursts, on all channels: each radio block counts its own messages.
+    stem = os.path.join(folder, "bursts")
+    np.ones(2 * BURSTS * LENGTH, dtype=np.int16).tofile(f"{stem}.sigmf-data")
+    captures = [{"core:sample_start": n * LENGTH, "core:global_index": n * APART} for n in range(BURSTS)]
+    described = {"core:datatype": "ci16_le", "core:sample_rate": rate_hz, "core:version": "1.0.0"}
+    with open(f"{stem}.sigmf-meta", "w", encoding="utf-8") as meta:
+        json.dump({"global": described, "captures": captures, "annotations": []}, meta)
+    found = results(device, "tx", "--args", args, "--in", f"{stem}.sigmf-meta", "--timed", "--rate", repr(rate_hz),
+                    "--channel", ",".join(map(str, channels)), "--freq", "2.4e9", "--max-lost", "0")["ledger"]
+    sent = BURSTS * LENGTH * len(channels)
+    total += sent
+    if found["transmitted"] != sent or found["unknown"]["samples"] != 0:
+        sys.exit(f"{device.name}: of {sent} samples in {BURSTS} bursts the ledger has {found}")
     counted = sum(int(samples) for samples in device.lines(r"EOB after (\d+) samples"))
     if counted != total:
         sys.exit(f"{device.name}: we transmitted {total} samples, the device counted {counted}")

@@ -76,6 +76,24 @@ def test_skipped_samples_are_gone(radio):
     assert stream.ledger.delivered == 100_000
 
 
+def test_what_is_skipped_takes_its_gap_with_it(emulated, radio):
+    emulated.add_fault("lose to_host data skip=5 count=1")
+    with radio.receive(samples=10_000, samples_per_packet=100) as stream:
+        first = stream.read(500)
+        assert len(first) == 500 and stream.skip(1000) == 1000
+        block = stream.read(100)
+        assert block.gap is None and block.time_ns - first.time_ns == 1_600_000
+
+
+def test_a_skip_raises_the_gap_that_it_meets(emulated, radio):
+    emulated.add_fault("lose to_host data skip=5 count=1")
+    with radio.receive(samples=10_000, samples_per_packet=100, gaps="raise") as stream:
+        assert stream.skip(2000) == 500
+        with pytest.raises(millstream.GapError):
+            stream.skip(1)
+        assert stream.skip(1000) == 1000
+
+
 def test_a_start_in_time(radio):
     at_ns = radio.time_ns() + 200_000_000
     with radio.receive(samples=1000, at_ns=at_ns) as stream:

@@ -179,8 +179,8 @@ impl RunningGraph {
     /// or that prefers losing a thread to waiting for ever.
     pub fn abandon(mut self, limit: Duration) {
         self.control.cancel();
-        let deadline = Instant::now() + limit;
-        while !self.is_finished() && Instant::now() < deadline {
+        let begin = Instant::now();
+        while !self.is_finished() && begin.elapsed() < limit {
             std::thread::sleep(ABANDON_STEP);
         }
         self.crew.leave_behind();

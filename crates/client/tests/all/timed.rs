@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment};
+use millstream_client::{RxOptions, RxReadEvent, StatusKind, StreamStart, TimeMoment, TxOptions};
 
 use crate::common::{PATIENCE, check_ramp, radio, ramp, reader};
 
@@ -39,6 +39,31 @@ fn a_start_that_comes_too_late_is_an_event() {
     assert!(!reader.is_active());
     reader.start(StreamStart::default()).unwrap();
     assert!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples > 0);
+}
+
+#[test]
+fn a_start_still_to_come_survives_a_change_of_the_rate() {
+    use millstream_client::StreamDirection::{Rx, Tx};
+    let radio = ramp("");
+    let soon = || radio.time_ns(TimeMoment::Now).unwrap() / 1000 * 1000 + 2_000_000_000;
+    let reader = reader(&radio, RxOptions::default());
+    let start_ns = soon();
+    reader.start(StreamStart { time_ns: Some(start_ns), samples: Some(6000) }).unwrap();
+    assert_eq!(radio.set_rate(Rx, 0, 2e6).unwrap(), 2e6);
+    let mut got = vec![[0_i16; 2]; 6000];
+    let read = reader.read(&mut [&mut got], PATIENCE).unwrap();
+    assert_eq!((read.samples, read.time_ns), (6000, start_ns));
+    reader.close();
+
+    let writer = radio.writer(&[0], TxOptions::default()).unwrap();
+    let start_ns = soon();
+    writer.start(StreamStart { time_ns: Some(start_ns), samples: Some(1000) }).unwrap();
+    assert_eq!(radio.set_rate(Tx, 0, 4e6).unwrap(), 4e6);
+    let samples = vec![[1000_i16; 2]; 1000];
+    assert!(writer.write(&[&samples], None, false, PATIENCE).unwrap().end_of_burst);
+    let sent = writer.take_status(PATIENCE).unwrap();
+    assert_eq!(sent.kind, StatusKind::BurstEnd);
+    assert_eq!(sent.time_ns, Some(start_ns + 249_750));
 }
 
 #[test]

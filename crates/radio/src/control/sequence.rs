@@ -1,8 +1,8 @@
 //! Finds which messages of a block are new, and counts those that never came.
 //!
 //! A block counts its messages in six bits. The network may repeat one, and so may a device whose
-//! message was not acknowledged; counted twice, a late packet would be two losses. The 16-bit number
-//! of the packet tells an old message from one behind a long outage.
+//! message was not acknowledged; counted twice, a late packet would be two losses. Packets have
+//! numbers of 16 bits: these tell an old message from one behind a long outage.
 
 use millstream_wire::ctrl::{CtrlRepr, SEQ_MODULUS};
 

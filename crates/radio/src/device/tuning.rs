@@ -243,7 +243,7 @@ impl Device {
         let Some(front_end) = self.front_end().filter(|front_end| front_end.powers_chains) else {
             return Ok(());
         };
-        // From the reading of the leases to the last call: the last one to set the chains knows all.
+        // From the reading of the leases to the last call: who sets the chains last knows all.
         let mut powered = self.powered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = 0;
         for direction in [StreamDirection::Rx, StreamDirection::Tx] {

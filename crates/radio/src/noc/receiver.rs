@@ -147,6 +147,12 @@ impl BlockReceiver {
         Ok(received)
     }
 
+    /// Returns whether to look on behind a datagram that is none of ours: a flood of these does not
+    /// extend a wait.
+    fn may_go_on(&self, until: Instant) -> bool {
+        self.batch.0 < self.batch.1 || Instant::now() < until
+    }
+
     /// Takes the next packet; returns false at the deadline.
     fn advance(&mut self, until: Instant) -> Result<bool, RadioError> {
         let device = self.path.device;
@@ -163,13 +169,13 @@ impl BlockReceiver {
         let datagram = self.port.rx.datagram(index);
         if datagram.source != device {
             self.counters.foreign += 1;
-            return Ok(true);
+            return Ok(self.may_go_on(until));
         }
         let packet = match Packet::parse(datagram.payload, self.path.width) {
             Ok(packet) if packet.header().dst_epid == self.path.epid => packet,
             _ => {
                 self.counters.malformed += 1;
-                return Ok(true);
+                return Ok(self.may_go_on(until));
             }
         };
         let flow_bytes = packet.flow_len();

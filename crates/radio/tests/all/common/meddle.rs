@@ -49,8 +49,8 @@ impl Meddler {
         }
     }
 
-    /// Sets the function for every datagram that is sent; only `Drop` has an effect, and `Fail` for
-    /// one outside a GSO batch.
+    /// Sets the function for every datagram that is sent; only `Drop` and `Fail` have an effect. A
+    /// GSO batch fails with its first packet that does.
     pub fn sent(mut self, sent: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
         self.sent = Arc::new(Mutex::new(Box::new(sent)));
         self
@@ -214,7 +214,11 @@ impl PortTx for MeddledTx {
         let mut rest = train;
         let mut whole = true;
         for packet in train.chunks(segment) {
-            if (self.script.lock().unwrap())(packet) == Action::Drop {
+            let action = (self.script.lock().unwrap())(packet);
+            if let Action::Fail(kind) = action {
+                return Err(kind.into());
+            }
+            if action == Action::Drop {
                 let before = packet.as_ptr().addr() - rest.as_ptr().addr();
                 self.inner.send_train(&rest[..before], segment, to)?;
                 rest = &rest[before + packet.len()..];
