@@ -100,7 +100,7 @@ fn the_receiver_is_measured_and_tried() {
         assert_eq!(entry["score"]["right"], entry["score"]["expected"], "{entry}");
     }
     let table = ["bench", "atsc", "table", "--cn", "25,8", "--duration", "0.7", "--no-gnuradio"];
-    let store = ["--store", "results.jsonl", "--picture", "table.png"];
+    let store = ["--store", "results.jsonl", "--picture", "table.png", "--force"];
     for _ in 0..2 {
         let outcome = millstream(folder.path(), &[&table[..], &store].concat());
         let text = &outcome.succeeds().stdout;

@@ -178,7 +178,8 @@ fn a_rate_that_an_e320_does_not_have_is_refused_with_the_nearest_or_any_is_taken
         let radio = Radio::start(folder.path(), options);
         let args = radio.args();
         let rx = ["rx", "--json", "--args", &args, "--rate", "100e3", "--nsamps", "1000"];
-        let outcome = millstream(folder.path(), &[&rx[..], &["--out", "x.sc16"]].concat());
+        let outcome =
+            millstream(folder.path(), &[&rx[..], &["--out", "x.sc16", "--force"]].concat());
         radio.running.signal(libc::SIGTERM);
         let radio = radio.running.wait();
         (outcome, radio.succeeds().json()["results"]["radios"][0].take())

@@ -70,7 +70,7 @@ fn run_starts_from_the_stored_plan_unless_told_otherwise() {
                 blocks = [\"zeros\", \"half\", \"first\", \"file\"]\n";
     store_by_hand(path, plan);
     let partition = |more: &[&str]| {
-        let mut args = vec!["run", "--json", "g.toml", "--set", "out=other.cf32"];
+        let mut args = vec!["run", "--json", "--force", "g.toml", "--set", "out=other.cf32"];
         args.extend(more);
         let outcome = millstream(path, &args);
         let document = outcome.succeeds().json();

@@ -79,12 +79,12 @@ impl RecordingWriter {
             return;
         }
         let mut described = || {
-            self.file
-                .set_len(self.written * SC16_LEN as u64)
-                .map_err(|error| self.refusal("", error))?;
             if !self.fate.is_whole() {
                 return Err(None);
             }
+            self.file
+                .set_len(self.written * SC16_LEN as u64)
+                .map_err(|error| self.refusal("", error))?;
             write_meta(self.file.path(), &self.stretches)
                 .map_err(|error| self.refusal("its metadata: ", error))
         };

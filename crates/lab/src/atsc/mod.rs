@@ -56,6 +56,9 @@ pub enum AtscError {
         /// The cause.
         source: io::Error,
     },
+    /// A file cannot be written.
+    #[error(transparent)]
+    Output(#[from] millstream_output::OutputError),
     /// Our graph cannot be built.
     #[error(transparent)]
     Graph(#[from] GraphFileError),

@@ -1,6 +1,6 @@
 //! A recording of a test signal.
 
-use super::{AtscError, file};
+use super::AtscError;
 use millstream_atsc::Sample;
 use millstream_atsc::params::{PACKET_BYTES, TS_RATE_BPS};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
@@ -58,9 +58,9 @@ impl Recording {
         let fill = |samples: &mut [Sample]| {
             signal.generate(&mut |packet| packets.next_packet(packet), samples);
         };
-        let mut out = OutputFile::create(path, Existing::Replace).map_err(file(path))?;
+        let mut out = OutputFile::create(path, Existing::Replace)?;
         let recorded = record(&mut out, SampleFormat::Sc16, self.samples(), fill, |_| true)?;
-        out.complete().map_err(file(path))?;
+        out.complete()?;
         Ok(recorded)
     }
 }
@@ -80,7 +80,7 @@ pub struct RecordingResult {
 /// far; it returns whether to continue.
 ///
 /// # Errors
-/// [`AtscError::File`] when the file cannot be written.
+/// [`AtscError::Output`] when the file cannot be written.
 pub fn record(
     out: &mut OutputFile,
     format: SampleFormat,
@@ -88,7 +88,6 @@ pub fn record(
     mut fill: impl FnMut(&mut [Sample]),
     mut go_on: impl FnMut(u64) -> bool,
 ) -> Result<RecordingResult, AtscError> {
-    let path = out.path().to_owned();
     let mut out = BufWriter::new(out);
     let mut block = vec![Sample::default(); BLOCK];
     let mut bytes = Vec::with_capacity(format.sample_bytes() * BLOCK);
@@ -109,10 +108,10 @@ pub fn record(
                 bytes.extend(part.to_le_bytes());
             }
         }
-        out.write_all(&bytes).map_err(file(&path))?;
+        out.write_all(&bytes).map_err(|error| out.get_ref().fail(error))?;
         recorded.samples += count as u64;
     }
-    out.flush().map_err(file(&path))?;
+    out.flush().map_err(|error| out.get_ref().fail(error))?;
     recorded.power /= recorded.samples.max(1) as f64;
     Ok(recorded)
 }

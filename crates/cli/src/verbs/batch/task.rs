@@ -246,13 +246,14 @@ pub fn result_of(
     })
 }
 
-/// Why the result is of little use: the signal, or a file without an item, which is not there.
+/// Why the result is of little use: the signal, or a file without an item.
 fn remark(
     batch: &Batch,
     files: &BTreeMap<String, u64>,
     signals: &[SignalReport],
 ) -> Option<String> {
-    let empty = batch.manifest.outputs.values().find(|file| !files.contains_key(*file));
+    let is_empty = |file: &&String| files.get(*file).is_none_or(|bytes| *bytes == 0);
+    let empty = batch.manifest.outputs.values().find(is_empty);
     let empty = || empty.map(|file| format!("the graph wrote nothing to its file {file}"));
     signals.iter().find_map(SignalReport::failure).or_else(empty)
 }

@@ -72,7 +72,7 @@ impl<'a> Split<'a> {
         let graph = format!("{name}.toml");
         let set = [format!("in={recording}"), "out=single.ts".to_owned(), "rate=6e6".to_owned()];
         let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
-        millstream(path, &[&["run", &graph], &set[..]].concat()).succeeds();
+        millstream(path, &[&["run", "--force", &graph], &set[..]].concat()).succeeds();
         let manifest = format!(
             "graph = \"{graph}\"\nrecordings = [\"{recording}\"]\n[outputs]\nout = \"tv.ts\"\n\
              [parameters]\nrate = 6e6\n[split]\nparts = 2\n"
