@@ -38,7 +38,7 @@ fn read(path: &Path) -> Value {
 fn copy(from: &Path, through: Option<Box<dyn Block>>, to: &Path) -> Option<()> {
     let mut graph = Graph::new();
     graph.add("source", SigmfSource::open(from).unwrap()).unwrap();
-    graph.add("sink", SigmfSink::<Sample>::new(to, None).unwrap()).unwrap();
+    graph.add("sink", SigmfSink::<Sample>::new(to, None).unwrap().overwrite()).unwrap();
     match through {
         Some(block) => {
             graph.add("block", block).unwrap();

@@ -76,7 +76,7 @@ fn a_question_without_an_unknown_is_refused() {
     for (args, part) in [
         (&[][..], "--buffer-samples <N>"),
         (&["--histogram", "x"], "--probability <P>"),
-        (&["--latency", "1", "--mtu", "0"], "0 is not in 1..=65535"),
+        (&["--latency", "1", "--mtu", "0"], "give a whole number from 1 to 65535"),
         (&["--latency", "-1"], "give a number of seconds above 0"),
     ] {
         millstream(Path::new("/"), &[&RATE[..], args].concat()).fails(2, part);

@@ -255,7 +255,7 @@ fn every_round_trip_is_in_the_distribution() {
 #[test]
 fn what_cannot_be_measured_is_refused() {
     for (args, status, part) in [
-        (&["bench", "packets", "--size", "10"][..], 2, "10 is not in 60..=65535"),
+        (&["bench", "packets", "--size", "10"][..], 2, "give a whole number from 60 to 65535"),
         (&["bench", "packets", "--interface", "eth7"], 2, "--peer"),
         (&["latency", "udp", "--bridge", "--loopback"], 2, "cannot be used with"),
         (&["bench", "packets", "--duration", "0"], 2, "give a number of seconds above 0"),
@@ -266,7 +266,7 @@ fn what_cannot_be_measured_is_refused() {
         ),
         (&["bench", "packets", "--loopback", "--only", "x", "--link", "warp"], 1, "no row"),
         (&["bench", "packets", "--loopback", "--class", "fifo:1", "--peer-cpu", "0"], 1, "one CPU"),
-        (&["latency", "udp", "--count", "1"], 2, "1 is not in 10.."),
+        (&["latency", "udp", "--count", "1"], 2, "give a whole number from 10 to"),
         (
             &["latency", "link", "--link", "udp"],
             1,

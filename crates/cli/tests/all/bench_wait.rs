@@ -43,7 +43,7 @@ fn what_makes_no_sense_is_refused() {
         (&["--packet-rate", "2M"][..], 1, "--packet-rate is 2000000: give 1 to 1M"),
         (&["--packet-rate", "0.5,100"], 1, "--packet-rate is 0.5: give 1 to 1M"),
         (&["--measure", "1ms"], 1, "--measure is 0.001 s: give 50ms to 60s"),
-        (&["--repeat", "0"], 2, "0 is not in 1..=1000"),
+        (&["--repeat", "0"], 2, "give a whole number from 1 to 1000"),
     ] {
         let args = [&["bench", "wait"][..], args].concat();
         millstream(Path::new("/"), &args).fails(status, part);

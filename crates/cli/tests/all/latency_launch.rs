@@ -91,7 +91,7 @@ fn a_queue_keeps_the_times_or_the_kernel_has_none() {
 fn what_makes_no_sense_is_refused() {
     for (args, status, part) in [
         (&["--via", "tbf"][..], 2, "possible values: thread, fq, etf, none"),
-        (&["--batch", "65"], 2, "65 is not in 1..=64"),
+        (&["--batch", "65"], 2, "give a whole number from 1 to 64"),
         (&["--interval", "11s"], 1, "--interval is 11 s: give 1us to 10s"),
         (&["--lead", "1s"], 1, "1008 packets would wait in the queue, but fq keeps 100"),
     ] {

@@ -107,10 +107,10 @@ fn what_makes_no_sense_is_refused() {
     for (args, part) in [
         (&["--share", "0"][..], "give a number above 0"),
         (&["--share", "1.01"], "give less than 1, or at least 1.02"),
-        (&["--queue", "5001"], "5001 is not in 1..=5000"),
+        (&["--queue", "5001"], "give a whole number from 1 to 5000"),
         (&["--link-rate", "0.01M"], "give 100k to 100G"),
         (&["--topology", "ring"], "possible values: separate, shared, bulk, priority"),
-        (&["--size", "9000"], "9000 is not in 60..=1514"),
+        (&["--size", "9000"], "give a whole number from 60 to 1514"),
     ] {
         millstream(Path::new("/"), &[&VERB[..], args].concat()).fails(2, part);
     }

@@ -103,7 +103,7 @@ fn what_makes_no_sense_is_told() {
     tune(folder.path(), &["--duration", "1ms"])
         .fails(1, "the search has 0.0 s left, which is too short");
     millstream(folder.path(), &["graph", "tune", "g.toml", "--repeat=3"])
-        .fails(2, "3 is not in 8..=1000");
+        .fails(2, "give a whole number from 8 to 1000");
     millstream(folder.path(), &["graph", "tune"]).fails(2, "GRAPH.toml");
     millstream(folder.path(), &["graph", "tune", "none.toml"])
         .fails(1, "the file cannot be read: No such file");

@@ -61,7 +61,11 @@ fn whole_numbers_may_have_a_decimal_point() {
     let outcome = millstream(folder.path(), &["inspect", "rec.sigmf-meta", "--json"]);
     let results = outcome.succeeds().json()["results"].take();
     assert_eq!(results["samples"], 10, "{results}");
-    assert_eq!(results["captures"].as_array().map(Vec::len), Some(2), "{results}");
+    assert_eq!(
+        results["sigmf"]["metadata"]["captures"].as_array().map(Vec::len),
+        Some(2),
+        "{results}"
+    );
 }
 
 #[test]
