@@ -166,6 +166,9 @@ fn who_asks_for_an_end_gets_it_with_the_measurement_so_far() {
     let running = Running::start(command(Path::new("/"), &args));
     running.line("place");
     running.signal(libc::SIGINT);
-    let document = running.wait().fails(1, "interrupted before the measurement was done").json();
-    assert_eq!(document["results"]["measured"][0]["direction"], "rx", "{document}");
+    let document = running.wait().fails(1, "interrupted").json();
+    // The request may come while the radio is being opened: then nothing is measured.
+    let began = !document["error"].as_str().unwrap().contains("worked on");
+    let measured = &document["results"]["measured"][0]["direction"];
+    assert!(!began || measured == "rx", "{document}");
 }

@@ -175,9 +175,9 @@ fn draw(folder: &Path, seed: u64, may_mount: bool) {
     let mut below = |count: u64| random.next_u64() % count;
     let writer = WRITERS[below(WRITERS.len() as u64) as usize];
     let end = ENDS[below(ENDS.len() as u64) as usize];
-    // Nothing of the radio reaches lines of zeros.
-    let of_radio = matches!(end, End::Radio | End::Silence);
-    if of_radio && writer.0 == "jsonl_sink" || end == End::Disk && !may_mount {
+    // Nothing of the radio reaches lines of zeros, and lines wait for room on the disk.
+    let of_lines = matches!(end, End::Writer | End::Stopped);
+    if !of_lines && writer.0 == "jsonl_sink" || end == End::Disk && !may_mount {
         return;
     }
     let about = format!("MILLSTREAM_SEED={seed}: {end:?} of {writer:?}");

@@ -27,7 +27,7 @@ fn an_import_reproduces_the_kernel_and_checks_clean() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let again = inside(&pair.left, &["host", "net", "import", "--out", file]);
-    again.fails(1, "cannot write");
+    again.fails(1, "exists already");
     let clean = inside(&pair.left, &["host", "net", "check", file]);
     assert!(clean.succeeds().stdout.contains(&format!("xdp:{INTERFACE}")), "{clean:?}");
     pair.left.sh(&format!("ip link set {INTERFACE} mtu 1500"));

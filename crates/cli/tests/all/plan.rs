@@ -130,7 +130,7 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--profile", "other.json"]).fails(1, "belongs to another graph");
     plan(&["--costs", "prices.toml"]).fails(1, "cannot use prices.toml: TOML parse error");
     plan(&["--duration", "0"]).fails(2, "give a number of seconds above 0");
-    plan(&["--max-cpus", "0"]).fails(1, "--max-cpus is 0: give 1 or more");
+    plan(&["--max-cpus", "0"]).fails(2, "give a whole number from 1 to");
     plan(&["--pin", "gain"]).fails(2, "write BLOCK=CPU");
     plan(&["--duration", "0.1", "--pin", "gain=99999"])
         .fails(1, "on CPU 99999, but it may use only");

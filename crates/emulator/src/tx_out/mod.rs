@@ -348,7 +348,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("out.sigmf-meta")).unwrap();
         recorder.close();
         let reason = recorder.fate().error().unwrap().to_string();
-        assert!(reason.contains("out.sc16: its metadata: Is a directory"), "{reason}");
+        assert!(reason.contains("out.sc16: its metadata: is a directory"), "{reason}");
         assert!(reason.contains("what could be written is in "), "{reason}");
         assert!(!path.exists());
         let part = std::fs::read(folder.path().join("out.sc16.part")).unwrap();

@@ -7,6 +7,11 @@ use millstream_radio::{Device, RadioError, RxArgs, TuneRequest};
 /// The largest step of an oscillator, Hz.
 const STEP_HZ: f64 = 10.0;
 
+#[track_caller]
+fn error(outcome: Result<f64, RadioError>) -> String {
+    outcome.map(drop).unwrap_err().to_string()
+}
+
 #[test]
 fn a_channel_is_tuned_and_what_it_does_not_have_is_refused() {
     let (_radio, args) = radio(patient());
@@ -27,7 +32,6 @@ fn a_channel_is_tuned_and_what_it_does_not_have_is_refused() {
     device.set_bandwidth(Rx, 0, 5e6).unwrap();
     device.set_antenna(Rx, 1, "TX/RX").unwrap();
 
-    let error = |outcome: Result<_, RadioError>| outcome.map(drop::<f64>).unwrap_err().to_string();
     let tune = |device: &mut Device, request| device.tune_rx(0, request).map(|r| r.freq_hz);
     let text = error(tune(&mut device, TuneRequest::new(10e6)));
     assert_eq!(text, "frequency 10000000 Hz is not possible: it must be 70000000 to 6000000000 Hz");

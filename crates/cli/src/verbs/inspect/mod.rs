@@ -99,6 +99,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let kind = if meta.is_some() { "SigMF" } else { "raw samples" };
     let file = File::open(&source.data).with_context(|| name.clone())?;
     let bytes = source.samples * layout.sample_bytes() as u64;
+    // Bytes behind the samples are none.
+    let file = file.take(bytes);
     let power = samples::power(file, layout, Some(bytes)).with_context(|| name.clone())?;
     let mut text = head(&name, kind, layout, source.samples, rate_hz);
     let mut results = facts(&args.recording, kind, layout, rate_hz, &power);

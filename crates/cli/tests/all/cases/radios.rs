@@ -36,7 +36,7 @@ fn a_gain_that_the_radio_does_not_have_is_told() {
     for gain in ["999", "-3"] {
         let args = ["rx", "--args", &radio.args(), "--rate", "1e6", "--nsamps", "1000"];
         let gain_text = format!("--gain={gain}");
-        let rest = [&gain_text, "--out", &format!("{gain}.sc16")];
+        let rest = [&gain_text, "--out", &format!("x{gain}.sc16")];
         let outcome = millstream(folder.path(), &[&args[..], &rest].concat());
         assert!(outcome.stderr.contains("gain") && outcome.stderr.contains(gain), "{outcome:?}");
     }

@@ -71,8 +71,16 @@ impl Taken {
             stream.ledger().balance().unwrap();
             let meta = match received {
                 Ok(meta) => meta,
-                Err(error) if self.take_error(&error) => continue,
-                Err(_) => return,
+                Err(error) => {
+                    if let RxError::SamplesStopped { samples, .. } = error {
+                        self.missing += samples;
+                        self.due = self.due.map(|due| due + samples);
+                    }
+                    if self.take_error(&error) {
+                        continue;
+                    }
+                    return;
+                }
             };
             self.missing += meta.event.missing();
             if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
