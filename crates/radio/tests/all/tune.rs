@@ -48,10 +48,6 @@ fn a_channel_is_tuned_and_what_it_does_not_have_is_refused() {
         let text = error(device.set_gain(direction, 0, gain_db));
         assert_eq!(text, format!("gain {gain_db} dB is not possible: it must be {range}"));
     }
-    let text = error(device.set_rate(100e6));
-    let nearest = "the nearest at its clock of 61440000 Hz is 61440000 Hz";
-    assert!(text.contains(nearest), "{text}");
-    assert_eq!((device.rate_hz(), device.tick_rate_hz()), (4e6, 4e6), "they stay");
     let text = error(device.set_gain(Rx, 2, 1.0));
     assert_eq!(text, "there is no receive channel 2: the device has 2 channels, counted from 0");
 }
