@@ -90,7 +90,7 @@ def ours(folder, block, item_in, item_out, items):
     graph = os.path.join(folder, "graph.toml")
     with open(graph, "w", encoding="utf-8") as file:
         file.write(text)
-    done = subprocess.run([MILLSTREAM, "run", "--no-stored-plan", graph], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([MILLSTREAM, "run", "--force", "--no-stored-plan", graph], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=60, check=False)
     if done.returncode != 0:
         sys.exit(f"millstream run failed:\n{done.stdout}\n{text}")

@@ -26,7 +26,7 @@ def decode(recording, folder):
     """The decoded transport stream and the receiver's figures."""
     out = os.path.join(folder, "out.ts")
     done = subprocess.run(
-        [MILLSTREAM, "--json", "run", os.path.join(ROOT, "graphs/atsc-rx.toml"),
+        [MILLSTREAM, "--json", "run", "--force", os.path.join(ROOT, "graphs/atsc-rx.toml"),
          "--set", f"in={recording}", "--set", f"rate={RATE}", "--set", f"out={out}"],
         stdout=subprocess.PIPE, timeout=LIMIT_S, check=True)
     with open(out, "rb") as file:

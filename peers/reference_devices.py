@@ -97,7 +97,7 @@ def check_receive(device, args, folder):
         path = os.path.join(folder, "received.cf32")
         results(device, "rx", "--args", args, "--rate", repr(rate_hz), "--nsamps", str(2 * BINS),
                 "--channel", ",".join(map(str, channels)), "--freq", repr(target),
-                "--lo-offset", repr(lo_offset), "--gain", "10", "--max-lost", "0", "--out", path)
+                "--lo-offset", repr(lo_offset), "--gain", "10", "--max-lost", "0", "--out", path, "--force")
         # The DDC takes away what the oscillator adds; one that stays leaves the DDC's part.
         want = TONE_HZ - target + (0 if follows else lo_offset)
         for channel in channels:

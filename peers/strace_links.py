@@ -136,7 +136,7 @@ def host_command(link, way, folder):
     addr = DEVICE if link.startswith("dpdk") else THEIRS
     args = ["--args", f"addr={addr},link={link.format('peer0')}", "--rate", str(RATE_HZ)]
     if way == "rx":
-        return [MILLSTREAM, "rx", *args, "--out", os.path.join(folder, "x.sc16")]
+        return [MILLSTREAM, "rx", *args, "--out", os.path.join(folder, "x.sc16"), "--force"]
     recording = os.path.join(folder, "tx.sc16")
     with open(recording, "wb") as file:
         file.write(bytes(4 * RATE_HZ))

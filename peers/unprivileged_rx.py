@@ -76,7 +76,7 @@ def recipe(program, folder):
     """The commands of the guide "Without root", with a user who may not write where root does."""
     out, broker = os.path.join(folder, "recipe.sc16"), os.path.join(folder, "grant.sock")
     grant = [program, "host", "grant", "--interface", "peer0", "--user", "nobody", "--port", "49153-49400", "--socket", broker]
-    rx = [program, "rx", "--args", f"addr={THEIRS},link=xdp:peer0", "--rate", "1e6", "--duration", "1", "--out", out]
+    rx = [program, "rx", "--args", f"addr={THEIRS},link=xdp:peer0", "--rate", "1e6", "--duration", "1", "--out", out, "--force"]
     user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--no-new-privs",
             "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]
     log = os.path.join(folder, "grant.log")

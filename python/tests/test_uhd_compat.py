@@ -143,6 +143,8 @@ def test_settings_round_trip(usrp):
     usrp.set_rx_gain(30, 0)
     usrp.set_rx_gain(30, "PGA", 0)
     assert usrp.get_rx_gain() == 30
+    usrp.set_rx_gain(99, 0)
+    assert usrp.get_rx_gain() == 76, "clipped, as by UHD"
     usrp.set_normalized_rx_gain(0.5)
     assert usrp.get_rx_gain() == 38 and usrp.get_rx_gain_range().stop() == 76
     usrp.set_rx_agc(True, 0)

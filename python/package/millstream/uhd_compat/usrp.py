@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time as clock
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -418,11 +419,19 @@ class MultiUSRP:
 
     def set_rx_gain(self, gain: float, chan: int | str = 0, more: int = 0) -> None:
         """Sets the gain of a receive channel; a name of a gain between is passed over."""
-        self._radio.set_gain(gain, more if isinstance(chan, str) else chan, "rx")
+        self._set_gain(gain, more if isinstance(chan, str) else chan, "rx")
 
     def set_tx_gain(self, gain: float, chan: int | str = 0, more: int = 0) -> None:
         """Sets the gain of a transmit channel; a name of a gain between is passed over."""
-        self._radio.set_gain(gain, more if isinstance(chan, str) else chan, "tx")
+        self._set_gain(gain, more if isinstance(chan, str) else chan, "tx")
+
+    def _set_gain(self, gain: float, channel: int, direction: str) -> None:
+        """Clips the gain to its range, as UHD does, and says so."""
+        low, high = self._range("gain", direction)
+        taken = min(max(gain, low), high)
+        if taken != gain:
+            print(f"millstream: the gain is {taken} dB: the radio does not have {gain} dB", file=sys.stderr)
+        self._radio.set_gain(taken, channel, direction)
 
     def get_rx_gain(self, chan: int = 0) -> float:
         """The gain of a receive channel."""
