@@ -55,7 +55,7 @@ impl SigmfSource {
     /// Opens a recording by either of its files.
     ///
     /// # Errors
-    /// [`SigmfError`], or an error of the data file.
+    /// [`SigmfError`](super::SigmfError), or an error of the data file.
     pub fn open(path: &Path) -> Result<Self, BlockError> {
         if files::of(path).is_none() {
             let reason = "name the .sigmf-meta or .sigmf-data of a recording; a file_source reads \

@@ -182,7 +182,7 @@ impl BlockDeclaration {
 
     /// Completes the type of a block that [takes part](BlockEffect::Live) in something outside.
     /// `stand_in` makes the block for rehearsals, of the same ports and messages;
-    /// [`RehearsedBlock`](crate::blocks::RehearsedSource) does for a source.
+    /// [`RehearsedBlock`](crate::blocks::RehearsedBlock) does for a source.
     #[must_use]
     pub fn live(self, stand_in: impl BlockFactory, make: impl BlockFactory) -> BlockType {
         self.complete(BlockEffect::Live, &[], make, Some(Box::new(stand_in)))

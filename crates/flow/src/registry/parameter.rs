@@ -218,7 +218,7 @@ impl Parameters {
     }
 
     /// Returns what becomes of an old file, by the parameter `overwrite` of blocks that
-    /// [write a file](super::BlockType::writes_file).
+    /// [write a file](super::BlockDeclaration::writes_file).
     ///
     /// # Panics
     /// The type does not declare it.
