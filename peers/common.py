@@ -143,7 +143,7 @@ class Radio:
         self.addrs = free_addresses(count) if addr is None else [addr]
         self.addr = self.addrs[0]
         self.command = [*inside, MILLSTREAM, "sim", "radio", "--json", "--addr", self.addr,
-                        "--radios", str(count), *options]
+                        "--radios", str(count), *options, *(["--force"] if "--tx-out" in options else [])]
         self.counters = {}
 
     def __enter__(self):

@@ -56,7 +56,7 @@ for mtu in 1500 9000; do
   in_host "$MILLSTREAM" find >"$WORK/find" 2>&1 || fail "millstream find: $(cat "$WORK/find")"
   grep -q '^10.77.0.1 ' "$WORK/find" || fail "millstream find: $(cat "$WORK/find")"
 
-  in_host "$MILLSTREAM" rx --args addr=10.77.0.1 --rate 5e6 --nsamps 5000000 --out "$WORK/ours.sc16" \
+  in_host "$MILLSTREAM" rx --args addr=10.77.0.1 --rate 5e6 --nsamps 5000000 --force --out "$WORK/ours.sc16" \
     >"$WORK/rx" 2>&1 || fail "millstream rx: $(cat "$WORK/rx")"
   ramp_is_whole "$WORK/ours.sc16" 5000000 || fail "millstream rx, MTU $mtu: the ramp has a gap: $(cat "$WORK/rx")"
   in_host "$EXAMPLES/rx_samples_to_file" --args addr=10.77.0.1 --rate 5e6 --nsamps 5000000 --type short \

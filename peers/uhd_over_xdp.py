@@ -107,7 +107,7 @@ def check_ours(folder, link):
     """Our own recording through a link."""
     path = os.path.join(folder, "ours.sc16")
     said = run(MILLSTREAM, "rx", "--args", f"addr={THEIRS},link={link}", "--rate", str(RATE_HZ),
-               "--nsamps", str(SAMPLES), "--out", path)
+               "--nsamps", str(SAMPLES), "--out", path, "--force")
     wrong = ramp_error(path)
     if wrong:
         sys.exit(f"millstream rx, {link}: {wrong}\n{said}")
