@@ -112,7 +112,7 @@ def check_receive(folder, source):
          "--nsamps", str(SAMPLES), "--file", path])
     check_recording("rx_samples_to_file", path, source)
     run([MILLSTREAM, "rx", "--args", f"addr={THEIRS},recv_queue_bytes={WINDOW_BYTES}",
-         "--rate", str(RATE_HZ), "--nsamps", str(SAMPLES), "--out", path])
+         "--rate", str(RATE_HZ), "--nsamps", str(SAMPLES), "--out", path, "--force"])
     check_recording("millstream rx", path, source)
     if wait_until_found()["claimed"]:
         sys.exit("millstream rx left the simulator claimed")
