@@ -135,7 +135,7 @@ fn the_smallest_buffer_that_holds_is_searched_beside_the_calculated_one() {
 fn a_change_comes_later_by_the_length_of_the_buffer() {
     let folder = tempfile::tempdir().unwrap();
     let series = ["--latency", "30us", "--series", "--time-scale", "3e-4", "--json"];
-    let picture = ["--picture", "delays.svg"];
+    let picture = ["--picture", "delays.svg", "--force"];
     let args = [&RATE[..], &series, &picture].concat();
     // A stall of 100 ms empties the smallest buffer: the command says so, and its figures do not
     // count.

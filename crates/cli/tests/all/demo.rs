@@ -98,8 +98,10 @@ fn no_file_is_written_over_another_of_the_same_demo() {
 #[test]
 fn an_interrupt_ends_both_processes_in_order() {
     let folder = tempfile::tempdir().unwrap();
+    // The first may have made a picture.
+    let more = ["--duration", "3600", "--time-scale", "0.2", "--force"];
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let (running, radio) = demo(folder.path(), &["--duration", "3600", "--time-scale", "0.2"]);
+        let (running, radio) = demo(folder.path(), &more);
         growing(&folder.path().join("demo.ts.part"));
         running.signal(signal);
         let document = running.wait().fails(1, "interrupted before the end").json();

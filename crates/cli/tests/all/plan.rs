@@ -135,7 +135,7 @@ fn what_cannot_be_planned_is_told() {
     plan(&["--duration", "0.1", "--pin", "gain=99999"])
         .fails(1, "on CPU 99999, but it may use only");
     let draw = ["graph", "draw", "g.toml", "--duration", "0.1", "--out", "no/p.svg"];
-    millstream(path, &draw).fails(1, "cannot write no/p.svg");
+    millstream(path, &draw).fails(1, "cannot write no/p.svg: ").fails(1, "; make its folder first");
 }
 
 /// A plan made from a receiver without a signal is useless, and says so.

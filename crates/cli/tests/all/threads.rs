@@ -42,7 +42,8 @@ fn a_host_has_four_threads_and_one_for_each_radio() {
         let given: Vec<String> = radios[..count].iter().map(Radio::args).collect();
         let mut args = vec!["rx", "--rate", "1e6", "--channel", &list, "--out", &out];
         given.iter().for_each(|given| args.extend(["--args", given]));
-        // A host that came too late for the start ends: it may try again.
+        // A host that came too late for the start ends: it may try again, over what it has left.
+        args.push("--force");
         let has_all = |_| {
             let host = Running::start(command(folder.path(), &args));
             let is_complete = || threads(host.pid()) == expected(count);

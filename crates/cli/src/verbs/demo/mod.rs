@@ -86,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let ledger = source_ledger(&run.snapshot)?;
     let picture = match signal.status.packets {
         0 => Err(anyhow!("nothing was decoded")),
-        _ => picture::extract(&args.out, &args.picture),
+        _ => picture::extract(&args.out, &args.picture, args.force),
     };
     let verdict = judge(&run, &ledger, &signal, &counters);
     let results: Value = json!({

@@ -53,11 +53,12 @@ fn shell_with_private_devices(folder: &Path, before: &str, line: &str) -> Option
     let devices = "D=$(mktemp -d) && mount -t tmpfs none $D && mkdir $D/shm && \
          mknod -m 666 $D/null c 1 3 && mknod -m 666 $D/full c 1 7 && \
          mknod -m 666 $D/urandom c 1 9 && ln -s /proc/self/fd $D/fd && \
+         ln -s /proc/self/fd/0 $D/stdin && \
          ln -s /proc/self/fd/1 $D/stdout && ln -s /proc/self/fd/2 $D/stderr && \
          mount --move $D /dev && rmdir $D";
     let check = "for one in null full; do test -c /dev/$one || echo /dev/$one is replaced; done; \
          for one in stdout stderr; do test -L /dev/$one || echo /dev/$one is replaced; done; \
-         ls /dev | grep -vxE 'null|full|urandom|fd|stdout|stderr|shm'";
+         ls /dev | grep -vxE 'null|full|urandom|fd|stdin|stdout|stderr|shm'";
     let script = format!("{devices} || exit 99\n{before}\n{line}\nended=$?\n{check}\nexit $ended");
     std::fs::write(folder.join("script"), script).unwrap();
     let outcome = shell(folder, "exec unshare --mount --propagation private bash script");
