@@ -11,7 +11,7 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FILE_LINES_MAX = 500
+FILE_LINES_MAX = 400
 LINE_CHARS_MAX = 100
 README_LINES_MAX = 120
 PARAGRAPH_LINES_MAX = 6

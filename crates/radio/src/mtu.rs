@@ -8,6 +8,7 @@ use millstream_wire::mpm;
 
 use crate::RadioError;
 use crate::error::io_error;
+use crate::opening::silent;
 
 /// The smallest datagram that every IPv4 path carries, bytes of UDP payload.
 pub const DATAGRAM_BYTES_MIN: usize = 548;
@@ -36,9 +37,7 @@ pub fn probe(port: &mut Port, device: SocketAddrV4, bytes_max: usize) -> Result<
     let (mut fits, mut too_long) = (DATAGRAM_BYTES_MIN, most + 4);
     // The first answer is worth more attempts than any size.
     if !echoes(port, device, DATAGRAM_BYTES_MIN, TRIES_FIRST)? {
-        let (attempts, wait_ms) = (TRIES_FIRST, ECHO_WAIT.as_millis() as u64);
-        let (address, what, claim_lost) = (device, "an echo", None);
-        return Err(RadioError::Silent { address, what, attempts, wait_ms, claim_lost });
+        return Err(silent(device, "an echo", TRIES_FIRST, ECHO_WAIT));
     }
     if echoes(port, device, most, TRIES)? {
         fits = most;

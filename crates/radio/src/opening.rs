@@ -71,12 +71,12 @@ pub(crate) trait Opening {
 
 /// Returns the error of a device that did not answer so many attempts.
 pub(crate) fn silent(
-    path: &StreamPath,
+    address: SocketAddrV4,
     what: &'static str,
     attempts: u32,
     wait: Duration,
 ) -> RadioError {
-    let (address, wait_ms) = (path.device, wait.as_millis() as u64);
+    let wait_ms = wait.as_millis() as u64;
     RadioError::Silent { address, what, attempts, wait_ms, claim_lost: None }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn answers<T>(
         AskerStep::Send(length) => ControlFlow::Break(OpeningStep::Send(length)),
         AskerStep::Wait(until) => ControlFlow::Break(OpeningStep::Wait(until)),
         AskerStep::Silent { what, attempts } => {
-            return Err(silent(path, what, attempts, TRANSACTION_TIMEOUT));
+            return Err(silent(path.device, what, attempts, TRANSACTION_TIMEOUT));
         }
         AskerStep::Answered(answers) => ControlFlow::Continue(answers),
     })

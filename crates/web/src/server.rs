@@ -124,8 +124,7 @@ impl Service {
             if session::prepare(&stream).is_err() {
                 continue;
             }
-            let known = self.connections.iter().filter(|one| one.is_known()).count();
-            if self.connections.len() - known == STRANGERS_MAX {
+            if self.connections.len() - self.known() == STRANGERS_MAX {
                 // A client with a token has sent it within milliseconds: the oldest stranger goes.
                 let oldest = self.connections.iter().position(|one| !one.is_known());
                 drop(oldest.map(|place| self.connections.remove(place)));
@@ -186,8 +185,12 @@ impl Service {
 
     /// Passes an answer on if there is a place for its client.
     fn has_room(&self, answer: answers::Answer) -> Result<answers::Answer, Refusal> {
-        let known = self.connections.iter().filter(|one| one.is_known()).count();
-        if known < CONNECTIONS_MAX { Ok(answer) } else { Err(Refusal::Full) }
+        if self.known() < CONNECTIONS_MAX { Ok(answer) } else { Err(Refusal::Full) }
+    }
+
+    /// Returns the number of clients that have shown that they may see data.
+    fn known(&self) -> usize {
+        self.connections.iter().filter(|one| one.is_known()).count()
     }
 
     /// Does what a client's message says.

@@ -1,6 +1,7 @@
 //! The names of a recording's files.
 
 use super::SigmfError;
+use millstream_output::part_of;
 use std::path::{Path, PathBuf};
 
 /// The two files of a recording.
@@ -18,13 +19,6 @@ impl RecordingNames {
         self.meta.extension().is_some_and(|end| end == "part")
             || self.data.extension().is_some_and(|end| end == "part")
     }
-}
-
-/// Returns the file of a recording that is not complete yet.
-pub(super) fn part_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }
 
 /// Returns the files of the recording that has `path` as one of its names: `.sigmf-meta` or

@@ -369,8 +369,7 @@ mod tests {
     fn an_echo_that_moves_has_the_power_of_one_that_rests() {
         let mut sums = vec![0.0; EARLY + LATE];
         for field in 0..16 {
-            let phase = f64::from(field) / 4.0 * FRAC_PI_2;
-            add_powers(&mut sums, &ringing(phase));
+            add_powers(&mut sums, &ringing(f64::from(field) / 4.0 * FRAC_PI_2));
         }
         assert!((sums[300] / 16.0 - 0.25).abs() < 0.01, "{}", sums[300]);
     }

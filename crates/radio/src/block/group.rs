@@ -166,8 +166,11 @@ impl<T: StreamSample> GroupSource<T> {
         Ok((group.recv_as(places, timeout)?, spills))
     }
 
-    /// Begins to open the device again, if that is wanted and `error` says that it is gone.
+    /// As [`super::RadioSource`] does.
     fn lose(&mut self, error: RxError) -> Result<Work, BlockError> {
+        let (event, now) = (error.lost(), Instant::now());
+        self.account(GroupMetadata { event, ..Default::default() }, false, now)?;
+        self.comeback.pass(event.missing(), now);
         if !self.comeback.is_wanted(&error) {
             return Err(error.into());
         }
@@ -314,11 +317,7 @@ impl<T: StreamSample> GroupSource<T> {
         } else {
             self.progress.deliver(samples, meta.time_ticks, rate);
             self.start_tags.tag(&mut self.outs, samples, rate.samples_hz());
-            for (index, segment) in self.progress.untagged() {
-                for (output, out) in self.outs.iter_mut().enumerate() {
-                    segment.tag((output, index), out, rate);
-                }
-            }
+            self.progress.tag(&mut self.outs, rate);
             self.outs.iter_mut().for_each(|out| out.produce(items));
         }
         self.metrics.gaps.add(gap.into());
@@ -353,12 +352,7 @@ impl<T: StreamSample> Block for GroupSource<T> {
         }
         let (meta, spilled) = match self.receive(context.may_block) {
             Ok(received) => received,
-            Err(error) => {
-                let event = error.lost();
-                self.account(GroupMetadata { event, ..Default::default() }, false, context.now)?;
-                self.comeback.pass(event.missing(), context.now);
-                return self.lose(error);
-            }
+            Err(error) => return self.lose(error),
         };
         self.account(meta, spilled, context.now)?;
         let Some(group) = &self.group else { return Ok(Work::Finished) };

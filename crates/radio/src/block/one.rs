@@ -144,8 +144,12 @@ impl<T: StreamSample> RadioSource<T> {
         self
     }
 
-    /// Begins to open the device again, if that is wanted and `error` says that it is gone.
+    /// Counts the samples that are lost with `error`, and begins to open the device again, if that
+    /// is wanted and the error says that it is gone.
     fn lose(&mut self, error: RxError) -> Result<Work, BlockError> {
+        let (event, now) = (error.lost(), Instant::now());
+        self.account(RxMetadata { event, ..Default::default() }, false, now)?;
+        self.comeback.pass(event.missing(), now);
         if !self.comeback.is_wanted(&error) {
             return Err(error.into());
         }
@@ -296,9 +300,7 @@ impl<T: StreamSample> RadioSource<T> {
             }
             let outs = std::slice::from_mut(&mut self.out);
             self.start_tags.tag(outs, samples, rate.samples_hz());
-            for (index, segment) in self.progress.untagged() {
-                segment.tag((0, index), &mut self.out, rate);
-            }
+            self.progress.tag(std::slice::from_mut(&mut self.out), rate);
             self.out.produce(items);
         }
         self.metrics.gaps.add(gap.into());
@@ -331,12 +333,7 @@ impl<T: StreamSample> Block for RadioSource<T> {
         let room = self.progress.room(place.len());
         let meta = match stream.recv_as(&mut place[..room], context.may_block) {
             Ok(meta) => meta,
-            Err(error) => {
-                let event = error.lost();
-                self.account(RxMetadata { event, ..Default::default() }, false, context.now)?;
-                self.comeback.pass(event.missing(), context.now);
-                return self.lose(error);
-            }
+            Err(error) => return self.lose(error),
         };
         self.account(meta, spills, context.now)?;
         let Some(stream) = &self.stream else { return Ok(Work::Finished) };

@@ -222,6 +222,15 @@ impl SampleCount {
         self.untagged.drain(..).map(move |segment| (index(&segment) as usize, segment))
     }
 
+    /// Tags these segments on all outputs.
+    pub fn tag<T: Item>(&mut self, outs: &mut [Out<T>], rate: StreamRate) {
+        for (index, segment) in self.untagged() {
+            for (output, out) in outs.iter_mut().enumerate() {
+                segment.tag((output, index), out, rate);
+            }
+        }
+    }
+
     /// Counts delivered samples; `time_ticks` is the time of the first.
     pub fn deliver(&mut self, samples: u64, time_ticks: Option<u64>, rate: StreamRate) {
         // Also without samples: a gap may be tagged before them.

@@ -13,6 +13,7 @@ use crate::RadioError;
 use crate::convert::{Converter, HostSample, Wire};
 use crate::deadline::deadline;
 use crate::error::io_error;
+use crate::opening::silent;
 use crate::stream::StreamPath;
 use crate::topology::{Management, advertise, route_to};
 
@@ -220,9 +221,7 @@ impl BlockSender {
                 return Ok(());
             }
         }
-        let (what, wait_ms) = ("the opening of a stream", INIT_TIMEOUT.as_millis() as u64);
-        let (address, attempts, claim_lost) = (self.path.device, TRIES, None);
-        Err(RadioError::Silent { address, what, attempts, wait_ms, claim_lost })
+        Err(silent(self.path.device, "the opening of a stream", TRIES, INIT_TIMEOUT))
     }
 
     fn command(

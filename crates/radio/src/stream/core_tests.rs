@@ -8,6 +8,7 @@ use millstream_wire::{Epid, Width};
 use proptest::prelude::*;
 
 use super::*;
+use crate::opening::silent;
 use crate::stream::StreamRate;
 use crate::stream::gap_causes::GapCauses;
 use crate::stream::stages::RecoveryNeed;
@@ -238,15 +239,9 @@ enum Happening {
 impl Bench {
     /// Gives the core what its recovery needs. Returns false when none is under way.
     fn answer(&mut self, word: u32, fate: u8) -> bool {
-        let (address, what) = (DEVICE, "a register read");
+        let what = "a register read";
         let outcome = match fate {
-            0 => Err(RadioError::Silent {
-                address,
-                what,
-                attempts: 5,
-                wait_ms: 200,
-                claim_lost: None,
-            }),
+            0 => Err(silent(DEVICE, what, 5, Duration::from_millis(200))),
             1 => Err(RadioError::Refused { what, port: 1, address: 2, status: "time error" }),
             _ => Ok(word),
         };

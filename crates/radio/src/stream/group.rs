@@ -252,18 +252,12 @@ impl RxGroup {
         let mut meta = GroupMetadata::default();
         if self.failure.is_none() {
             self.failure = self.fill(outs, room, timeout, &mut meta).err();
-            if meta.samples > 0 {
-                // They have left the streams, so they are returned first.
-                return Ok(meta);
-            }
         }
-        match self.failure.take() {
-            None => Ok(meta),
-            Some(failure) => {
-                self.failure = Some(OUT_OF_STEP);
-                Err(self.lose_all(failure))
-            }
-        }
+        // Samples have left the streams, so they are returned first.
+        let failure = self.failure.as_mut().filter(|_| meta.samples == 0);
+        let Some(failure) = failure else { return Ok(meta) };
+        let failure = std::mem::replace(failure, OUT_OF_STEP);
+        Err(self.lose_all(failure))
     }
 
     fn fill<T: StreamSample>(

@@ -101,7 +101,7 @@ impl RxOpening {
     /// Begins the attempt with this number, from 0.
     fn attempt(&mut self, attempt: u32) -> Result<(), RadioError> {
         if attempt == TRIES {
-            return Err(silent(&self.path, "the opening of a stream", TRIES, INIT_TIMEOUT));
+            return Err(silent(self.path.device, "the opening of a stream", TRIES, INIT_TIMEOUT));
         }
         self.credit.reset();
         self.asker.ask(self.configuration());

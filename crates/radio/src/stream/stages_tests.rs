@@ -60,14 +60,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     let step = bench.core.step.take().expect("a restart");
     bench.core.begin_step(step, bench.now).unwrap();
     let mut asked = Vec::new();
-    let (address, claim_lost) = (DEVICE, None::<String>);
-    let silent = || RadioError::Silent {
-        address,
-        what: "",
-        attempts: 1,
-        wait_ms: 200,
-        claim_lost: claim_lost.clone(),
-    };
+    let silent = || silent(DEVICE, "", 1, Duration::from_millis(200));
     // The second start is acknowledged.
     let mut lost = 1;
     while let Some(RecoveryNeed::Register(request)) = bench.core.need() {
@@ -129,14 +122,7 @@ fn a_stop_within_a_restart_awaits_a_run_that_may_have_begun() {
 #[test]
 fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
     let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
-    let (address, claim_lost) = (DEVICE, None::<String>);
-    let silent = || RadioError::Silent {
-        address,
-        what: "",
-        attempts: 1,
-        wait_ms: 200,
-        claim_lost: claim_lost.clone(),
-    };
+    let silent = || silent(DEVICE, "", 1, Duration::from_millis(200));
     // The answers before the refusal: of the time, of the start itself, or of the stop behind it.
     for (answers, awaited) in [
         (vec![], None),

@@ -10,6 +10,7 @@ use millstream_wire::{Epid, Width, chdr};
 use super::question::{Asker, AskerStep, Question, REQUEST_BYTES_MAX};
 use crate::deadline::OpenDeadline;
 use crate::error::io_error;
+use crate::opening::silent;
 use crate::{Clock, RadioError};
 
 /// The time limit for the reply to one attempt.
@@ -77,13 +78,7 @@ impl<'a> Management<'a> {
     pub(super) fn ask(&mut self, question: Question) -> Result<Vec<Op>, RadioError> {
         let what = question.what();
         self.asker.ask(question);
-        self.answers()?.ok_or(RadioError::Silent {
-            address: self.device,
-            what,
-            attempts: TRIES,
-            wait_ms: TRANSACTION_TIMEOUT.as_millis() as u64,
-            claim_lost: None,
-        })
+        self.answers()?.ok_or_else(|| silent(self.device, what, TRIES, TRANSACTION_TIMEOUT))
     }
 
     /// Does the same where silence means that no device is there.

@@ -191,7 +191,7 @@ impl Opening for TxOpening<'_> {
                             *wait = AnswerWait::Stale;
                             if *attempt == TRIES {
                                 let what = "the opening of a stream";
-                                return Err(silent(self.path, what, TRIES, ANSWER_TIMEOUT));
+                                return Err(silent(self.path.device, what, TRIES, ANSWER_TIMEOUT));
                             }
                         }
                         AnswerWait::Answered(status) => self.started(init, &status),

@@ -2,7 +2,7 @@
 
 use crate::bench::Bench;
 use millstream_web::{Hello, ServerOptions, Streams, WebServer};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use tungstenite::Message;
@@ -149,8 +149,12 @@ fn connections_without_a_token_keep_nobody_out() {
     }
     assert!(bench.open_at(&format!("/ws?token={token}"), "").is_ok());
     first.line();
-    let refused = first.text("status")["server"]["refused"]["full"].as_u64();
-    assert!(refused >= Some(1), "{refused:?}: some of them had to go");
+    // The first statuses are from before most of them came; who waited for long went by itself.
+    let gone = |status: &Value| {
+        let refused = &status["server"]["refused"];
+        ["full", "slow"].iter().filter_map(|why| refused[why].as_u64()).sum::<u64>()
+    };
+    assert!((0..60).any(|_| gone(&first.text("status")) >= 100), "some of them had to go");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::force::ForceArgs;
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds, within};
-use crate::output::{Report, describe, note};
+use crate::output::{Report, describe, note, shown};
 use crate::signal::SignalReport;
 use anyhow::{Context, anyhow};
 use millstream_flow::{GraphFile, Snapshot};
@@ -91,9 +91,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let verdict = judge(&run, &ledger, &signal, &counters);
     let results: Value = json!({
         "ok": verdict.is_ok(),
-        "transport_stream": args.out.display().to_string(),
+        "transport_stream": shown(&args.out),
         "signal_s": signal.status.packets as f64 / PACKETS_PER_SECOND,
-        "picture": picture.as_ref().ok().map(|path| path.display().to_string()),
+        "picture": picture.as_ref().ok().map(|path| shown(path)),
         "picture_missing": picture.as_ref().err().map(describe),
         "signal": signal,
         "ledger": ledger,

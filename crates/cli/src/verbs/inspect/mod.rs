@@ -8,7 +8,7 @@ mod wav;
 
 use crate::force::ForceArgs;
 use crate::numbers::{format, rate};
-use crate::output::{self, Report};
+use crate::output::{self, Report, shown};
 use anyhow::{Context, bail, ensure};
 use millstream_blocks::sigmf::{SigmfRecording, read_metadata};
 use millstream_flow::blocks::SampleFormat;
@@ -119,7 +119,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let rate_hz = rate_hz.unwrap_or(atsc::USUAL_RATE_HZ);
         let received = atsc::receive(&source, &name, rate_hz, (picture, args.force))?;
         text += &received.text;
-        results["picture"] = json!(received.picture.display().to_string());
+        results["picture"] = json!(shown(&received.picture));
         results["survey"] = received.survey;
         failure = received.failure;
     } else if let Some(rate_hz) = rate_hz {

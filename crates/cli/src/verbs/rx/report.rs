@@ -3,7 +3,7 @@
 use super::target::RecordingFiles;
 use crate::front_end::ChannelTuning;
 use crate::graph_run::{self, GraphReport, LedgerReport};
-use crate::output::Report;
+use crate::output::{Report, shown};
 use millstream_flow::Snapshot;
 use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
@@ -86,7 +86,7 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
         channels.push(json!({
             "channel": channel.number, "data": data,
-            "meta": meta.map(|meta| meta.display().to_string()), "ledger": channel.ledger,
+            "meta": meta.map(shown), "ledger": channel.ledger,
             "tuned": channel.tuned,
         }));
     }
