@@ -113,7 +113,7 @@ pub trait Block: Ports + Send {
         Vec::new()
     }
 
-    /// Returns the items out for items in. Called before the start and behind messages.
+    /// Returns the items out for items in. Called once before the start.
     fn rate(&self) -> ItemRatio {
         ItemRatio::ONE
     }
