@@ -1,6 +1,7 @@
 //! The RPC side of an open device.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::RangeInclusive;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,9 @@ use crate::{DeviceArgs, RadioError};
 /// The id that this host gives to a device: one host drives one device per crossbar.
 pub const DEVICE_ID: u16 = 1;
 
-/// The major MPM version of this client: UHD 4.3's.
-const MPM_MAJOR: u64 = 4;
+/// The major versions of MPM that this client can call: UHD 4.0 has 3, 4.10 has 6. The calls that
+/// it makes are the same in all of them.
+const MPM_MAJORS: RangeInclusive<u64> = 3..=6;
 
 /// The interval of claim attempts while another program holds the device.
 const CLAIM_AGAIN: Duration = Duration::from_millis(200);
@@ -157,15 +159,26 @@ impl DeviceSession {
         let answer = self.claim.call_open(method)?;
         let (major, minor) =
             as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?;
-        if major == MPM_MAJOR {
-            return Ok(());
+        if !MPM_MAJORS.contains(&major) {
+            return Err(RadioError::Compat {
+                what: "the MPM version",
+                found: format!("{major}.{minor}"),
+                supported: "3.x to 6.x (UHD 4.0 to 4.10)",
+                hint: "install a file system image of that range on the device",
+            });
         }
-        Err(RadioError::Compat {
-            what: "the MPM version",
-            found: format!("{major}.{minor}"),
-            supported: "4.x (UHD 4.1 to 4.5)",
-            hint: "install a file system image of that range on the device",
-        })
+        // Asked before the first control packet, whose layout depends on it. UHD's simulator has 0.
+        let version = self.claim.call_open("get_proto_ver").ok();
+        let version = version.as_ref().and_then(as_u64).unwrap_or_default();
+        if version >> 8 > 1 {
+            return Err(RadioError::Compat {
+                what: "the RFNoC protocol",
+                found: format!("{}.{}", version >> 8, version & 0xFF),
+                supported: "1.x (UHD 4.0 to 4.10)",
+                hint: "use a device image of that range",
+            });
+        }
+        Ok(())
     }
 
     /// Returns the CHDR links to the addresses that the user named; for the first address it may
