@@ -15,7 +15,7 @@ use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::opening::silent;
 use crate::stream::StreamPath;
-use crate::topology::{Management, connect};
+use crate::topology::{Management, advertise, route_to};
 
 /// The time limit for the device's answer to an INIT, and the attempts.
 const INIT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -54,7 +54,8 @@ impl BlockSender {
     pub fn open(mut port: Port, path: StreamPath) -> Result<Self, RadioError> {
         let mut management =
             Management::new(&mut port, path.device, path.width, path.epid).on(path.clock);
-        connect(&mut management, path.entry_port, &path.endpoint)?;
+        advertise(&mut management, path.entry_port)?;
+        route_to(&mut management, &path.endpoint)?;
         let format = StreamCtrl { payload: ItemSize::Bits16, ..StreamCtrl::default() };
         let write = Op::CfgWrite { address: ISTRM_CTRL_STATUS, value: format.to_word() };
         let select = [Op::SelDest(path.endpoint.port)];

@@ -15,33 +15,20 @@ const NO_ENDPOINT: &str = "a route leads to no stream endpoint";
 ///
 /// # Errors
 /// [`RadioError::Silent`].
-pub(super) fn advertise(management: &mut Management<'_>) -> Result<(), RadioError> {
+pub(super) fn introduce(management: &mut Management<'_>) -> Result<(), RadioError> {
     management.ask(advertisement()).map(drop)
 }
 
-/// Opens the path from the crossbar to the port.
+/// Registers the port's endpoint with the device, and the route to it in the crossbar.
 ///
 /// # Errors
 /// [`RadioError::Silent`].
-pub(super) fn route_to_host(
-    management: &mut Management<'_>,
-    entry_port: u16,
-) -> Result<(), RadioError> {
-    management.ask(route_back(management.epid(), entry_port)).map(drop)
-}
-
-/// Opens both paths between the port and an endpoint of the device.
-///
-/// # Errors
-/// Those of [`route_to`].
-pub(crate) fn connect(
-    management: &mut Management<'_>,
-    entry_port: u16,
-    endpoint: &Endpoint,
-) -> Result<(), RadioError> {
-    advertise(management)?;
-    route_to_host(management, entry_port)?;
-    route_to(management, endpoint)
+pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(), RadioError> {
+    let epid = management.epid();
+    for question in [greeting(), advertisement(), route_back(epid, entry_port)] {
+        management.ask(question)?;
+    }
+    Ok(())
 }
 
 /// Opens the path from the port to `endpoint`.
@@ -51,6 +38,10 @@ pub(crate) fn connect(
 pub fn route_to(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
     let answers = management.ask(route_there(endpoint))?;
     if has_arrived(&answers) { Ok(()) } else { Err(management.unusable(NO_ENDPOINT)) }
+}
+
+fn greeting() -> Question {
+    Question::new("a no-operation", &[&[Op::Nop, Op::Return]])
 }
 
 fn advertisement() -> Question {
@@ -79,7 +70,7 @@ fn has_arrived(answers: &[Op]) -> bool {
     })
 }
 
-/// The requests of [`connect`], one after the other.
+/// The requests of [`advertise`] and [`route_to`], one after the other.
 #[derive(Debug)]
 pub(crate) struct Routes {
     epid: Epid,
@@ -91,6 +82,7 @@ pub(crate) struct Routes {
 /// The request that is under way.
 #[derive(Debug)]
 enum RouteStage {
+    Greeting,
     Advertising,
     Back,
     There,
@@ -99,8 +91,8 @@ enum RouteStage {
 impl Routes {
     /// Begins with the first request.
     pub fn begin(asker: &mut Asker, epid: Epid, entry_port: u16, endpoint: Endpoint) -> Self {
-        asker.ask(advertisement());
-        Self { epid, entry_port, endpoint, stage: RouteStage::Advertising }
+        asker.ask(greeting());
+        Self { epid, entry_port, endpoint, stage: RouteStage::Greeting }
     }
 
     /// Goes on behind an answer. Returns true when both paths are there.
@@ -114,6 +106,7 @@ impl Routes {
         device: SocketAddrV4,
     ) -> Result<bool, RadioError> {
         let (question, stage) = match self.stage {
+            RouteStage::Greeting => (advertisement(), RouteStage::Advertising),
             RouteStage::Advertising => (route_back(self.epid, self.entry_port), RouteStage::Back),
             RouteStage::Back => (route_there(&self.endpoint), RouteStage::There),
             RouteStage::There if has_arrived(answers) => return Ok(true),

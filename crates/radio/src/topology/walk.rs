@@ -80,9 +80,9 @@ pub fn survey(
     Ok((entry_port, reached))
 }
 
-/// Registers this host with the transport of `management`, and finds the crossbar behind it. Returns
-/// the transport's port of the crossbar, and the crossbar's ports behind those of transports: only
-/// there are endpoints, and a transport that nothing is connected to does not answer.
+/// Registers this host with the transport of `management`, and finds the crossbar behind it.
+/// Returns the transport's port of the crossbar, and the crossbar's ports behind those of
+/// transports: only there are endpoints, and a transport without a peer does not answer.
 fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioError> {
     let info = ask(management, "a query of its transport", &[])?;
     if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
@@ -90,14 +90,14 @@ fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioErro
         return Err(management.unusable(reason));
     }
     // The transport answers by itself; from the crossbar on, answers need the address.
-    route::advertise(management)?;
+    route::introduce(management)?;
     let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
     let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, transports }, .. }) =
         crossbar
     else {
         return Err(management.unusable("no crossbar is connected to its transport"));
     };
-    route::route_to_host(management, entry_port)?;
+    route::advertise(management, entry_port)?;
     Ok((entry_port, transports.into()..ports.into()))
 }
 
@@ -190,6 +190,8 @@ mod tests {
             info(&[]),
             vec![Op::Advertise, Op::Return, Op::Nop],
             info(&[Op::Nop]),
+            vec![Op::Nop, Op::Return, Op::Nop],
+            vec![Op::Advertise, Op::Return, Op::Nop],
             vec![Op::Nop, own, Op::Return, Op::Nop],
         ];
         assert_eq!(asked, order, "UHD's order");
