@@ -18,8 +18,8 @@ pub struct CtrlRepr {
     pub dst_port: u16,
     /// The sender's port, 10 bits; equal to `dst_port` in requests.
     pub src_port: u16,
-    /// Control sequence number, below [`Protocol::sequence_modulus`]; the acknowledgement repeats
-    /// it.
+    /// Control sequence number, below [`sequence_modulus`](super::Protocol::sequence_modulus); the
+    /// acknowledgement repeats it.
     pub ctrl_seq: u8,
     /// The packet answers a request.
     pub is_ack: bool,
@@ -87,7 +87,7 @@ impl CtrlRepr {
         2 + 2 * usize::from(self.timestamp.is_some()) + self.data.len()
     }
 
-    /// Reads a control packet of protocol 1.0, see [`Protocol::parse`].
+    /// Reads a control packet of protocol 1.0, see [`Protocol::parse`](super::Protocol::parse).
     ///
     /// # Errors
     /// [`Error::WrongPacketType`], [`Error::PayloadTooShort`], [`Error::NoData`].
@@ -127,7 +127,7 @@ impl CtrlRepr {
     }
 
     /// Writes the packet of protocol 1.0 and returns [`CtrlRepr::packet_len`], see
-    /// [`Protocol::emit`].
+    /// [`Protocol::emit`](super::Protocol::emit).
     ///
     /// # Errors
     /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`], [`Error::NoData`].
