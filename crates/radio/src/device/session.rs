@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::Width;
 use rmpv::Value;
 
+use crate::client_zero::check_protocol;
 use crate::deadline::{OpenDeadline, deadline};
 use crate::rpc::{
     ClaimLoss, DeviceClaim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
@@ -167,18 +168,10 @@ impl DeviceSession {
                 hint: "install a file system image of that range on the device",
             });
         }
-        // Asked before the first control packet, whose layout depends on it. UHD's simulator has 0.
+        // Asked before the first control packet, whose layout depends on it.
         let version = self.claim.call_open("get_proto_ver").ok();
         let version = version.as_ref().and_then(as_u64).unwrap_or_default();
-        if version >> 8 > 1 {
-            return Err(RadioError::Compat {
-                what: "the RFNoC protocol",
-                found: format!("{}.{}", version >> 8, version & 0xFF),
-                supported: "1.x (UHD 4.0 to 4.10)",
-                hint: "use a device image of that range",
-            });
-        }
-        Ok(())
+        check_protocol(u16::try_from(version).unwrap_or(u16::MAX))
     }
 
     /// Returns the CHDR links to the addresses that the user named; for the first address it may

@@ -19,6 +19,17 @@ pub(super) fn introduce(management: &mut Management<'_>) -> Result<(), RadioErro
     management.ask(advertisement()).map(drop)
 }
 
+/// Opens the path from the crossbar to the port.
+///
+/// # Errors
+/// [`RadioError::Silent`].
+pub(super) fn route_to_host(
+    management: &mut Management<'_>,
+    entry_port: u16,
+) -> Result<(), RadioError> {
+    management.ask(route_back(management.epid(), entry_port)).map(drop)
+}
+
 /// Registers the port's endpoint with the device, and the route to it in the crossbar.
 ///
 /// # Errors

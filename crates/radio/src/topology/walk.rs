@@ -97,7 +97,7 @@ fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioErro
     else {
         return Err(management.unusable("no crossbar is connected to its transport"));
     };
-    route::advertise(management, entry_port)?;
+    route::route_to_host(management, entry_port)?;
     Ok((entry_port, transports.into()..ports.into()))
 }
 
@@ -190,8 +190,6 @@ mod tests {
             info(&[]),
             vec![Op::Advertise, Op::Return, Op::Nop],
             info(&[Op::Nop]),
-            vec![Op::Nop, Op::Return, Op::Nop],
-            vec![Op::Advertise, Op::Return, Op::Nop],
             vec![Op::Nop, own, Op::Return, Op::Nop],
         ];
         assert_eq!(asked, order, "UHD's order");

@@ -1,6 +1,6 @@
 //! The versions of the protocol, and control packets of each.
 
-use super::{ControlStatus, CtrlRepr, DataWords, MAX_DATA_WORDS, Op};
+use super::{CtrlRepr, DataWords, MAX_DATA_WORDS};
 use crate::bits::{field, fit};
 use crate::chdr::{Packet, PacketType, Width, header_len, put_plain_header};
 use crate::{Epid, Error, Result};
@@ -124,12 +124,9 @@ fn parse(packet: &Packet<'_>) -> Result<CtrlRepr> {
         ctrl_seq: field(second, 20, 8) as u8,
         is_ack: field(first, 15, 1) != 0,
         timestamp,
-        address: field(op, 0, 20) as u32,
-        byte_enables: field(op, 20, 4) as u8,
-        op: Op::from_code(field(op, 24, 4) as u8),
-        status: ControlStatus::from_code(field(op, 30, 2) as u8),
         data: if data.is_empty() { DataWords::NONE } else { DataWords::new(data)? },
         read_words: field(second, 28, 4) as u8,
+        ..CtrlRepr::of_operation(op)
     })
 }
 
@@ -158,10 +155,7 @@ fn emit(repr: &CtrlRepr, width: Width, buf: &mut [u8]) -> Result<usize> {
         put(ticks & 0xFFFF_FFFF);
         put(ticks >> 32);
     }
-    put(fit(repr.address.into(), 0, 20)?
-        | fit(repr.byte_enables.into(), 20, 4)?
-        | repr.op.to_bits()?
-        | u64::from(repr.status.code()) << 30);
+    put(repr.operation()?);
     repr.data.iter().for_each(|word| put((*word).into()));
     Ok(len)
 }
@@ -169,6 +163,7 @@ fn emit(repr: &CtrlRepr, width: Width, buf: &mut [u8]) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ctrl::{ControlStatus, Op};
 
     /// Reads a packet, checks that it is written the same, and returns it.
     fn both(hex: &str) -> CtrlRepr {

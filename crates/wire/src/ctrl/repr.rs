@@ -110,13 +110,28 @@ impl CtrlRepr {
             ctrl_seq: field(head, 24, 6) as u8,
             is_ack: field(head, 31, 1) != 0,
             timestamp,
-            address: field(op, 0, 20) as u32,
-            byte_enables: field(op, 20, 4) as u8,
-            op: Op::from_code(field(op, 24, 4) as u8),
-            status: ControlStatus::from_code(field(op, 30, 2) as u8),
             data: parse_data(&payload[op_at + 4..], field(head, 20, 4) as usize)?,
-            read_words: 0,
+            ..CtrlRepr::of_operation(op)
         })
+    }
+
+    /// Returns a packet with what its operation word says, which is the same in all protocols.
+    pub(super) fn of_operation(word: u64) -> CtrlRepr {
+        CtrlRepr {
+            address: field(word, 0, 20) as u32,
+            byte_enables: field(word, 20, 4) as u8,
+            op: Op::from_code(field(word, 24, 4) as u8),
+            status: ControlStatus::from_code(field(word, 30, 2) as u8),
+            ..CtrlRepr::default()
+        }
+    }
+
+    /// Returns the operation word.
+    pub(super) fn operation(&self) -> Result<u64> {
+        Ok(fit(self.address.into(), 0, 20)?
+            | fit(self.byte_enables.into(), 20, 4)?
+            | self.op.to_bits()?
+            | u64::from(self.status.code()) << 30)
     }
 
     /// Returns the bytes of this packet of protocol 1.0 at this width. Data fills 64-bit words.
@@ -147,13 +162,7 @@ impl CtrlRepr {
         if let Some(ticks) = self.timestamp {
             out.put(ticks)?;
         }
-        out.put(
-            fit(self.address.into(), 0, 20)?
-                | fit(self.byte_enables.into(), 20, 4)?
-                | self.op.to_bits()?
-                | u64::from(self.status.code()) << 30
-                | u64::from(self.data.first()) << 32,
-        )?;
+        out.put(self.operation()? | u64::from(self.data.first()) << 32)?;
         for pair in self.data.get(1..).ok_or(Error::NoData)?.chunks(2) {
             let high = pair.get(1).copied().unwrap_or(0);
             out.put(u64::from(pair[0]) | u64::from(high) << 32)?;
