@@ -184,7 +184,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())?;
+        self.write(RX_CMD, RxCommand::now(RxMode::Stop).to_word())?;
         self.started.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -215,7 +215,7 @@ impl RxChannel {
             self.write(RX_TIME_LO, ticks as u32)?;
         }
         let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
-        let word = RxCommand { mode, timed: at.is_some() }.to_word();
+        let word = RxCommand { timed: at.is_some(), ..RxCommand::now(mode) }.to_word();
         self.started.store(true, Ordering::Relaxed);
         self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
     }
@@ -229,14 +229,14 @@ impl RxChannel {
             RxRequest::TimeHigh => RegisterAccess::read(self.port, TIME_HI),
             RxRequest::TimeLow => RegisterAccess::read(self.port, TIME_LO),
             RxRequest::Stop => {
-                let word = RxCommand { mode: RxMode::Stop, timed: false }.to_word();
+                let word = RxCommand::now(RxMode::Stop).to_word();
                 RegisterAccess::write(self.port, own(RX_CMD), word)
             }
             RxRequest::StartHigh(high) => RegisterAccess::write(self.port, own(RX_TIME_HI), high),
             RxRequest::StartLow(low) => RegisterAccess::write(self.port, own(RX_TIME_LO), low),
             RxRequest::Start => {
                 self.started.store(true, Ordering::Relaxed);
-                let word = RxCommand { mode: RxMode::Continuous, timed: true }.to_word();
+                let word = RxCommand::timed(RxMode::Continuous).to_word();
                 RegisterAccess::write_once(self.port, own(RX_CMD), word)
             }
         };
