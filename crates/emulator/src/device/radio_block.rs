@@ -1,20 +1,25 @@
 //! The radio blocks: their registers, and the channels behind them.
 
-use super::client_zero::MTU_BYTES;
+use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
+use super::messages::Messages;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
 use crate::front_end::{Board, FrontEnd, Reception};
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
+use millstream_wire::ctrl::{CtrlRepr, block_port};
+use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
 const COMPAT_MINOR: u32 = 1;
+/// Behind the registers that obey the time of a request.
+const TIMED_END: u32 = 0x10;
 const SAMPLE_BITS: u32 = 32;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
-/// Samples per packet before a host sets it.
-const PACKET_SAMPLES: u32 = 256;
+/// Cycles per packet before a host sets it.
+const PACKET_CYCLES: u32 = 64;
 
 /// All radio blocks of a device.
 #[derive(Debug)]
@@ -35,10 +40,15 @@ pub(crate) struct RadioBlock {
     /// Its daughterboard, by the registers that hosts write, and by remote procedure calls.
     pub board: Board,
     pub settings: FrontEnd,
+    /// Its control port.
+    pub port: u16,
     /// Its requests.
     pub commands: CommandFifo,
-    /// The number of its next message to the host; each block counts its own.
-    pub message_seq: u8,
+    /// The writes to its daughterboard, which have been acknowledged.
+    board_writes: CommandFifo,
+    pub messages: Messages,
+    /// The resets without which it does not answer, `RESET_*` bits.
+    needs_resets: u32,
 }
 
 /// One channel.
@@ -76,15 +86,18 @@ impl Radios {
             cycle,
             rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
-            registers: RadioChannel::initial_registers(cycle),
+            registers: RadioChannel::initial_registers(),
         };
-        let block = |block: &Block| RadioBlock {
+        let block = |(number, block): (u16, &Block)| RadioBlock {
+            port: block_port(CONTROL_ENDPOINTS, number),
             first: block.first,
             ports: block.inputs.into(),
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
             commands: CommandFifo::default(),
-            message_seq: 0,
+            board_writes: CommandFifo::default(),
+            messages: Messages::of(block),
+            needs_resets: 0,
         };
         Self {
             channels: (0..image.channels).map(channel).collect(),
@@ -111,11 +124,13 @@ impl Radios {
         for block in &mut self.blocks {
             block.board.reset();
             block.settings.reset();
-            block.commands.clear();
+            block.board_writes.clear();
+            block.reset_control();
+            block.needs_resets = 0;
         }
         for channel in &mut self.channels {
             channel.rx.reset();
-            channel.registers = RadioChannel::initial_registers(channel.cycle);
+            channel.registers = RadioChannel::initial_registers();
         }
     }
 
@@ -127,6 +142,7 @@ impl Radios {
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
+            0..regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.blocks[block].locate(address)?;
@@ -145,15 +161,18 @@ impl Radios {
             self.blocks[block].board.write(address, value);
             return Ok(Written::Done);
         }
+        if address < regs::CHANNEL_BASE {
+            return Ok(Written::Done);
+        }
         let (channel, offset) = self.blocks[block].locate(address)?;
         self.channels[channel].write(offset, value, now)
     }
 }
 
 impl RadioChannel {
-    fn initial_registers(cycle: u32) -> [u32; WORDS_PER_CHANNEL] {
+    fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
         let mut registers = [0; WORDS_PER_CHANNEL];
-        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES / cycle;
+        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_CYCLES;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
         registers
@@ -218,6 +237,65 @@ impl RadioChannel {
 }
 
 impl RadioBlock {
+    /// Returns the channel of its port 0.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Takes the next request that is due at `timestamp`.
+    ///
+    /// Only the registers that all channels share obey the time of a request; those of a channel
+    /// act at once, and the daughterboard gets the time with the value.
+    pub fn next_request(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        if self.needs_resets != 0 {
+            return None;
+        }
+        let board = &self.board_writes;
+        self.commands.pop_if(|request| match obeys_time(request) {
+            true => request.timestamp.is_none_or(|due| due <= timestamp),
+            false => request.address < regs::FRONT_END_BASE || board.fits(request),
+        })
+    }
+
+    /// Queues a write to the daughterboard until its time.
+    pub fn write_board(&mut self, request: &CtrlRepr) {
+        let fits = self.board_writes.push(*request);
+        debug_assert!(fits, "a request that does not fit is not taken");
+    }
+
+    /// Executes the writes to the daughterboard that are due.
+    pub fn run_board(&mut self, timestamp: u64) {
+        while let Some(request) = self.board_writes.pop_due(timestamp) {
+            self.board.write(request.address, request.data.first());
+        }
+    }
+
+    /// Returns the time of the next request that waits for one.
+    pub fn waits_for(&self) -> Option<u64> {
+        let request = self.commands.front().filter(|request| obeys_time(request));
+        let due = request.and_then(|request| request.timestamp);
+        due.filter(|_| self.needs_resets == 0)
+            .into_iter()
+            .chain(self.board_writes.waits_for())
+            .min()
+    }
+
+    /// Answers no request any more, until control and data have been reset.
+    pub fn fall_silent(&mut self) {
+        self.needs_resets = RESET_CTRL | RESET_DATA;
+    }
+
+    /// Takes notice of the resets in the bits of a control register.
+    pub fn note_resets(&mut self, bits: u32) {
+        self.needs_resets &= !bits;
+    }
+
+    /// Drops the requests and messages.
+    pub fn reset_control(&mut self) {
+        self.commands.clear();
+        self.messages.reset();
+    }
+
     /// Returns channel and offset of an address; registers are whole words.
     fn locate(&self, address: u32) -> Result<(usize, u32), NoRegister> {
         match regs::channel_of(address, self.ports as u8) {
@@ -227,6 +305,10 @@ impl RadioBlock {
             _ => Err(NoRegister),
         }
     }
+}
+
+fn obeys_time(request: &CtrlRepr) -> bool {
+    request.address < TIMED_END
 }
 
 fn is_writable(offset: u32) -> bool {
@@ -294,13 +376,15 @@ mod tests {
     #[test]
     fn registers_that_do_not_exist_are_errors() {
         let mut block = block();
-        for address in [0x0c, 0x1002, 0x1074, 0x1100, 0x7_fffc] {
+        for address in [0x1002, 0x1074, 0x1100, 0x7_fffc] {
             assert_eq!(block.write(address, 1, 0), Err(NoRegister), "{address:#x}");
             assert_eq!(block.read(address, 0), Err(NoRegister), "{address:#x}");
         }
         assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
         assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
         assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
+        assert_eq!(block.write(0x0c, 1, 0), Ok(Written::Done), "the shared part takes anything");
+        assert_eq!(block.read(0x0c, 0), Ok(0));
     }
 
     #[test]
@@ -331,7 +415,7 @@ mod tests {
         second.write(0x1028, 77, 0).unwrap();
         second.write(0x10A8, 78, 0).unwrap();
         let sizes: Vec<_> = second.0.channels.iter().map(RadioChannel::packet_samples).collect();
-        assert_eq!(sizes, [256, 256, 77, 78]);
+        assert_eq!(sizes, [64, 64, 77, 78]);
         assert_eq!([0, 1, 2, 3].map(|channel| second.0.block_of(channel)), [0, 0, 1, 1]);
         assert_eq!(second.write(0x1128, 1, 0), Err(NoRegister), "a block has two channels");
     }

@@ -51,8 +51,6 @@ pub(crate) struct Block {
     pub outputs: u8,
     /// Log2 of the 32-bit words of its command FIFO.
     pub fifo_log2: u8,
-    /// The asynchronous messages that it may send before the host has acknowledged one.
-    pub async_messages: u8,
 }
 
 /// The function of a block.
@@ -72,6 +70,12 @@ impl BlockKind {
     /// Returns whether its ports are channels.
     pub const fn has_channels(self) -> bool {
         matches!(self, Self::Radio | Self::Ddc | Self::Duc)
+    }
+
+    /// Returns the inputs that a block of this kind has at least; one without a connection among
+    /// them takes nothing.
+    pub const fn least_inputs(self) -> u8 {
+        matches!(self, Self::SigGen) as u8
     }
 
     /// Returns the number by which hosts know the block.
@@ -107,12 +111,12 @@ struct Parts {
 impl Parts {
     /// Adds a block; returns its number.
     fn add(&mut self, kind: BlockKind, first: usize, [inputs, outputs]: [u8; 2]) -> usize {
-        let (fifo_log2, async_messages) = match kind {
-            BlockKind::Radio => (9, 4),
-            BlockKind::Replay => (5, 4),
-            _ => (6, 0),
+        let fifo_log2 = match kind {
+            BlockKind::Radio => 9,
+            BlockKind::Replay | BlockKind::NullSrcSink | BlockKind::SigGen => 5,
+            _ => 6,
         };
-        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2, async_messages });
+        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2 });
         self.blocks.len() - 1
     }
 
@@ -255,9 +259,9 @@ impl Image {
         self.blocks.iter().any(|block| block.kind == kind)
     }
 
-    /// Returns the first channels of the radio blocks, in order.
-    pub fn radios(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.kind == BlockKind::Radio)
+    /// Returns the radio blocks with their numbers, in order.
+    pub fn radios(&self) -> impl Iterator<Item = (u16, &Block)> {
+        (0..).zip(&self.blocks).filter(|(_, block)| block.kind == BlockKind::Radio)
     }
 }
 

@@ -209,7 +209,7 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     // What leaves for nobody must not be sent.
     for (side, answers) in [wanted, std::mem::take(&mut replay.answers)].into_iter().enumerate() {
         for answer in answers.into_iter().filter(|answer| answer.socket.is_some()) {
-            groups.entry(group(&answer)).or_default()[side].push(answer);
+            groups.entry(group(&answer, statuses)).or_default()[side].push(answer);
         }
     }
     for (name, [wanted, answers]) in groups {
