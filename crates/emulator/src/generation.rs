@@ -1,12 +1,14 @@
 //! The generations of UHD as data: what the software and the image of a radio speak, by the version
 //! of UHD that they belong to.
 
+use millstream_mpm::RpcKind;
 use millstream_wire::ctrl::Protocol;
 
 /// The version of UHD that a radio belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UhdGeneration {
-    /// That of each caller, told apart by the order of its calls: UHD 4.0 to 4.3 and 4.5 to 4.9.
+    /// That of each caller, told apart by gRPC (UHD 4.11) or the order of its calls: UHD 4.0 to 4.3
+    /// and 4.5 to 4.9.
     /// UHD 4.4 asks the same questions as 4.5, and 4.10 the same as 4.9: they need their own.
     #[default]
     Auto,
@@ -41,6 +43,11 @@ impl UhdGeneration {
         ALL.iter().find(|row| (row.minors.0..=row.minors.1).contains(&minor)).map(|row| row.uhd)
     }
 
+    /// Returns how the calls of all its callers travel; `None` for both kinds.
+    pub(crate) fn rpc(self) -> Option<RpcKind> {
+        (self != Self::Auto).then(|| self.row().rpc)
+    }
+
     /// Returns the row of the table; `Auto` has that of a caller that has not asked anything.
     pub(crate) fn row(self) -> &'static Generation {
         ALL.iter().find(|row| row.uhd == self).unwrap_or(&V4_9)
@@ -70,6 +77,8 @@ pub(crate) struct Generation {
     /// Further fields of the answer to a search.
     pub discovery: &'static [(&'static str, &'static str)],
     pub protocol: Protocol,
+    /// How its calls travel.
+    pub rpc: RpcKind,
     /// Compatibility numbers of blocks: major in the upper half, minor in the lower.
     pub radio_compat: u32,
     pub replay_compat: u32,
@@ -94,6 +103,7 @@ const V4_9: Generation = Generation {
     x4xx_fpga: "10.0",
     discovery: &[],
     protocol: Protocol::V1,
+    rpc: RpcKind::Msgpack,
     has_wide_dsp: false,
 };
 
@@ -104,6 +114,7 @@ const V4_0: Generation = Generation {
     mpm_compat: [3, 0],
     discovery: &[],
     protocol: Protocol::V1,
+    rpc: RpcKind::Msgpack,
     radio_compat: compat(0, 0),
     replay_compat: compat(1, 0),
     x4xx_fpga: "7.9",
@@ -157,6 +168,7 @@ static ALL: [Generation; 7] = [
         mpm_compat: [7, 0],
         discovery: &[("customizable_fpga", "True"), ("rpc_version", "2")],
         protocol: Protocol::V2,
+        rpc: RpcKind::Grpc,
         radio_compat: compat(1, 0),
         replay_compat: compat(1, 3),
         x4xx_fpga: "11.0",

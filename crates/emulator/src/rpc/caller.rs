@@ -3,12 +3,15 @@
 use super::values::text;
 use crate::UhdGeneration;
 use crate::generation::{AskedBefore, Generation};
+use millstream_mpm::RpcKind;
 use rmpv::Value;
 
 /// The generation that is spoken with the caller of a session.
 #[derive(Debug)]
 pub(super) struct Caller {
     choice: UhdGeneration,
+    /// How the last call came.
+    rpc: RpcKind,
     asked: AskedBefore,
     /// The generation that was told to it.
     told: Option<&'static Generation>,
@@ -17,7 +20,12 @@ pub(super) struct Caller {
 impl Caller {
     /// Returns the state before a session.
     pub fn new(choice: UhdGeneration) -> Self {
-        Self { choice, asked: AskedBefore::Nothing, told: None }
+        Self { choice, rpc: RpcKind::Msgpack, asked: AskedBefore::Nothing, told: None }
+    }
+
+    /// Takes note of how a call comes.
+    pub fn speaks(&mut self, rpc: RpcKind) {
+        self.rpc = rpc;
     }
 
     /// Forgets the caller, as a session begins or ends.
@@ -44,8 +52,9 @@ impl Caller {
     /// Decides the generation, as the caller asks for the version of MPM; it remains for the
     /// session.
     pub fn ask(&mut self) -> &'static Generation {
-        let (choice, asked) = (self.choice, self.asked);
+        let (choice, asked, rpc) = (self.choice, self.asked, self.rpc);
         self.told.get_or_insert_with(|| match choice {
+            UhdGeneration::Auto if rpc == RpcKind::Grpc => UhdGeneration::V4_11.row(),
             UhdGeneration::Auto => Generation::of_caller(asked),
             chosen => chosen.row(),
         })

@@ -13,6 +13,7 @@ use crate::mailbox::DeviceCommand;
 use crate::personality::{ClockRates, FrontEndKind, Personality};
 use crate::scene::Scene;
 use crate::time::DeviceClock;
+use millstream_mpm::{GrpcCall, GrpcCode, GrpcStatus, RpcKind};
 use millstream_wire::chdr::Width;
 use rmpv::Value;
 use std::net::SocketAddrV4;
@@ -123,13 +124,48 @@ impl Mpm {
         self.order(DeviceCommand::Time(self.timekeeper));
     }
 
+    /// Returns how all calls travel; `None` for both kinds.
+    pub fn rpc(&self) -> Option<RpcKind> {
+        self.identity.uhd.rpc()
+    }
+
+    /// Answers a call that came by gRPC.
+    pub fn grpc_call(&mut self, call: &GrpcCall, now_ns: u64) -> Result<Value, GrpcStatus> {
+        let method = match call.board {
+            Some(board) => format!("db_{board}_{}", call.method.name),
+            None => call.method.name.to_owned(),
+        };
+        self.caller.speaks(RpcKind::Grpc);
+        let answer = self.call(&method, &call.arguments, now_ns);
+        self.caller.speaks(RpcKind::Msgpack);
+        answer.map_err(|text| self.status(call, &method, text))
+    }
+
+    /// Returns how an error looks in gRPC, as MPM 7.0 tells it.
+    fn status(&self, call: &GrpcCall, method: &str, text: String) -> GrpcStatus {
+        let boards = self.front_ends.len();
+        let (code, message) = match call.board {
+            _ if text == wrong_token(method) => {
+                (GrpcCode::Unauthenticated, "Invalid token".to_owned())
+            }
+            Some(board) if board as usize >= boards => (
+                GrpcCode::InvalidArgument,
+                format!("Invalid db_idx: {board} (valid range: 0-{})", boards - 1),
+            ),
+            _ if text == no_method(method) => return GrpcStatus::no_method(),
+            _ if method == "claim" => {
+                (GrpcCode::Internal, format!("Runtime error in Claim: Double-claim ({text})"))
+            }
+            _ => (GrpcCode::Internal, format!("Runtime error in {}: {text}", call.method.grpc)),
+        };
+        GrpcStatus { code, message }
+    }
+
     /// Answers a call at `now_ns`.
     pub fn call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
         let answer = match self.open_call(method, args, now_ns) {
             Some(answer) => answer,
-            None if !self.claim.renew(bytes(args, 0), now_ns) => {
-                Err(format!("{method}: the token is not that of the current claim"))
-            }
+            None if !self.claim.renew(bytes(args, 0), now_ns) => Err(wrong_token(method)),
             None => self.claimed_call(method, &args[1..], now_ns),
         };
         if let Err(text) = &answer {
@@ -224,7 +260,7 @@ impl Mpm {
             "set_clock_source_out" => {
                 return Err("set_clock_source_out: there is no output for the clock".to_owned());
             }
-            _ => return Err(format!("there is no method {method}")),
+            _ => return Err(no_method(method)),
         })
     }
 
@@ -326,6 +362,14 @@ impl Mpm {
 fn first_map(args: &[Value]) -> Value {
     let first = args.first().and_then(Value::as_array).and_then(|maps| maps.first());
     first.cloned().unwrap_or(Value::Map(Vec::new()))
+}
+
+fn wrong_token(method: &str) -> String {
+    format!("{method}: the token is not that of the current claim")
+}
+
+pub(super) fn no_method(method: &str) -> String {
+    format!("there is no method {method}")
 }
 
 fn set_source(source: &mut String, args: &[Value]) -> Answer {

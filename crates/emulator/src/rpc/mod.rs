@@ -1,4 +1,4 @@
-//! The management port: MessagePack-RPC over TCP.
+//! The management port: MessagePack-RPC and gRPC over TCP.
 
 mod boards;
 mod caller;
