@@ -1,5 +1,6 @@
 //! The radio blocks: their registers, and the channels behind them.
 
+use super::block_controls::SilencedCapture;
 use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
 use super::messages::Messages;
@@ -64,6 +65,10 @@ pub(crate) struct RadioBlock {
 pub(crate) struct RadioChannel {
     pub rx: RxChannel,
     pub tx: TxChannel,
+    pub silenced: Option<SilencedCapture>,
+    /// The time that the next packet to the host has in place of its own, with an end of burst: the
+    /// DDC holds the header of a packet of the radio from before a reset.
+    pub stale_header: Option<u64>,
     /// The written values, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
     /// The samples of the largest packet, and those of a cycle.
@@ -99,6 +104,8 @@ impl Radios {
             features,
             rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
+            silenced: None,
+            stale_header: None,
             registers: RadioChannel::initial_registers(),
         };
         let block = |(number, block): (u16, &Block)| RadioBlock {
@@ -148,6 +155,7 @@ impl Radios {
         }
         for channel in &mut self.channels {
             channel.rx.reset();
+            (channel.silenced, channel.stale_header) = (None, None);
             channel.registers = RadioChannel::initial_registers();
         }
     }

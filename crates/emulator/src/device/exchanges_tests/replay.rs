@@ -6,6 +6,9 @@ use crate::device::*;
 use crate::personality::DeviceKind;
 use crate::time::SampleClock;
 use crate::tx_out::PlayedSamples;
+use millstream_wire::chdr::{Packet, Width};
+use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::regs::sep;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -110,7 +113,7 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: 4_096,
+            rx_buffer_samples: 9_509,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
@@ -191,12 +194,16 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
+    let mut resets = Vec::new();
     for line in lines {
         if line["what"] == "radio_tx_samples" {
             emitted.push(line.clone());
         }
         let Some(line) = Line::parse(&line) else { continue };
         if line.to_device {
+            if resets_output(&line.bytes) {
+                resets.push(line.end);
+            }
             replay.receive(&line);
         } else {
             replay.run(line.end);
@@ -206,9 +213,22 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     }
     replay.run(replay.cycle + LATE_CYCLES);
     let mut groups: BTreeMap<_, [Vec<Answer>; 2]> = BTreeMap::new();
+    let begins: Vec<_> = wanted.iter().filter(|it| group(it, statuses).1 == "commands").collect();
+    let begins: Vec<_> = begins.into_iter().map(|it| (it.socket, it.cycle)).collect();
+    let latest =
+        |cycles: &mut dyn Iterator<Item = u64>, cycle| cycles.filter(|it| *it <= cycle).max();
+    // How much of a stream leaves behind the reset of its endpoint is not determined.
+    let is_stale = |answer: &Answer| {
+        let mut begins = begins.iter().filter(|it| it.0 == answer.socket).map(|it| it.1);
+        let begun = latest(&mut begins, answer.cycle + LATE_CYCLES);
+        group(answer, statuses).1 == "data"
+            && latest(&mut resets.iter().copied(), answer.cycle) > begun
+    };
     // What leaves for nobody must not be sent.
     for (side, answers) in [wanted, std::mem::take(&mut replay.answers)].into_iter().enumerate() {
-        for answer in answers.into_iter().filter(|answer| answer.socket.is_some()) {
+        for answer in
+            answers.into_iter().filter(|answer| answer.socket.is_some() && !is_stale(answer))
+        {
             groups.entry(group(&answer, statuses)).or_default()[side].push(answer);
         }
     }
@@ -217,6 +237,18 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     }
     found.extend(compare_emitted(&emitted, &replay.played));
     found
+}
+
+/// Returns whether a datagram resets the output stream of an endpoint.
+fn resets_output(datagram: &[u8]) -> bool {
+    let packet = Packet::parse(datagram, Width::W64);
+    let Some(request) = packet.ok().and_then(|packet| MgmtRepr::parse(&packet).ok()) else {
+        return false;
+    };
+    request.hops().flatten().any(|op| {
+        let reset = |value| value & sep::RESET_OSTRM != 0;
+        matches!(op, Op::CfgWrite { address: sep::RESET_AND_FLUSH, value } if reset(*value))
+    })
 }
 
 fn compare_group(
