@@ -3,6 +3,7 @@
 
 use millstream_mpm::RpcKind;
 use millstream_wire::ctrl::Protocol;
+use millstream_wire::regs::radio::RadioMap;
 
 /// The version of UHD that a radio belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +49,15 @@ impl UhdGeneration {
         (self != Self::Auto).then(|| self.row().rpc)
     }
 
+    /// Returns further fields of the answer to a search. `Auto` announces gRPC: hosts that do not
+    /// know it use MessagePack all the same, except those of UHD 4.10, which then refuse the radio.
+    pub(crate) fn discovery(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Auto => Self::V4_11.row().discovery,
+            one => one.row().discovery,
+        }
+    }
+
     /// Returns the row of the table; `Auto` has that of a caller that has not asked anything.
     pub(crate) fn row(self) -> &'static Generation {
         ALL.iter().find(|row| row.uhd == self).unwrap_or(&V4_9)
@@ -79,6 +89,7 @@ pub(crate) struct Generation {
     pub protocol: Protocol,
     /// How its calls travel.
     pub rpc: RpcKind,
+    pub radio_map: RadioMap,
     /// Compatibility numbers of blocks: major in the upper half, minor in the lower.
     pub radio_compat: u32,
     pub replay_compat: u32,
@@ -99,6 +110,7 @@ const V4_9: Generation = Generation {
     asked_before: Some(AskedBefore::Nothing),
     mpm_compat: [5, 3],
     replay_compat: compat(1, 2),
+    radio_map: RadioMap::V0,
     radio_compat: compat(0, 1),
     x4xx_fpga: "10.0",
     discovery: &[],
@@ -115,6 +127,7 @@ const V4_0: Generation = Generation {
     discovery: &[],
     protocol: Protocol::V1,
     rpc: RpcKind::Msgpack,
+    radio_map: RadioMap::V0,
     radio_compat: compat(0, 0),
     replay_compat: compat(1, 0),
     x4xx_fpga: "7.9",
@@ -156,6 +169,7 @@ static ALL: [Generation; 7] = [
         asked_before: None,
         mpm_compat: [6, 1],
         discovery: &[("rpc_version", "1")],
+        radio_map: RadioMap::V1,
         radio_compat: compat(1, 0),
         replay_compat: compat(1, 3),
         x4xx_fpga: "11.0",
@@ -169,6 +183,7 @@ static ALL: [Generation; 7] = [
         discovery: &[("customizable_fpga", "True"), ("rpc_version", "2")],
         protocol: Protocol::V2,
         rpc: RpcKind::Grpc,
+        radio_map: RadioMap::V1,
         radio_compat: compat(1, 0),
         replay_compat: compat(1, 3),
         x4xx_fpga: "11.0",

@@ -122,6 +122,7 @@ impl Radio {
             running.spawn("ms-control", move |stop| server.run(stop))?;
         }
         let side = DeviceSide::new(machine.clone());
+        side.note_protocol(config.uhd.row().protocol);
         let recorders = stepped::recorders(&config)?;
         running.fates = recorders.iter().filter_map(Recorder::fate).collect();
         // All links have the same kind of port; the smallest queue counts.
@@ -150,7 +151,7 @@ impl Radio {
             personality: config.personality(),
             serial: config.serial(),
             name: config.name.clone(),
-            fields: config.uhd.row().discovery,
+            fields: config.uhd.discovery(),
             datagram_bytes_max: config.mtu - IP_UDP_BYTES,
             claimed: claimed.clone(),
             counters: counters.clone(),

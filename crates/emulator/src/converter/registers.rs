@@ -1,7 +1,7 @@
 //! The registers of one channel of a DDC or DUC.
 
 use millstream_wire::regs::dsp as regs;
-use millstream_wire::regs::dsp::Rate;
+use millstream_wire::regs::dsp::{DspMap, Rate};
 
 /// The half-band filters and the largest CIC rate of the stock images.
 const HALFBANDS: u32 = 3;
@@ -32,26 +32,16 @@ pub(crate) enum Effect {
 }
 
 /// The map of compat 1, of blocks that process several samples in a cycle.
-mod multisample {
-    /// The same for all channels, in the bank of the first one.
-    pub const HALFBANDS: u32 = 0x004;
-    pub const CIC_MAX: u32 = 0x008;
-    pub const SAMPLES_PER_CYCLE: u32 = 0x00C;
-    pub const TIME_INCREMENT: u32 = 0x108;
-    pub const RATE: u32 = 0x200;
-    pub const SCALE: u32 = 0x208;
-    pub const PHASE_INCREMENT: u32 = 0x300;
-    pub const COMPAT: u32 = 1 << 16;
-}
+const MULTISAMPLE: DspMap = DspMap::V1;
 
 /// Reads a register of a block of compat 1 with so many samples in a cycle, by its address in the
 /// block; `None` where there is none to read.
 pub(crate) fn read_multisample(address: u32, samples_per_cycle: u32) -> Option<u32> {
     match address {
-        regs::COMPAT => Some(multisample::COMPAT),
-        multisample::HALFBANDS => Some(HALFBANDS),
-        multisample::CIC_MAX => Some(CIC_MAX),
-        multisample::SAMPLES_PER_CYCLE => Some(samples_per_cycle),
+        regs::COMPAT => Some(MULTISAMPLE.major << 16),
+        _ if address == MULTISAMPLE.halfbands => Some(HALFBANDS),
+        _ if address == MULTISAMPLE.cic_max => Some(CIC_MAX),
+        _ if Some(address) == MULTISAMPLE.samples_per_cycle => Some(samples_per_cycle),
         _ => None,
     }
 }
@@ -64,21 +54,21 @@ pub(crate) fn of_multisample(
     value: u32,
 ) -> Option<[Option<(u32, u32)>; 3]> {
     let one = |register, value| Some([Some((register, value)), None, None]);
-    match (offset, direction) {
-        (multisample::RATE, _) => {
-            // The number of samples follows from the rate, and is written last there.
-            let factor = Rate::from_word(value).map_or(1, Rate::factor);
-            let (rate, inputs, outputs) = match direction {
-                Direction::Down => (regs::DDC_RATE, factor, 1),
-                Direction::Up => (regs::DUC_RATE, 1, factor),
-            };
-            Some([(rate, value), (regs::INPUTS, inputs), (regs::OUTPUTS, outputs)].map(Some))
-        }
+    if offset == MULTISAMPLE.rate {
+        // The number of samples follows from the rate, and is written last there.
+        let factor = Rate::from_word(value).map_or(1, Rate::factor);
+        let (rate, inputs, outputs) = match direction {
+            Direction::Down => (regs::DDC_RATE, factor, 1),
+            Direction::Up => (regs::DUC_RATE, 1, factor),
+        };
+        return Some([(rate, value), (regs::INPUTS, inputs), (regs::OUTPUTS, outputs)].map(Some));
+    }
+    match direction {
         // The mixer of a DDC of compat 0 has a gain of two, for which its scale makes up.
-        (multisample::SCALE, Direction::Down) => one(regs::SCALE, value / 2),
-        (multisample::SCALE, Direction::Up) => one(regs::SCALE, value),
-        (multisample::PHASE_INCREMENT, _) => one(regs::PHASE_INCREMENT, value),
-        (multisample::TIME_INCREMENT, _) => Some([None; 3]),
+        Direction::Down if offset == MULTISAMPLE.scale => one(regs::SCALE, value / 2),
+        Direction::Up if offset == MULTISAMPLE.scale => one(regs::SCALE, value),
+        _ if offset == MULTISAMPLE.phase_increment => one(regs::PHASE_INCREMENT, value),
+        _ if offset == MULTISAMPLE.time_increment => Some([None; 3]),
         _ => None,
     }
 }

@@ -400,6 +400,8 @@ mod exchanges_tests;
 #[cfg(test)]
 mod loopback_tests;
 #[cfg(test)]
+mod protocol_tests;
+#[cfg(test)]
 mod stream_blocks_tests;
 #[cfg(test)]
 pub(crate) mod test_bench;

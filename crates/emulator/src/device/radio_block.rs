@@ -21,8 +21,6 @@ const TIMED_END: u32 = 0x10;
 const SAMPLE_BITS: u32 = 32;
 /// Offset of [`regs::SAMPLE_WIDTH`].
 const SAMPLE_WIDTH: u32 = regs::SAMPLE_WIDTH - regs::CHANNEL_BASE;
-/// Both directions have a complex gain.
-const COMPLEX_GAINS: u32 = 3;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
 /// Cycles per packet before a host sets it.
 const PACKET_CYCLES: u32 = 64;
@@ -74,7 +72,7 @@ pub(crate) struct RadioChannel {
     /// The samples of the largest packet, and those of a cycle.
     samples_max: u32,
     cycle: u32,
-    /// See [`radio_map::FEATURES`].
+    /// See [`regs::FEATURES`].
     features: u32,
 }
 
@@ -97,7 +95,7 @@ impl Radios {
         let samples_max = ((MTU_BYTES - timed.header_len(image.width)) / SC16_LEN) as u32;
         let cycle = image.samples_per_cycle;
         let is_ad9361 = matches!(front_end, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped);
-        let features = if is_ad9361 { 0 } else { COMPLEX_GAINS };
+        let features = if is_ad9361 { 0 } else { regs::FEATURE_TX_GAIN | regs::FEATURE_RX_GAIN };
         let channel = |_| RadioChannel {
             samples_max,
             cycle,
@@ -213,8 +211,8 @@ impl Radios {
     /// Returns channel and offset of an address in a block.
     fn locate(&self, block: usize, address: u32) -> Result<(usize, u32), NoRegister> {
         let RadioBlock { first, ports, .. } = self.blocks[block];
-        let major = self.generation.radio_compat >> 16;
-        let (port, offset) = radio_map::locate(major, address, ports as u8).ok_or(NoRegister)?;
+        let found = radio_map::locate(self.generation.radio_map, address, ports as u8);
+        let (port, offset) = found.ok_or(NoRegister)?;
         Ok((first + usize::from(port), offset))
     }
 }
@@ -250,7 +248,7 @@ impl RadioChannel {
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
         match offset {
             SAMPLE_WIDTH => Ok(SAMPLE_BITS << 16 | self.cycle),
-            radio_map::FEATURES => Ok(self.features),
+            regs::FEATURES => Ok(self.features),
             regs::RX_STATUS => Ok(self.rx.free_slots()),
             // The idle value of transmission is read back, as the host's self-test expects.
             regs::RX_DATA => Ok(self.register(regs::TX_IDLE_VALUE)),

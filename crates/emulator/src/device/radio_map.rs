@@ -1,10 +1,8 @@
-//! The addresses of a radio's registers, by the major version of its register map. The block knows
-//! its registers by their offsets in map 0, and those that map 1 added by offsets that 0 lacks.
+//! The registers of a radio's channels, by the version of its register map. The block knows them by
+//! their offsets in map 0, and the gains that map 1 added by offsets that 0 lacks.
 
-use millstream_wire::regs::radio as regs;
+use millstream_wire::regs::radio::{FEATURES, RadioMap};
 
-/// Offset, read: bit 0 transmits, bit 1 receives with a complex gain.
-pub(super) const FEATURES: u32 = 0x08;
 /// Offset: the complex gain behind the receiver; see [`GAIN_ONE`].
 pub(super) const RX_GAIN: u32 = 0x60;
 /// Offset: the complex gain in front of the transmitter.
@@ -12,55 +10,28 @@ pub(super) const TX_GAIN: u32 = 0x64;
 /// A gain of one: `[31:16]` real and `[15:0]` imaginary part, 14 fraction bits each.
 pub(super) const GAIN_ONE: u32 = 1 << 30;
 
-/// Distance of the registers of two channels in map 1.
-const STRIDE_1: u32 = 0x400;
-/// Where map 1 has the offsets of map 0: first, last, and what to add.
-const MOVED: [(u32, u32, u32); 6] = [
-    (0x000, FEATURES, 0),
-    (0x100, 0x12C, regs::RX_STATUS),
-    (0x130, 0x130, regs::RX_HAS_TIME),
-    (0x200, 0x214, regs::TX_IDLE_VALUE),
-    (0x300, 0x300, TX_GAIN),
-    (0x310, 0x310, RX_GAIN),
-];
-
-/// Returns channel and offset of an address in the map with this major version, of a block with
-/// `channels`.
-pub(super) fn locate(major: u32, address: u32, channels: u8) -> Option<(u8, u32)> {
+/// Returns channel and offset of an address, of a block with `channels`.
+pub(super) fn locate(map: RadioMap, address: u32, channels: u8) -> Option<(u8, u32)> {
     if !address.is_multiple_of(4) {
         return None;
     }
-    if major == 0 {
-        return regs::channel_of(address, channels).filter(|(_, offset)| is_in_map_0(*offset));
-    }
-    let at = address.checked_sub(regs::CHANNEL_BASE)?;
-    let (channel, at) = (at / STRIDE_1, at % STRIDE_1);
-    let moved = MOVED.iter().find(|(first, last, _)| (*first..=*last).contains(&at));
-    let offset = moved.map(|(first, _, offset)| at - first + offset)?;
-    (channel < channels.into()).then_some((channel as u8, offset))
-}
-
-fn is_in_map_0(offset: u32) -> bool {
-    !matches!(offset, FEATURES | RX_GAIN | TX_GAIN)
+    let is_there = |(_, offset): &(u8, u32)| match *offset {
+        FEATURES => map.has_features,
+        offset => !matches!(offset, RX_GAIN | TX_GAIN),
+    };
+    let gain = |channel: u8| {
+        let is_it = |transmit| map.gain_address(channel, transmit) == Some(address);
+        let offset = is_it(true).then_some(TX_GAIN).or(is_it(false).then_some(RX_GAIN));
+        offset.map(|offset| (channel, offset))
+    };
+    let found = map.register(address, channels).filter(is_there);
+    found.or_else(|| (0..channels).find_map(gain))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn map_1_has_the_registers_of_map_0_and_new_ones() {
-        for offset in (0..0x80).step_by(4) {
-            let old = locate(0, regs::channel_register(1, offset), 2);
-            let moved = (0..STRIDE_1)
-                .step_by(4)
-                .filter_map(|at| locate(1, regs::CHANNEL_BASE + STRIDE_1 + at, 2))
-                .filter(|found| *found == (1, offset));
-            let known = matches!(offset, 0..=0x08 | 0x10..=0x54 | 0x60 | 0x64 | 0x70);
-            assert_eq!(moved.count(), usize::from(known), "{offset:#x}");
-            assert_eq!(old.is_none(), !is_in_map_0(offset), "{offset:#x}");
-        }
-    }
+    use millstream_wire::regs::radio as regs;
 
     #[test]
     fn the_registers_that_uhd_4_11_uses_are_found() {
@@ -83,7 +54,16 @@ mod tests {
             (0x0FFC, None),
             (0x7_FFFC, None),
         ] {
-            assert_eq!(locate(1, address, 2), found, "{address:#x}");
+            assert_eq!(locate(RadioMap::V1, address, 2), found, "{address:#x}");
         }
+    }
+
+    #[test]
+    fn map_0_has_neither_gains_nor_features() {
+        for offset in [FEATURES, RX_GAIN, TX_GAIN, 0x300, 0x310] {
+            assert_eq!(locate(RadioMap::V0, 0x1000 + offset, 2), None, "{offset:#x}");
+        }
+        assert_eq!(locate(RadioMap::V0, 0x1094, 2), Some((1, regs::RX_CMD)));
+        assert_eq!(locate(RadioMap::V0, 0x1094, 1), None);
     }
 }

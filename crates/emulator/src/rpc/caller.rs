@@ -46,18 +46,29 @@ impl Caller {
 
     /// Returns the generation that is spoken with the caller.
     pub fn generation(&self) -> &'static Generation {
-        self.told.unwrap_or_else(|| self.choice.row())
+        self.told.unwrap_or_else(|| match self.rpc {
+            RpcKind::Grpc => self.by_grpc(),
+            RpcKind::Msgpack => self.choice.row(),
+        })
     }
 
     /// Decides the generation, as the caller asks for the version of MPM; it remains for the
     /// session.
     pub fn ask(&mut self) -> &'static Generation {
-        let (choice, asked, rpc) = (self.choice, self.asked, self.rpc);
-        self.told.get_or_insert_with(|| match choice {
-            UhdGeneration::Auto if rpc == RpcKind::Grpc => UhdGeneration::V4_11.row(),
-            UhdGeneration::Auto => Generation::of_caller(asked),
+        let found = match (self.choice, self.rpc) {
+            (_, RpcKind::Grpc) => self.by_grpc(),
+            (UhdGeneration::Auto, _) => Generation::of_caller(self.asked),
+            (chosen, _) => chosen.row(),
+        };
+        self.told.get_or_insert(found)
+    }
+
+    /// Returns the generation of callers by gRPC.
+    fn by_grpc(&self) -> &'static Generation {
+        match self.choice {
+            UhdGeneration::Auto => UhdGeneration::V4_11.row(),
             chosen => chosen.row(),
-        })
+        }
     }
 }
 
@@ -93,6 +104,12 @@ mod tests {
         assert_eq!(auto(&[&start, &uhd_4_0, &uhd_4_1]), [4, 0]);
         assert_eq!(auto(&[&start, &uhd_4_0, &uhd_4_1, &uhd_4_2]), [4, 2]);
         assert_eq!(auto(&[]), [5, 3], "a program that is not UHD");
+        let mut caller = Caller::new(UhdGeneration::Auto);
+        caller.speaks(RpcKind::Grpc);
+        assert_eq!(caller.generation().mpm_compat, [7, 0], "before a session");
+        assert_eq!(caller.ask().mpm_compat, [7, 0]);
+        caller.speaks(RpcKind::Msgpack);
+        assert_eq!(caller.generation().mpm_compat, [7, 0], "for the session");
         for (name, compat) in
             [("4.0", [3, 0]), ("4.4", [4, 4]), ("4.8", [5, 3]), ("4.10", [6, 1]), ("4.11", [7, 0])]
         {

@@ -9,6 +9,7 @@ use super::values::{
 };
 use crate::UhdGeneration;
 use crate::front_end::FrontEnd;
+use crate::generation::Generation;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{ClockRates, FrontEndKind, Personality};
 use crate::scene::Scene;
@@ -45,6 +46,8 @@ pub(crate) struct Mpm {
     pub(super) identity: Identity,
     claim: CurrentClaim,
     pub(super) caller: Caller,
+    /// What the device speaks.
+    spoken: &'static Generation,
     claimed: Arc<AtomicBool>,
     pub(super) timekeeper: DeviceClock,
     default_rate_hz: f64,
@@ -74,6 +77,7 @@ impl Mpm {
                 identity.personality.radios
             ],
             caller: Caller::new(identity.uhd),
+            spoken: identity.uhd.row(),
             identity,
             claim: CurrentClaim::default(),
             claimed,
@@ -108,7 +112,7 @@ impl Mpm {
         self.claim.release();
         self.claimed.store(false, Ordering::Relaxed);
         self.caller.forget();
-        self.order(DeviceCommand::Speak(self.caller.generation()));
+        self.speak(self.identity.uhd.row());
         self.timekeeper = keeper;
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
@@ -278,21 +282,25 @@ impl Mpm {
     /// Tells the version of MPM that the caller expects; the image speaks its language from then
     /// on. Without a session there is no caller.
     fn tell_version(&mut self) -> Value {
-        let before = self.caller.generation();
-        let told = if self.claim.is_held() { self.caller.ask() } else { before };
-        if told != before {
-            self.order(DeviceCommand::Speak(told));
+        if self.claim.is_held() {
+            let told = self.caller.ask();
+            self.speak(told);
         }
-        Value::Array(told.mpm_compat.map(Value::from).into())
+        Value::Array(self.caller.generation().mpm_compat.map(Value::from).into())
+    }
+
+    /// Has the device speak a generation.
+    fn speak(&mut self, generation: &'static Generation) {
+        if self.spoken != generation {
+            self.spoken = generation;
+            self.order(DeviceCommand::Speak(generation));
+        }
     }
 
     /// Restores the state after power-on, for the next session.
     fn reset(&mut self, now_ns: u64) {
-        let spoken = self.caller.generation();
         self.caller.forget();
-        if self.caller.generation() != spoken {
-            self.order(DeviceCommand::Speak(self.caller.generation()));
-        }
+        self.speak(self.identity.uhd.row());
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
         self.front_ends.iter_mut().for_each(FrontEnd::reset);
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
