@@ -148,6 +148,11 @@ impl EmulatedDevice {
             block.stop();
             (first..first + usize::from(inputs)).for_each(|endpoint| self.drop_waiting(endpoint));
         }
+        if kind == BlockKind::Duc {
+            let channels = first..first + usize::from(inputs);
+            let ducs = self.emissions[channels].iter_mut().filter_map(|one| one.duc.as_mut());
+            ducs.for_each(|duc| duc.end_burst());
+        }
         if kind == BlockKind::Radio {
             for channel in first..first + usize::from(inputs) {
                 self.radio.channels[channel].rx.reset();
@@ -182,9 +187,6 @@ impl EmulatedDevice {
             return self.counters().chdr_unroutable.inc();
         };
         let out = &mut self.endpoints[index].out;
-        if status.src_epid != out.dst_epid {
-            return self.counters().chdr_unexpected.inc();
-        }
         match out.take_status(&status) {
             Ok(taken) => {
                 let excess = taken == StatusTaken::Excess;
