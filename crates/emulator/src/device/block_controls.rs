@@ -56,6 +56,9 @@ impl EmulatedDevice {
         if set & FLUSH != 0 {
             self.find_part(number, now);
         }
+        if set & RESET_DATA != 0 {
+            self.end_bursts(number);
+        }
         if set & (RESET_DATA | FLUSH) != 0 {
             self.reset_data(number, now);
         }
@@ -137,6 +140,16 @@ impl EmulatedDevice {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Ends the bursts in block `number`, if it is a DUC.
+    fn end_bursts(&mut self, number: usize) {
+        let Block { kind, first, inputs, .. } = self.image.blocks[number];
+        if kind == BlockKind::Duc {
+            let channels = first..first + usize::from(inputs);
+            let ducs = self.emissions[channels].iter_mut().filter_map(|one| one.duc.as_mut());
+            ducs.for_each(|duc| duc.end_burst());
         }
     }
 

@@ -104,7 +104,7 @@ impl Replay {
         queue.recv_queue_bytes = 8 << 20;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
-            image: Image::recorded(),
+            image: Image::recorded(cycles_per_tick as u32),
             front_end: DeviceKind::E320.personality().front_end,
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources: vec![antenna(false), antenna(true)],
