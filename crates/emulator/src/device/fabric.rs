@@ -115,7 +115,7 @@ impl Fabric {
                 self.hosts.insert((source.link, src_epid), source.socket);
                 None
             }
-            Op::InfoReq => Some(self.info(Node::Transport { subtype: 0 }, source.link)),
+            Op::InfoReq => Some(self.info(Node::Transport { subtype: 1 }, source.link)),
             Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 0 }),
             _ => None,
         }
@@ -222,7 +222,7 @@ mod tests {
     fn the_topology_is_transport_crossbar_and_two_endpoints() {
         let mut parts = parts();
         let info = node(ask(&mut parts, 1, &[WHO]));
-        assert_eq!((info.device_id, info.node), (77, Node::Transport { subtype: 0 }));
+        assert_eq!((info.device_id, info.node), (77, Node::Transport { subtype: 1 }));
         let info = node(ask(&mut parts, 1, &[PASS, WHO]));
         assert_eq!(info.node, Node::Crossbar { ports: 3, transports: 1 });
         for port in 1..=2 {

@@ -377,6 +377,8 @@ fn emissions(
 #[cfg(test)]
 mod converters_tests;
 #[cfg(test)]
+mod exchanges_tests;
+#[cfg(test)]
 mod loopback_tests;
 #[cfg(test)]
 mod stream_blocks_tests;

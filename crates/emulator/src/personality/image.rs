@@ -169,6 +169,11 @@ impl Image {
             parts.add_alone(BlockKind::SigGen, 0, 2);
             parts.add_alone(BlockKind::NullSrcSink, 2, 2);
         }
+        Self::of(parts, device, options)
+    }
+
+    /// Returns the image of these parts.
+    fn of(parts: Parts, device: &Personality, options: ImageOptions) -> Self {
         let Parts { blocks, chains, endpoints } = parts;
         let mut image = Self {
             device_type: device.device_type,
@@ -183,6 +188,20 @@ impl Image {
         let pairs = chains.iter().flat_map(|chain| chain.windows(2));
         image.edges = pairs.map(|pair| image.edge(pair[0], pair[1])).collect();
         image
+    }
+
+    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`).
+    #[cfg(test)]
+    pub fn recorded() -> Self {
+        let mut parts = Parts::default();
+        parts.add_radio(crate::DeviceKind::E320.personality(), 0);
+        parts.add_alone(BlockKind::NullSrcSink, 2, 2);
+        parts.add_alone(BlockKind::SigGen, 0, 1);
+        Self::of(
+            parts,
+            crate::DeviceKind::E320.personality(),
+            ImageOptions { links: 2, ..ImageOptions::default() },
+        )
     }
 
     fn edge(&self, from: Place, to: Place) -> Edge {
