@@ -3,7 +3,6 @@
 pub(super) use super::arrival::{Arrival, Damage, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
 use delayed::Settling;
-
 mod delayed;
 mod joined;
 
@@ -56,7 +55,7 @@ pub(super) struct Tracker {
     set_back: bool,
     /// The newest packet, if its time was right and its number was not.
     misnumbered: Option<Arrival>,
-    /// The next packet begins a capture up to so many ticks later than the one before it ended.
+    /// The next packet begins a capture, up to so many ticks behind the one before it.
     pause: u64,
 }
 
