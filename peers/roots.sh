@@ -14,7 +14,7 @@ suite=${1:?roots.sh: name a suite of Debian, such as trixie}
 shift
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/millstream/roots/$suite
 root=$folder/root
-MILLSTREAM=$(realpath -m "${MILLSTREAM:-target/release/millstream}")
+MILLSTREAM=$(realpath -m "${MILLSTREAM:-$(scripts/target.sh)/release/millstream}")
 export MILLSTREAM
 skip() { echo "skipped: the UHD of Debian $suite: $*"; exit 77; }
 
