@@ -45,5 +45,5 @@ def drawn_gaps(packet, gaps=100, seed=19):
 
 
 def text_of(args):
-    """Arguments as one text."""
+    """Arguments as one text. The Python module of Debian 13 loses the values of a dictionary that opens a device."""
     return ",".join(f"{key}={value}" for key, value in args.items())
