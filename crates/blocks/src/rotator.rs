@@ -85,6 +85,24 @@ mod tests {
     use std::f64::consts::TAU;
 
     #[test]
+    fn the_frequency_tag_follows_a_message() {
+        use millstream_flow::{Tag, TagValue, keys};
+        let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
+        mock.tag("in", 0, keys::RX_FREQ_HZ, 100e6);
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        mock.send("shift_hz", 1e3).unwrap();
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        mock.send("shift_hz", -500.0).unwrap();
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        let tag = |offset, hz| Tag { offset, key: keys::RX_FREQ_HZ, value: TagValue::Number(hz) };
+        // A message that changes nothing adds none.
+        assert_eq!(mock.take_tags("out"), [tag(0, 99.999e6), tag(14, 100.0005e6)]);
+    }
+
+    #[test]
     fn retuning_goes_on_where_the_phase_was() {
         let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);

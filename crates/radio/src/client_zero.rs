@@ -49,19 +49,10 @@ impl ClientZero {
     /// Reads the blocks and edges of a device.
     ///
     /// # Errors
-    /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Registers::read`].
+    /// Those of [`Registers::read`].
     pub fn read(control: &impl Registers) -> Result<Self, RadioError> {
         let read = |address| control.read(CLIENT_ZERO_PORT, address);
         let protocol = read(PROTO_VER)? as u16;
-        // UHD's simulator reports 0.0 and implements 1.0.
-        if protocol >> 8 > 1 {
-            return Err(RadioError::Compat {
-                what: "the RFNoC protocol",
-                found: format!("{}.{}", protocol >> 8, protocol & 0xFF),
-                supported: "1.x",
-                hint: "use a device image of UHD 4.0 to 4.10",
-            });
-        }
         let counts = Counts::from_word(read(PORT_CONFIG)?);
         let device_type = (read(DEVICE_INFO)? >> 16) as u16;
         let control_endpoints = (read(CTRL_ENDPOINTS)? & 0x3FF) as u16;

@@ -50,6 +50,7 @@ pub mod discover;
 pub mod dsp_block;
 mod error;
 pub mod front_end;
+pub mod generation;
 pub mod graph;
 mod identity;
 mod lease;

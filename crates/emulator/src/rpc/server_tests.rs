@@ -24,6 +24,7 @@ impl Running {
         let identity = Identity {
             limited: false,
             scene: None,
+            uhd: crate::UhdGeneration::Auto,
             personality: crate::DeviceKind::default().personality(),
             serial: "S1".to_owned(),
             name: "n".to_owned(),

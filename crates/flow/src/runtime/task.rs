@@ -183,6 +183,7 @@ impl BlockTask {
     fn take_messages(&mut self) {
         if self.inbox.has_news() {
             self.inbox.deliver(&mut *self.block);
+            self.tags.follow(&mut *self.block);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 use crate::block::Block;
-use crate::port::{InputPort, each_port};
+use crate::port::{InputPort, OutputPort, each_port};
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
 /// each input.
@@ -26,10 +26,12 @@ impl TagCarrier {
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = Vec::new();
         let mut shifts = Vec::new();
-        let rate = block.rate();
+        let (rate, shift_hz) = (block.rate(), block.band_shift_hz());
         let input = |_: &str, port: &mut dyn InputPort| {
             news.extend(port.tag_news());
-            shifts.push(TagShift::new(rate));
+            let mut shift = TagShift::new(rate);
+            shift.turn(rate, (0, 0), shift_hz);
+            shifts.push(shift);
         };
         each_port(block, input, |_, _| {});
         let passing = Vec::with_capacity(QUEUE_TAGS);
@@ -54,6 +56,31 @@ impl TagCarrier {
         !self.ahead && self.news.iter().map(TagChangeFlag::sent).sum::<u64>() == self.seen
     }
 
+    /// Follows a block that a message may have changed: its outputs get tags with what is true
+    /// from the next item on.
+    #[cold]
+    pub(crate) fn follow(&mut self, block: &mut dyn Block) {
+        if self.rule != TagRule::Forward {
+            return;
+        }
+        let (rate, delay, shift_hz) = (block.rate(), block.delay(), block.band_shift_hz());
+        let mut written = 0;
+        let see = |_: &str, port: &mut dyn OutputPort| {
+            written = port.view().map_or(0, |view| view.position());
+        };
+        each_port(block, |_, _| {}, see);
+        let Self { shifts, passing, .. } = self;
+        let mut shifts = shifts.iter_mut().zip(0..);
+        let turn = |_: &str, port: &mut dyn InputPort| {
+            let Some((shift, input)) = shifts.next() else { return };
+            let read = port.view().map_or(0, |view| view.position());
+            let tags = shift.turn(rate, (read, written), shift_hz).into_iter().flatten();
+            passing.extend(tags.map(|tag| (shift.moved(tag, delay, shift_hz), input)));
+        };
+        each_port(block, turn, |_, _| {});
+        self.hold(block);
+    }
+
     #[cold]
     fn fetch(&mut self, block: &mut dyn Block) {
         let Self { rule, shifts, ahead, passing, .. } = self;
@@ -76,13 +103,18 @@ impl TagCarrier {
             for (tag, input) in &mut *passing {
                 *tag = shifts[usize::from(*input)].moved(*tag, delay, shift_hz);
             }
-            let held = passing.iter();
-            each_port(
-                block,
-                |_, _| {},
-                |_, port| held.clone().for_each(|(tag, input)| port.hold_tag(*tag, *input)),
-            );
-            passing.clear();
+            self.hold(block);
         }
+    }
+
+    /// Passes the tags on the way to the outputs.
+    fn hold(&mut self, block: &mut dyn Block) {
+        let held = self.passing.iter();
+        each_port(
+            block,
+            |_, _| {},
+            |_, port| held.clone().for_each(|(tag, input)| port.hold_tag(*tag, *input)),
+        );
+        self.passing.clear();
     }
 }

@@ -1,6 +1,6 @@
 //! What tags say stays true behind a block.
 
-use super::{Tag, TagTime, TagValue, keys};
+use super::{Key, Tag, TagTime, TagValue, keys};
 use crate::rate::ItemRatio;
 
 /// Moves tags from an input of a block to an output, by its [rate](crate::Block::rate) and its
@@ -26,17 +26,47 @@ pub struct TagShift {
     rate_hz: Option<f64>,
     before_hz: Option<f64>,
     since: u64,
+    /// The items of input and output at the last change of the block's rate.
+    turn: (u64, u64),
+    shift_hz: f64,
+    /// The latest tags whose values depend on the block.
+    latest: [Option<Tag>; DEPENDENT.len()],
 }
+
+/// The tags whose values depend on the rate and the band of a block.
+const DEPENDENT: [Key; 3] = [keys::RX_RATE_HZ, keys::ITEMS_PER_SAMPLE, keys::RX_FREQ_HZ];
 
 impl TagShift {
     /// Makes the rule of an input.
     #[must_use]
     pub const fn new(rate: ItemRatio) -> Self {
-        Self { rate, rate_hz: None, before_hz: None, since: 0 }
+        let (turn, latest) = ((0, 0), [None; DEPENDENT.len()]);
+        Self { rate, rate_hz: None, before_hz: None, since: 0, turn, shift_hz: 0.0, latest }
+    }
+
+    /// Takes the block's rate and shift of the band behind a message, which hold from the items
+    /// `at` of input and output on. Returns the tags of the input that say something else on the
+    /// output now, at that item.
+    pub(crate) fn turn(
+        &mut self,
+        rate: ItemRatio,
+        at: (u64, u64),
+        shift_hz: f64,
+    ) -> [Option<Tag>; DEPENDENT.len()] {
+        let changed = [rate != self.rate, rate != self.rate, shift_hz != self.shift_hz];
+        if rate != self.rate {
+            (self.rate, self.turn) = (rate, at);
+        }
+        self.shift_hz = shift_hz;
+        let now = |tag: Tag| Tag { offset: at.0, ..tag };
+        std::array::from_fn(|index| self.latest[index].filter(|_| changed[index]).map(now))
     }
 
     /// Takes the rate from a tag of the input. The tags of one item may come in any order.
     pub fn learn(&mut self, tag: &Tag) {
+        if let Some(index) = DEPENDENT.iter().position(|key| *key == tag.key) {
+            self.latest[index] = Some(*tag);
+        }
         if tag.key == keys::RX_RATE_HZ {
             (self.before_hz, self.since) = (self.rate_hz, tag.offset);
             self.rate_hz = tag.value.as_f64().filter(|hz| *hz > 0.0 && hz.is_finite());
@@ -47,7 +77,9 @@ impl TagShift {
     #[must_use]
     pub fn moved(&self, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
         let item = tag.offset;
-        let late = self.rate.map_late(item, delay);
+        let (read, written) = self.turn;
+        // Tags come before their items are read, so none is of an item before the turn.
+        let late = self.rate.map_late(item.saturating_sub(read), delay).saturating_add(written);
         let offset = if item == 0 { 0 } else { late };
         let number = |value: f64| Tag { offset, key: tag.key, value: TagValue::Number(value) };
         match (tag.key, tag.value) {
@@ -80,7 +112,9 @@ impl TagShift {
     /// Returns the time of output item `to`, by that of input item `from`.
     fn time_at(&self, time: TagTime, (from, to): (u64, u64), delay: f64) -> Option<TagTime> {
         let (up, down) = (self.rate.interpolation(), self.rate.decimation());
-        let ahead = i128::from(to) * i128::from(down) - i128::from(from) * i128::from(up);
+        let (read, written) = (i128::from(self.turn.0), i128::from(self.turn.1));
+        let (from_turn, to_turn) = (i128::from(from) - read, i128::from(to) - written);
+        let ahead = to_turn * i128::from(down) - from_turn * i128::from(up);
         let items = ahead as f64 / f64::from(up) - delay;
         if items == 0.0 {
             return Some(time);

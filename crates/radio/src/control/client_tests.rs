@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{FakeSocket, fake_pair};
 use millstream_wire::chdr;
-use millstream_wire::ctrl::{ControlStatus, DataWords, Op};
+use millstream_wire::ctrl::{ControlStatus, DataWords, Op, Protocol};
 use millstream_wire::regs::radio::async_msg::Event;
 
 const HOST: Epid = Epid(1);
@@ -22,7 +22,8 @@ fn emit(repr: &CtrlRepr) -> Vec<u8> {
 fn control() -> (Control, FakeSocket, SocketAddrV4) {
     let (port, device) = fake_pair();
     let host = SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port.local.port());
-    let control = Control::new(port, device.address(), Width::W64, HOST, PEER).unwrap();
+    let control =
+        Control::new(port, device.address(), (Width::W64, Protocol::V1), HOST, PEER).unwrap();
     (control, device, host)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millstream_link::port::{Datagram, PortRx};
 use millstream_wire::chdr;
-use millstream_wire::ctrl::{ControlStatus, CtrlRepr, Op};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, Protocol};
 use millstream_wire::regs::radio::async_msg::Event;
 
 use super::client::{ControlState, lock};
@@ -37,7 +37,7 @@ impl ControlReceiver {
             return;
         }
         let packet = chdr::Packet::parse(datagram.payload, shared.width);
-        match packet.and_then(|packet| CtrlRepr::parse(&packet)) {
+        match packet.and_then(|packet| shared.protocol.parse(&packet)) {
             Ok(repr) if repr.dst_epid != shared.epid => count_malformed(shared),
             Ok(repr) if repr.is_ack => acknowledge(shared, repr),
             Ok(repr) => message(shared, &mut self.sequences, &repr),
@@ -79,7 +79,11 @@ fn message(shared: &ControlState, sequences: &mut Sequences, repr: &CtrlRepr) {
         shared.counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
     }
     // The device repeats or drops a message without an acknowledgement; both are harmless.
-    let _ = shared.send(repr.ack(0, status, repr.data));
+    let data = match shared.protocol {
+        Protocol::V1 => repr.data,
+        Protocol::V2 => DataWords::NONE,
+    };
+    let _ = shared.send(repr.ack(0, status, data));
 }
 
 /// Reports an event to the watchers of its channel, once. Returns false without a watcher.
@@ -96,7 +100,8 @@ fn note(
         return false;
     }
     let counters = &shared.counters;
-    match sequence_of(sequences, repr.dst_port).take(repr) {
+    let modulus = shared.protocol.sequence_modulus();
+    match sequence_of(sequences, repr.dst_port).take(repr, modulus) {
         SequencePosition::Repeated => {
             counters.repeated_messages.fetch_add(1, Ordering::Relaxed);
             return true;

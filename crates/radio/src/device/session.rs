@@ -5,9 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_wire::Width;
+use millstream_wire::ctrl::Protocol;
 use rmpv::Value;
 
 use crate::deadline::{OpenDeadline, deadline};
+use crate::generation::{MpmGeneration, image_error};
 use crate::rpc::{
     ClaimLoss, DeviceClaim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
@@ -15,9 +17,6 @@ use crate::{DeviceArgs, RadioError};
 
 /// The id that this host gives to a device: one host drives one device per crossbar.
 pub const DEVICE_ID: u16 = 1;
-
-/// The major MPM version of this client: UHD 4.3's.
-const MPM_MAJOR: u64 = 4;
 
 /// The interval of claim attempts while another program holds the device.
 const CLAIM_AGAIN: Duration = Duration::from_millis(200);
@@ -32,6 +31,10 @@ pub struct SessionInfo {
     pub device: Map,
     /// Its clocks by name, in Hz as text.
     pub clocks: Vec<Map>,
+    /// The version of its MPM, major and minor.
+    pub mpm: (u64, u64),
+    /// The version of the RFNoC protocol of its image, major and minor.
+    pub protocol: (u8, u8),
 }
 
 impl SessionInfo {
@@ -67,7 +70,7 @@ impl SessionInfo {
     ) -> Result<Self, (&'static str, &'static str)> {
         let device = as_map(device_info).ok_or(("get_device_info", "no map"))?;
         let clocks = as_maps(clocks).ok_or(("get_clocks", "no list of maps"))?;
-        Ok(Self { device, clocks })
+        Ok(Self { device, clocks, ..Self::default() })
     }
 }
 
@@ -131,7 +134,8 @@ impl DeviceSession {
         let claim = claim(args)?;
         let deadline = OpenDeadline::new(args.open_max);
         let mut session = Self { claim, info: SessionInfo::default() };
-        session.check_compat()?;
+        let mpm = session.mpm_version()?;
+        MpmGeneration::of(mpm)?;
         let info = session.claim.call_open("get_device_info")?;
         let described = as_map(&info).unwrap_or_default();
         if !args.identity.fits(|name| described.get(name).map_or("", String::as_str)) {
@@ -148,24 +152,26 @@ impl DeviceSession {
         let clocks = session.claim.call("get_clocks", &[])?;
         session.info = SessionInfo::from_answers(&info, &clocks)
             .map_err(|(method, what)| session.protocol(method, what))?;
+        session.info.mpm = mpm;
         deadline.check(args.addr)?;
         Ok((session, deadline))
     }
 
-    fn check_compat(&self) -> Result<(), RadioError> {
+    fn mpm_version(&self) -> Result<(u64, u64), RadioError> {
         let method = "get_mpm_compat_num";
         let answer = self.claim.call_open(method)?;
-        let (major, minor) =
-            as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?;
-        if major == MPM_MAJOR {
-            return Ok(());
-        }
-        Err(RadioError::Compat {
-            what: "the MPM version",
-            found: format!("{major}.{minor}"),
-            supported: "4.x (UHD 4.1 to 4.5)",
-            hint: "install a file system image of that range on the device",
-        })
+        Ok(as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?)
+    }
+
+    /// Asks which RFNoC protocol the device's image speaks. This has to be known before the first
+    /// control packet: nobody answers one in the layout of another version.
+    pub(super) fn control_protocol(&mut self) -> Result<Protocol, RadioError> {
+        let method = "get_proto_ver";
+        let version = as_u64(&self.claim.call_open(method)?).and_then(|one| one.try_into().ok());
+        let version: u16 = version.ok_or_else(|| self.protocol(method, "no version number"))?;
+        let [major, minor] = version.to_be_bytes();
+        self.info.protocol = (major, minor);
+        protocol_of(version)
     }
 
     /// Returns the CHDR links to the addresses that the user named; for the first address it may
@@ -274,6 +280,16 @@ impl DeviceSession {
     }
 }
 
+/// Returns the protocol of a version that a device reports.
+fn protocol_of(version: u16) -> Result<Protocol, RadioError> {
+    let [major, minor] = version.to_be_bytes();
+    // UHD's simulator reports 0.0 and implements 1.0.
+    let known = if version == 0 { Some(Protocol::V1) } else { Protocol::from_version(version) };
+    known.ok_or_else(|| {
+        image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")
+    })
+}
+
 /// Claims the device; while another program holds it, waits as long as the arguments allow.
 fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
     let until = deadline(args.claim_wait);
@@ -288,6 +304,26 @@ fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_protocol_of_each_image_is_known_and_a_third_one_is_named() {
+        for (version, protocol) in [
+            (0, Protocol::V1),
+            (0x0100, Protocol::V1),
+            (0x0107, Protocol::V1),
+            (0x0200, Protocol::V2),
+            (0x0201, Protocol::V2),
+        ] {
+            assert_eq!(protocol_of(version).unwrap(), protocol);
+        }
+        let text = protocol_of(0x0300).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "the RFNoC protocol of the device is 3.0, but this program supports 1.x and 2.x: \
+             update this program, or load an image of a UHD from 4.0 to 4.11 into the device \
+             (uhd_image_loader)"
+        );
+    }
 
     #[test]
     fn clocks_are_found_by_name() {

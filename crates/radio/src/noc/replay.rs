@@ -7,6 +7,7 @@ use millstream_wire::regs::replay::{self as regs, command};
 
 use super::{open, read_pair, write_pair};
 use crate::control::Control;
+use crate::generation::register_error;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
@@ -35,12 +36,7 @@ impl Replay {
         let control = Arc::clone(device.control());
         let compat = control.read(place.block.port, regs::COMPAT)?;
         if compat >> 16 != MAJOR {
-            return Err(RadioError::Compat {
-                what: "the register map of the block Replay",
-                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
-                supported: "1.x",
-                hint: "use a device image of UHD 4.0 to 4.10",
-            });
+            return Err(register_error("the register map of the block Replay", compat, "1.x"));
         }
         let (word_bytes, memory_bytes) = memory(control.read(place.block.port, regs::MEMORY)?)
             .ok_or_else(|| RadioError::Unusable {

@@ -158,6 +158,7 @@ fn control(rng: &mut Draw) -> Result<CtrlRepr> {
         op: ctrl::Op::from_code(rng.below(16) as u8),
         status: ctrl::ControlStatus::from_code(rng.below(4) as u8),
         data: DataWords::new(&words)?,
+        ..CtrlRepr::default()
     })
 }
 

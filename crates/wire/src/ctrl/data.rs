@@ -5,7 +5,7 @@ use crate::{Error, Result};
 /// Most data words in one control packet.
 pub const MAX_DATA_WORDS: usize = 15;
 
-/// One to fifteen 32-bit data words, stored in place. Derefs to a slice.
+/// Up to fifteen 32-bit data words, stored in place. Derefs to a slice.
 #[derive(Clone, Copy)]
 pub struct DataWords {
     words: [u32; MAX_DATA_WORDS],
@@ -13,6 +13,9 @@ pub struct DataWords {
 }
 
 impl DataWords {
+    /// No words: what requests to read carry in protocol 2.0.
+    pub const NONE: DataWords = DataWords { words: [0; MAX_DATA_WORDS], len: 0 };
+
     /// Returns one word.
     #[must_use]
     pub const fn one(word: u32) -> DataWords {
@@ -34,7 +37,7 @@ impl DataWords {
         Ok(DataWords { words, len: data.len() as u8 })
     }
 
-    /// Returns the first word: the only one of single reads and writes.
+    /// Returns the first word, the only one of single reads and writes; 0 without words.
     #[must_use]
     pub const fn first(&self) -> u32 {
         self.words[0]
@@ -71,7 +74,8 @@ impl Eq for DataWords {}
 
 impl core::fmt::Debug for DataWords {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:#x}", self.first())?;
-        self.iter().skip(1).try_for_each(|word| write!(f, " {word:#x}"))
+        let Some((first, others)) = self.split_first() else { return f.write_str("no data") };
+        write!(f, "{first:#x}")?;
+        others.iter().try_for_each(|word| write!(f, " {word:#x}"))
     }
 }

@@ -18,7 +18,8 @@ pub struct CtrlRepr {
     pub dst_port: u16,
     /// The sender's port, 10 bits; equal to `dst_port` in requests.
     pub src_port: u16,
-    /// Control sequence number, 6 bits; the acknowledgement repeats it.
+    /// Control sequence number, below [`Protocol::sequence_modulus`]; the acknowledgement repeats
+    /// it.
     pub ctrl_seq: u8,
     /// The packet answers a request.
     pub is_ack: bool,
@@ -32,8 +33,11 @@ pub struct CtrlRepr {
     pub op: Op,
     /// The result.
     pub status: ControlStatus,
-    /// Words written or read.
+    /// Words written or read. Requests to read have one without meaning in protocol 1.0 and none
+    /// in 2.0, in which acknowledgements of writes have none either.
     pub data: DataWords,
+    /// The words that a read of protocol 2.0 asks for, 1 to 15; its acknowledgement repeats it.
+    pub read_words: u8,
 }
 
 impl Default for CtrlRepr {
@@ -53,6 +57,7 @@ impl Default for CtrlRepr {
             op: Op::Read,
             status: ControlStatus::Ok,
             data: DataWords::default(),
+            read_words: 0,
         }
     }
 }
@@ -75,13 +80,14 @@ impl CtrlRepr {
         }
     }
 
-    /// Returns the 32-bit words that this request occupies in its block's command FIFO.
+    /// Returns the 32-bit words that this request occupies in its block's command FIFO, protocol
+    /// 1.0.
     #[must_use]
     pub fn credit_words(&self) -> usize {
         2 + 2 * usize::from(self.timestamp.is_some()) + self.data.len()
     }
 
-    /// Reads a control packet.
+    /// Reads a control packet of protocol 1.0, see [`Protocol::parse`].
     ///
     /// # Errors
     /// [`Error::WrongPacketType`], [`Error::PayloadTooShort`], [`Error::NoData`].
@@ -109,20 +115,22 @@ impl CtrlRepr {
             op: Op::from_code(field(op, 24, 4) as u8),
             status: ControlStatus::from_code(field(op, 30, 2) as u8),
             data: parse_data(&payload[op_at + 4..], field(head, 20, 4) as usize)?,
+            read_words: 0,
         })
     }
 
-    /// Returns the bytes of this packet at this width. Data fills whole 64-bit words.
+    /// Returns the bytes of this packet of protocol 1.0 at this width. Data fills whole 64-bit words.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         let words = 2 + usize::from(self.timestamp.is_some()) + self.data.len() / 2;
         header_len(PacketType::Control, width) + words * 8
     }
 
-    /// Writes the packet and returns [`CtrlRepr::packet_len`].
+    /// Writes the packet of protocol 1.0 and returns [`CtrlRepr::packet_len`], see
+    /// [`Protocol::emit`].
     ///
     /// # Errors
-    /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`].
+    /// [`Error::BufferTooSmall`], [`Error::FieldOverflow`], [`Error::NoData`].
     pub fn emit(&self, width: Width, buf: &mut [u8]) -> Result<usize> {
         let len = self.packet_len(width);
         let mut out = WordWriter::new(buf);
@@ -146,7 +154,7 @@ impl CtrlRepr {
                 | u64::from(self.status.code()) << 30
                 | u64::from(self.data.first()) << 32,
         )?;
-        for pair in self.data[1..].chunks(2) {
+        for pair in self.data.get(1..).ok_or(Error::NoData)?.chunks(2) {
             let high = pair.get(1).copied().unwrap_or(0);
             out.put(u64::from(pair[0]) | u64::from(high) << 32)?;
         }

@@ -66,6 +66,7 @@ prop_compose! {
             op: ctrl::Op::from_code(op),
             status: ctrl::ControlStatus::from_code(status),
             data: DataWords::new(&data).unwrap(),
+            read_words: 0,
         }
     }
 }

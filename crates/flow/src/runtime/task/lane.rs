@@ -81,9 +81,13 @@ impl BlockTask {
     }
 
     /// Returns the items that a chain could take from here: those of the input, or any number for a
-    /// source. `None` if the block must be called by itself.
+    /// source. `None` if the block must be called by itself: also with a message, whose effect
+    /// begins with the next item.
     #[inline]
     pub(in crate::runtime) fn lane_in(&self) -> Option<u64> {
+        if self.inbox.has_news() {
+            return None;
+        }
         let Some(input) = self.views.inputs.first() else { return Some(u64::MAX) };
         let (available, ended) = input.available();
         input.cut(available);
@@ -116,9 +120,8 @@ impl BlockTask {
         self.block.pass(lane);
     }
 
-    /// As `pass`, with the work before and after it.
+    /// As `pass`, and wakes the neighbours.
     pub(in crate::runtime) fn pass_and_tell(&mut self, lane: &mut Lane) {
-        self.take_messages();
         self.block.pass(lane);
         self.tell();
     }

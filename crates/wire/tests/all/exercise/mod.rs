@@ -10,7 +10,7 @@ mod brokers;
 mod internet;
 
 use millstream_wire::chdr::{self, DataRepr, Header, Packet};
-use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::ctrl::{CtrlRepr, Protocol};
 use millstream_wire::mgmt::{ForwardHops, MAX_OPS, MgmtRepr, NodeInfo, Op};
 use millstream_wire::mpm::{self, DiscoveryReply, DiscoveryRequest};
 use millstream_wire::msgpack::{MessageLimits, Scan, scan};
@@ -100,6 +100,7 @@ pub fn stream(bytes: &[u8]) {
 pub fn ctrl(bytes: &[u8]) {
     for width in Width::ALL {
         let Ok(packet) = Packet::parse(bytes, width) else { continue };
+        ctrl_2(&packet, width);
         let Ok(repr) = CtrlRepr::parse(&packet) else { continue };
         assert!(!repr.to_string().is_empty() && !format!("{repr:?}").is_empty());
         assert!((1..=15).contains(&repr.data.len()));
@@ -109,6 +110,19 @@ pub fn ctrl(bytes: &[u8]) {
         assert_eq!((ack.dst_epid, ack.src_epid), (repr.src_epid, repr.dst_epid));
         read_back!(repr, CtrlRepr, width, repr.packet_len(width));
     }
+}
+
+/// Control of protocol 2.0.
+fn ctrl_2(packet: &Packet<'_>, width: Width) {
+    let Ok(repr) = Protocol::V2.parse(packet) else { return };
+    assert!(!repr.to_string().is_empty() && !format!("{repr:?}").is_empty());
+    let mut buf = [0xAA; SCRATCH];
+    let len = Protocol::V2.emit(&repr, width, &mut buf).unwrap();
+    assert_eq!(len, Protocol::V2.packet_len(&repr, width));
+    let again = Packet::parse(&buf[..len], width).unwrap();
+    assert_eq!(Protocol::V2.parse(&again), Ok(repr));
+    let short = Protocol::V2.emit(&repr, width, &mut buf[..len - 1]);
+    assert_eq!(short, Err(Error::BufferTooSmall));
 }
 
 /// Management, at every width: `Repr`, and a node that executes one hop after another.

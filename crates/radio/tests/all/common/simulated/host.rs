@@ -51,7 +51,8 @@ impl Host {
         let endpoint = *topology.control().expect("it has a control endpoint");
         topology::route_to(&mut management, &endpoint).expect("it answers");
         let (width, peer) = (Width::W64, endpoint.epid);
-        let (control, receiver) = Control::without_thread(port.tx, RADIO, width, HOST, peer);
+        let (control, receiver) =
+            Control::without_thread(port.tx, RADIO, (width, Protocol::V1), HOST, peer);
         CONTROL.set(Some((port.rx, receiver)));
         let control = Arc::new(control.on(CLOCK));
         let blocks = ClientZero::read(&*control).expect("it answers");
