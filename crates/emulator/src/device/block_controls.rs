@@ -135,6 +135,10 @@ impl EmulatedDevice {
                     });
                     radio.stale_header = header.map(|tick| self.keeper.timestamp_of(tick));
                 }
+                BlockKind::Duc => {
+                    let duc = &mut self.emissions[channel].duc;
+                    duc.iter_mut().for_each(|duc| duc.end_burst());
+                }
                 _ => {}
             }
         }

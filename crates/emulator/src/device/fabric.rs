@@ -218,7 +218,7 @@ mod tests {
     const HOST: HostAddress = HostAddress { link: 0, socket: SOCKET };
 
     fn endpoint(instance: u16) -> Endpoint {
-        let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
+        let fifo = TxFifo::new(FifoSize { bytes: 1008, behind_bytes: 0, packets: 10 }, false);
         Endpoint::new(
             instance,
             Width::W64,

@@ -132,8 +132,9 @@ impl EmulatedDevice {
     pub fn new(parts: DeviceParts) -> Self {
         let image = parts.image;
         let shares = image.receivers();
+        let blocks = 1 + usize::from(image.has(BlockKind::Duc));
         let (size, window) =
-            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width);
+            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width, blocks);
         let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);

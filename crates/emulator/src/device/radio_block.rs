@@ -9,7 +9,7 @@ use super::tx_channel::TxChannel;
 use crate::front_end::{Board, FrontEnd, Reception};
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
-use millstream_wire::ctrl::{CtrlRepr, block_port};
+use millstream_wire::ctrl::{CtrlRepr, Op, block_port};
 use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
@@ -72,14 +72,6 @@ pub(crate) struct RadioChannel {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoRegister;
 
-/// The result of a write.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    Done,
-    /// A receive command found all slots taken and is lost.
-    CommandLost,
-}
-
 impl Radios {
     /// Returns the blocks of an image in the state after power-on.
     pub fn new(image: &Image, front_end: FrontEndKind, buffer_samples: u64) -> Self {
@@ -89,7 +81,8 @@ impl Radios {
         let channel = |_| RadioChannel {
             samples_max,
             cycle,
-            rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
+            rx: RxChannel::new(buffer_samples)
+                .with_cycle(cycle.into(), image.cycles_per_sample.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
             silenced: None,
             stale_header: None,
@@ -116,6 +109,18 @@ impl Radios {
     /// Returns the number of the block whose port 0 is this channel, or serves it.
     pub fn block_of(&self, channel: usize) -> usize {
         self.blocks.iter().rposition(|block| block.first <= channel).unwrap_or(0)
+    }
+
+    /// Returns whether the next request of a block is a receive command without a slot: the block
+    /// waits for one before it executes anything else.
+    pub fn is_stalled(&self, block: usize) -> bool {
+        let radio = &self.blocks[block];
+        let Some(request) = radio.commands.front() else { return false };
+        let Ok((channel, regs::RX_CMD)) = radio.locate(request.address) else { return false };
+        let mode = RxCommand::from_word(request.data.first()).map(|command| command.mode);
+        request.op != Op::Read
+            && matches!(mode, Some(RxMode::Finite | RxMode::Continuous))
+            && self.channels[channel].rx.free_slots() == 0
     }
 
     /// Returns the state in which a channel receives, at this master clock rate.
@@ -164,13 +169,13 @@ impl Radios {
         address: u32,
         value: u32,
         now: u64,
-    ) -> Result<Written, NoRegister> {
+    ) -> Result<(), NoRegister> {
         if address >= regs::FRONT_END_BASE {
             self.blocks[block].board.write(address, value);
-            return Ok(Written::Done);
+            return Ok(());
         }
         if address < regs::CHANNEL_BASE {
-            return Ok(Written::Done);
+            return Ok(());
         }
         let (channel, offset) = self.blocks[block].locate(address)?;
         self.channels[channel].write(offset, value, now)
@@ -213,29 +218,30 @@ impl RadioChannel {
         }
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<(), NoRegister> {
         if !is_writable(offset) {
             return Err(NoRegister);
         }
         self.registers[offset as usize / 4] = value;
         if offset != regs::RX_CMD {
-            return Ok(Written::Done);
+            return Ok(());
         }
         let command = RxCommand::from_word(value).ok_or(NoRegister)?;
         let samples = match command.mode {
             RxMode::Stop => {
                 self.rx.stop(now);
-                return Ok(Written::Done);
+                return Ok(());
             }
+            // Counted down from 0 it has no end.
             RxMode::Finite => match self.wide(regs::RX_NUM_WORDS_LO) & 0xffff_ffff_ffff {
-                0 => return Ok(Written::Done),
+                0 => None,
                 words => Some(words * u64::from(self.cycle)),
             },
             RxMode::Continuous => None,
         };
         let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
-        let queued = self.rx.push(Acquire { start, samples }, now);
-        Ok(if queued { Written::Done } else { Written::CommandLost })
+        self.rx.push(Acquire { start, samples }, now);
+        Ok(())
     }
 
     /// Returns a pair of registers, the low half at `offset`.
@@ -334,6 +340,7 @@ mod tests {
     use crate::device::rx_channel::{NextPacket, RxEvent};
     use crate::personality::ImageOptions;
     use crate::time::{DeviceClock, SampleClock};
+    use millstream_wire::ctrl::DataWords;
 
     /// The only radio block of an E320, or the second one of an N310.
     struct OneBlock(Radios, usize);
@@ -349,7 +356,7 @@ mod tests {
             self.0.read(self.1, address, timestamp)
         }
 
-        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<(), NoRegister> {
             self.0.write(self.1, address, value, now)
         }
     }
@@ -390,8 +397,8 @@ mod tests {
         }
         assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
         assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
-        assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
-        assert_eq!(block.write(0x0c, 1, 0), Ok(Written::Done), "the shared part takes anything");
+        assert_eq!(block.write(0x8_0000, 1, 0), Ok(()));
+        assert_eq!(block.write(0x0c, 1, 0), Ok(()), "the shared part takes anything");
         assert_eq!(block.read(0x0c, 0), Ok(0));
     }
 
@@ -407,7 +414,7 @@ mod tests {
             (regs::RX_TIME_LO, 1000),
             (regs::RX_CMD, 0x8000_0001),
         ] {
-            assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
+            assert_eq!(block.write(at(offset), value, 5), Ok(()));
         }
         let channel = &mut block.0.channels[1];
         let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
@@ -460,13 +467,27 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_a_free_slot_is_lost() {
+    fn a_block_waits_with_a_command_for_which_there_is_no_slot() {
         let mut block = block();
         block.write(0x1020, 0xffff_ffff, 0).unwrap();
-        for free in (0..32).rev() {
-            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::Done));
+        let stalled = |block: &mut OneBlock, data| {
+            let request = CtrlRepr {
+                address: 0x1014,
+                op: Op::Write,
+                data: DataWords::one(data),
+                ..CtrlRepr::default()
+            };
+            block.0.blocks[0].commands.push(request);
+            let stalled = block.0.is_stalled(0);
+            block.0.blocks[0].commands.clear();
+            stalled
+        };
+        for free in (0..33).rev() {
+            assert!(!stalled(&mut block, 0x8000_0002));
+            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(()));
             assert_eq!(block.read(0x1010, 0), Ok(free));
         }
-        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::CommandLost));
+        assert!(stalled(&mut block, 0x8000_0002) && stalled(&mut block, 1));
+        assert!(!stalled(&mut block, 0), "a stop needs none");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::client_zero::{CONTROL_ENDPOINTS, RegisterWrite};
 use super::messages::Unsolicited;
-use super::radio_block::{NoRegister, Written};
+use super::radio_block::NoRegister;
 use super::{EmulatedDevice, client_zero};
 use crate::personality::{Block, BlockKind};
 use millstream_wire::chdr::Packet;
@@ -110,7 +110,9 @@ impl EmulatedDevice {
     pub(super) fn run_radio_commands(&mut self, block: usize, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
         self.radio.blocks[block].run_board(timestamp);
-        while let Some(request) = self.radio.blocks[block].next_request(timestamp) {
+        while !self.radio.is_stalled(block)
+            && let Some(request) = self.radio.blocks[block].next_request(timestamp)
+        {
             // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
             let done = self.perform(&request, |device, access| match access {
@@ -125,11 +127,7 @@ impl EmulatedDevice {
                     Ok(value)
                 }
                 Access::Write(value) => {
-                    let written = device.radio.write(block, request.address, value, now)?;
-                    if written == Written::CommandLost {
-                        device.counters().rx_command_overflows.inc();
-                    }
-                    Ok(value)
+                    device.radio.write(block, request.address, value, now).map(|()| value)
                 }
             });
             if done.is_err() {

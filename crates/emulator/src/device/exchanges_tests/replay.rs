@@ -26,6 +26,10 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
+/// What the queues of the recorded device hold, and less.
+const BUFFER_SAMPLES: u64 = 9_709;
+const SMALL_BUFFER_SAMPLES: u64 = 2_048;
+
 /// The port of a host's socket 0.
 const FIRST_PORT: u16 = 4_000;
 
@@ -94,7 +98,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(cycles_per_tick: u64) -> Self {
+    fn new(cycles_per_tick: u64, rx_buffer_samples: u64) -> Self {
         let sent = [Sent::default(), Sent::default()];
         let played = [PlayedSamples::default(), PlayedSamples::default()];
         let port = |sent: &Sent| Box::new(Recorder(sent.clone(), Default::default())) as Box<_>;
@@ -104,7 +108,7 @@ impl Replay {
         queue.recv_queue_bytes = 8 << 20;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
-            image: Image::recorded(),
+            image: Image::recorded(cycles_per_tick as u32),
             front_end: DeviceKind::E320.personality().front_end,
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources: vec![antenna(false), antenna(true)],
@@ -113,7 +117,7 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: 9_509,
+            rx_buffer_samples,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
@@ -190,7 +194,9 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let text = std::fs::read_to_string(format!("{FOLDER}/{file}.jsonl")).unwrap();
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let header = lines.next().unwrap();
-    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap());
+    // The emulated radio gathers the packets of a large buffer for longer than a small window lasts.
+    let buffer = if file.starts_with("48-") { SMALL_BUFFER_SAMPLES } else { BUFFER_SAMPLES };
+    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap(), buffer);
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
