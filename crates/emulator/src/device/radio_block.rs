@@ -155,7 +155,7 @@ impl Radios {
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
-            0..regs::CHANNEL_BASE => return Ok(0),
+            _ if address < regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.blocks[block].locate(address)?;
