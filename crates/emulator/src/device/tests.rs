@@ -99,7 +99,7 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
     assert_eq!(data(&sent).iter().map(|packet| packet.seq).collect::<Vec<_>>(), [5, 6]);
     // The sixth packet exceeds one capacity, so a resync follows it, and is counted.
     let resync = CommandRepr::parse(&Packet::parse(&sent[1], Width::W64).unwrap()).unwrap();
-    assert_eq!((resync.op, resync.seq, resync.packets), (CommandOp::Resync, 1, 6));
+    assert_eq!((resync.op, resync.seq, resync.packets), (CommandOp::Resync, 0, 6));
     bench.credit(capacity, 7 * PACKET_BYTES as u64 + 24, 8);
     assert_eq!(data(&bench.run(2_000))[0].seq, 7);
 }
