@@ -108,8 +108,6 @@ counters! {
     rx_commands,
     /// Timed receive commands that arrived too late.
     rx_late_commands,
-    /// Receive commands lost because 32 were queued.
-    rx_command_overflows,
     /// Overruns: the packet buffer overflowed while the host granted no credit.
     rx_overruns,
     /// Those overruns that are the radio's own fault: packets were due, and its thread did not run

@@ -14,28 +14,39 @@ pub(crate) struct CommandFifo {
 impl CommandFifo {
     /// Queues a request; returns false when the FIFO has no space for it.
     pub fn push(&mut self, request: CtrlRepr) -> bool {
-        let words = self.words + request.credit_words();
-        let fits = words <= FIFO_WORDS;
+        let fits = self.fits(&request);
         if fits {
-            self.words = words;
+            self.words += request.credit_words();
             self.requests.push_back(request);
         }
         fits
     }
 
-    /// Returns the next request, if it is not timed or its time is not after `timestamp`.
-    pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
-        let request = self.requests.front()?;
-        if request.timestamp.is_some_and(|due| due > timestamp) {
-            return None;
-        }
+    /// Returns whether there is space for a request.
+    pub fn fits(&self, request: &CtrlRepr) -> bool {
+        self.words + request.credit_words() <= FIFO_WORDS
+    }
+
+    /// Returns the next request.
+    pub fn front(&self) -> Option<&CtrlRepr> {
+        self.requests.front()
+    }
+
+    /// Takes the next request, if `condition` holds for it.
+    pub fn pop_if(&mut self, condition: impl FnOnce(&CtrlRepr) -> bool) -> Option<CtrlRepr> {
+        let request = self.requests.front().filter(|request| condition(request))?;
         self.words -= request.credit_words();
         self.requests.pop_front()
     }
 
+    /// Takes the next request, if it is not timed or its time is not after `timestamp`.
+    pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        self.pop_if(|request| request.timestamp.is_none_or(|due| due <= timestamp))
+    }
+
     /// Returns the time of the first request, if it waits for one.
     pub fn waits_for(&self) -> Option<u64> {
-        self.requests.front()?.timestamp
+        self.front()?.timestamp
     }
 
     /// Drops all requests.

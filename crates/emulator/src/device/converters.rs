@@ -2,10 +2,11 @@
 
 use super::EmulatedDevice;
 use super::radio_block::NoRegister;
+use super::requests::Access;
 use super::rx_chain::RxChain;
 use crate::converter::Registers;
 use crate::personality::{Block, BlockKind};
-use millstream_wire::ctrl::{CtrlRepr, Op};
+use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::regs::dsp;
 
 /// The steps of samples that a channel processes in one call.
@@ -21,32 +22,28 @@ impl EmulatedDevice {
             request.address % dsp::CHANNEL_STRIDE,
         );
         let channel = block.first + port;
-        let value = request.data.first();
-        let answer = match (kind, request.op) {
-            (_, Op::Sleep) => Ok(0),
-            (BlockKind::Ddc | BlockKind::Duc, _) if port >= usize::from(block.inputs) => {
-                Err(NoRegister)
-            }
-            (BlockKind::Ddc | BlockKind::Duc, Op::Read) => Ok(Registers::read(offset)),
-            (BlockKind::Ddc, Op::Write) => {
+        self.serve(request, |device, access| match access {
+            _ if port >= usize::from(block.inputs) => Err(NoRegister),
+            Access::Read => Ok(Registers::read(offset)),
+            Access::Write(value) => {
                 // The samples so far have the old values.
-                self.run_channels(now);
-                self.write_ddc(channel, offset, value, request.timestamp);
-                Ok(value)
-            }
-            (BlockKind::Duc, Op::Write) => {
-                self.run_channels(now);
-                let emission = &mut self.emissions[channel];
-                if let Some(duc) = &mut emission.duc {
-                    duc.write(offset, value, request.timestamp);
+                device.run_channels(now);
+                match kind {
+                    BlockKind::Ddc => device.write_ddc(channel, offset, value, request.timestamp),
+                    _ => device.write_duc(channel, offset, value, request.timestamp),
                 }
-                let interpolation = emission.interpolation();
-                self.radio.channels[channel].tx.set_interpolation(interpolation);
                 Ok(value)
             }
-            _ => Err(NoRegister),
-        };
-        self.acknowledge(request, answer);
+        });
+    }
+
+    fn write_duc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
+        let emission = &mut self.emissions[channel];
+        if let Some(duc) = &mut emission.duc {
+            duc.write(offset, value, time);
+        }
+        let interpolation = emission.interpolation();
+        self.radio.channels[channel].tx.set_interpolation(interpolation);
     }
 
     fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {

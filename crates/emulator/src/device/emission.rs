@@ -26,6 +26,14 @@ impl Emission {
         self.duc.as_ref().map_or(1, |duc| duc.factor())
     }
 
+    /// Returns the time with which a packet of the host reaches the radio.
+    pub fn time_of(&mut self, time: Option<u64>, samples: u64, eob: bool) -> Option<u64> {
+        match &mut self.duc {
+            Some(duc) => duc.time_of(time, samples, eob),
+            None => time,
+        }
+    }
+
     /// Begins a burst with this number of ticks for each of the host's samples.
     pub fn begin(&mut self, interpolation: u64) {
         if let Some(duc) = &mut self.duc {

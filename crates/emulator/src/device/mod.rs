@@ -14,20 +14,24 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
+mod block_controls;
 mod blocks;
 mod client_zero;
 mod control;
 mod converters;
 mod emission;
 mod endpoint;
+mod epid_table;
 mod fabric;
 mod hooks;
 mod in_stream;
+mod messages;
 mod out_stream;
 mod outbox;
 mod packets;
 mod radio_block;
 mod reports;
+mod requests;
 mod rx_chain;
 mod rx_channel;
 mod rx_sender;
@@ -47,6 +51,7 @@ use crate::personality::{BlockKind, FrontEndKind, Image};
 use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
+use block_controls::BlockControl;
 use blocks::StreamBlock;
 use emission::Emission;
 use endpoint::Endpoint;
@@ -55,10 +60,12 @@ use millstream_link::port::{Capabilities, PortTx};
 use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
 use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
-use radio_block::Radios;
+use radio_block::{RadioBlock, Radios};
+use requests::Waiting;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
@@ -94,8 +101,10 @@ pub(crate) struct EmulatedDevice {
     /// The tick of the next requested call.
     wanted_tick: u64,
     outbox: Outbox,
-    /// The sequence number of the next control packet to the host.
-    control_seq: u16,
+    /// The control registers of the blocks, by number.
+    controls: Box<[BlockControl]>,
+    /// What waits before the control endpoint.
+    waiting: VecDeque<Waiting>,
 }
 
 /// The parts of a device.
@@ -123,8 +132,9 @@ impl EmulatedDevice {
     pub fn new(parts: DeviceParts) -> Self {
         let image = parts.image;
         let shares = image.receivers();
+        let blocks = 1 + usize::from(image.has(BlockKind::Duc));
         let (size, window) =
-            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width);
+            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width, blocks);
         let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);
@@ -154,7 +164,8 @@ impl EmulatedDevice {
             ran_to: 0,
             wanted_tick: u64::MAX,
             outbox: Outbox::new(parts.links, image.width, parts.counters),
-            control_seq: 0,
+            controls: vec![BlockControl::default(); image.blocks.len()].into(),
+            waiting: VecDeque::new(),
             image,
         }
     }
@@ -184,6 +195,8 @@ impl EmulatedDevice {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
+                self.controls.fill(BlockControl::default());
+                self.waiting.clear();
                 self.stream_blocks.iter_mut().flatten().for_each(StreamBlock::reset);
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
@@ -198,7 +211,8 @@ impl EmulatedDevice {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
         (0..self.radio.blocks.len()).for_each(|block| self.run_radio_commands(block, now));
-        let due = self.radio.blocks.iter().filter_map(|block| block.commands.waits_for());
+        self.take_waiting(now);
+        let due = self.radio.blocks.iter().filter_map(RadioBlock::waits_for);
         // A tick that is never reached, or only after the host sets the time, has no deadline.
         let due = due.filter_map(|due| self.keeper.tick_of(due, now)).min();
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));

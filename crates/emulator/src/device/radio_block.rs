@@ -1,20 +1,25 @@
 //! The radio blocks: their registers, and the channels behind them.
 
-use super::client_zero::MTU_BYTES;
+use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
+use super::messages::Messages;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
 use crate::front_end::{Board, FrontEnd, Reception};
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
+use millstream_wire::ctrl::{CtrlRepr, Op, block_port};
+use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
 const COMPAT_MINOR: u32 = 1;
+/// Behind the registers that obey the time of a request.
+const TIMED_END: u32 = 0x10;
 const SAMPLE_BITS: u32 = 32;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
-/// Samples per packet before a host sets it.
-const PACKET_SAMPLES: u32 = 256;
+/// Cycles per packet before a host sets it.
+const PACKET_CYCLES: u32 = 64;
 
 /// All radio blocks of a device.
 #[derive(Debug)]
@@ -35,10 +40,15 @@ pub(crate) struct RadioBlock {
     /// Its daughterboard, by the registers that hosts write, and by remote procedure calls.
     pub board: Board,
     pub settings: FrontEnd,
+    /// Its control port.
+    pub port: u16,
     /// Its requests.
     pub commands: CommandFifo,
-    /// The number of its next message to the host; each block counts its own.
-    pub message_seq: u8,
+    /// The writes to its daughterboard, which have been acknowledged.
+    board_writes: CommandFifo,
+    pub messages: Messages,
+    /// The resets without which it does not answer, `RESET_*` bits.
+    needs_resets: u32,
 }
 
 /// One channel.
@@ -57,14 +67,6 @@ pub(crate) struct RadioChannel {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoRegister;
 
-/// The result of a write.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    Done,
-    /// A receive command found all slots taken and is lost.
-    CommandLost,
-}
-
 impl Radios {
     /// Returns the blocks of an image in the state after power-on.
     pub fn new(image: &Image, front_end: FrontEndKind, buffer_samples: u64) -> Self {
@@ -74,17 +76,21 @@ impl Radios {
         let channel = |_| RadioChannel {
             samples_max,
             cycle,
-            rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
+            rx: RxChannel::new(buffer_samples)
+                .with_cycle(cycle.into(), image.cycles_per_sample.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
-            registers: RadioChannel::initial_registers(cycle),
+            registers: RadioChannel::initial_registers(),
         };
-        let block = |block: &Block| RadioBlock {
+        let block = |(number, block): (u16, &Block)| RadioBlock {
+            port: block_port(CONTROL_ENDPOINTS, number),
             first: block.first,
             ports: block.inputs.into(),
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
             commands: CommandFifo::default(),
-            message_seq: 0,
+            board_writes: CommandFifo::default(),
+            messages: Messages::of(block),
+            needs_resets: 0,
         };
         Self {
             channels: (0..image.channels).map(channel).collect(),
@@ -96,6 +102,18 @@ impl Radios {
     /// Returns the number of the block whose port 0 is this channel, or serves it.
     pub fn block_of(&self, channel: usize) -> usize {
         self.blocks.iter().rposition(|block| block.first <= channel).unwrap_or(0)
+    }
+
+    /// Returns whether the next request of a block is a receive command without a slot: the block
+    /// waits for one before it executes anything else.
+    pub fn is_stalled(&self, block: usize) -> bool {
+        let radio = &self.blocks[block];
+        let Some(request) = radio.commands.front() else { return false };
+        let Ok((channel, regs::RX_CMD)) = radio.locate(request.address) else { return false };
+        let mode = RxCommand::from_word(request.data.first()).map(|command| command.mode);
+        request.op != Op::Read
+            && matches!(mode, Some(RxMode::Finite | RxMode::Continuous))
+            && self.channels[channel].rx.free_slots() == 0
     }
 
     /// Returns the state in which a channel receives, at this master clock rate.
@@ -111,11 +129,13 @@ impl Radios {
         for block in &mut self.blocks {
             block.board.reset();
             block.settings.reset();
-            block.commands.clear();
+            block.board_writes.clear();
+            block.reset_control();
+            block.needs_resets = 0;
         }
         for channel in &mut self.channels {
             channel.rx.reset();
-            channel.registers = RadioChannel::initial_registers(channel.cycle);
+            channel.registers = RadioChannel::initial_registers();
         }
     }
 
@@ -127,6 +147,7 @@ impl Radios {
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
             regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
+            0..regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.blocks[block].locate(address)?;
@@ -140,10 +161,13 @@ impl Radios {
         address: u32,
         value: u32,
         now: u64,
-    ) -> Result<Written, NoRegister> {
+    ) -> Result<(), NoRegister> {
         if address >= regs::FRONT_END_BASE {
             self.blocks[block].board.write(address, value);
-            return Ok(Written::Done);
+            return Ok(());
+        }
+        if address < regs::CHANNEL_BASE {
+            return Ok(());
         }
         let (channel, offset) = self.blocks[block].locate(address)?;
         self.channels[channel].write(offset, value, now)
@@ -151,9 +175,9 @@ impl Radios {
 }
 
 impl RadioChannel {
-    fn initial_registers(cycle: u32) -> [u32; WORDS_PER_CHANNEL] {
+    fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
         let mut registers = [0; WORDS_PER_CHANNEL];
-        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES / cycle;
+        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_CYCLES;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
         registers
@@ -186,29 +210,30 @@ impl RadioChannel {
         }
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<(), NoRegister> {
         if !is_writable(offset) {
             return Err(NoRegister);
         }
         self.registers[offset as usize / 4] = value;
         if offset != regs::RX_CMD {
-            return Ok(Written::Done);
+            return Ok(());
         }
         let command = RxCommand::from_word(value).ok_or(NoRegister)?;
         let samples = match command.mode {
             RxMode::Stop => {
                 self.rx.stop(now);
-                return Ok(Written::Done);
+                return Ok(());
             }
+            // Counted down from 0 it has no end.
             RxMode::Finite => match self.wide(regs::RX_NUM_WORDS_LO) & 0xffff_ffff_ffff {
-                0 => return Ok(Written::Done),
+                0 => None,
                 words => Some(words * u64::from(self.cycle)),
             },
             RxMode::Continuous => None,
         };
         let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
-        let queued = self.rx.push(Acquire { start, samples }, now);
-        Ok(if queued { Written::Done } else { Written::CommandLost })
+        self.rx.push(Acquire { start, samples }, now);
+        Ok(())
     }
 
     /// Returns a pair of registers, the low half at `offset`.
@@ -218,6 +243,65 @@ impl RadioChannel {
 }
 
 impl RadioBlock {
+    /// Returns the channel of its port 0.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Takes the next request that is due at `timestamp`.
+    ///
+    /// Only the registers that all channels share obey the time of a request; those of a channel
+    /// act at once, and the daughterboard gets the time with the value.
+    pub fn next_request(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        if self.needs_resets != 0 {
+            return None;
+        }
+        let board = &self.board_writes;
+        self.commands.pop_if(|request| match obeys_time(request) {
+            true => request.timestamp.is_none_or(|due| due <= timestamp),
+            false => request.address < regs::FRONT_END_BASE || board.fits(request),
+        })
+    }
+
+    /// Queues a write to the daughterboard until its time.
+    pub fn write_board(&mut self, request: &CtrlRepr) {
+        let fits = self.board_writes.push(*request);
+        debug_assert!(fits, "a request that does not fit is not taken");
+    }
+
+    /// Executes the writes to the daughterboard that are due.
+    pub fn run_board(&mut self, timestamp: u64) {
+        while let Some(request) = self.board_writes.pop_due(timestamp) {
+            self.board.write(request.address, request.data.first());
+        }
+    }
+
+    /// Returns the time of the next request that waits for one.
+    pub fn waits_for(&self) -> Option<u64> {
+        let request = self.commands.front().filter(|request| obeys_time(request));
+        let due = request.and_then(|request| request.timestamp);
+        due.filter(|_| self.needs_resets == 0)
+            .into_iter()
+            .chain(self.board_writes.waits_for())
+            .min()
+    }
+
+    /// Answers no request any more, until control and data have been reset.
+    pub fn fall_silent(&mut self) {
+        self.needs_resets = RESET_CTRL | RESET_DATA;
+    }
+
+    /// Takes notice of the resets in the bits of a control register.
+    pub fn note_resets(&mut self, bits: u32) {
+        self.needs_resets &= !bits;
+    }
+
+    /// Drops the requests and messages.
+    pub fn reset_control(&mut self) {
+        self.commands.clear();
+        self.messages.reset();
+    }
+
     /// Returns channel and offset of an address; registers are whole words.
     fn locate(&self, address: u32) -> Result<(usize, u32), NoRegister> {
         match regs::channel_of(address, self.ports as u8) {
@@ -227,6 +311,10 @@ impl RadioBlock {
             _ => Err(NoRegister),
         }
     }
+}
+
+fn obeys_time(request: &CtrlRepr) -> bool {
+    request.address < TIMED_END
 }
 
 fn is_writable(offset: u32) -> bool {
@@ -244,6 +332,7 @@ mod tests {
     use crate::device::rx_channel::{NextPacket, RxEvent};
     use crate::personality::ImageOptions;
     use crate::time::{DeviceClock, SampleClock};
+    use millstream_wire::ctrl::DataWords;
 
     /// The only radio block of an E320, or the second one of an N310.
     struct OneBlock(Radios, usize);
@@ -259,7 +348,7 @@ mod tests {
             self.0.read(self.1, address, timestamp)
         }
 
-        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<(), NoRegister> {
             self.0.write(self.1, address, value, now)
         }
     }
@@ -294,13 +383,15 @@ mod tests {
     #[test]
     fn registers_that_do_not_exist_are_errors() {
         let mut block = block();
-        for address in [0x0c, 0x1002, 0x1074, 0x1100, 0x7_fffc] {
+        for address in [0x1002, 0x1074, 0x1100, 0x7_fffc] {
             assert_eq!(block.write(address, 1, 0), Err(NoRegister), "{address:#x}");
             assert_eq!(block.read(address, 0), Err(NoRegister), "{address:#x}");
         }
         assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
         assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
-        assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
+        assert_eq!(block.write(0x8_0000, 1, 0), Ok(()));
+        assert_eq!(block.write(0x0c, 1, 0), Ok(()), "the shared part takes anything");
+        assert_eq!(block.read(0x0c, 0), Ok(0));
     }
 
     #[test]
@@ -315,7 +406,7 @@ mod tests {
             (regs::RX_TIME_LO, 1000),
             (regs::RX_CMD, 0x8000_0001),
         ] {
-            assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
+            assert_eq!(block.write(at(offset), value, 5), Ok(()));
         }
         let channel = &mut block.0.channels[1];
         let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
@@ -331,7 +422,7 @@ mod tests {
         second.write(0x1028, 77, 0).unwrap();
         second.write(0x10A8, 78, 0).unwrap();
         let sizes: Vec<_> = second.0.channels.iter().map(RadioChannel::packet_samples).collect();
-        assert_eq!(sizes, [256, 256, 77, 78]);
+        assert_eq!(sizes, [64, 64, 77, 78]);
         assert_eq!([0, 1, 2, 3].map(|channel| second.0.block_of(channel)), [0, 0, 1, 1]);
         assert_eq!(second.write(0x1128, 1, 0), Err(NoRegister), "a block has two channels");
     }
@@ -368,13 +459,27 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_a_free_slot_is_lost() {
+    fn a_block_waits_with_a_command_for_which_there_is_no_slot() {
         let mut block = block();
         block.write(0x1020, 0xffff_ffff, 0).unwrap();
-        for free in (0..32).rev() {
-            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::Done));
+        let stalled = |block: &mut OneBlock, data| {
+            let request = CtrlRepr {
+                address: 0x1014,
+                op: Op::Write,
+                data: DataWords::one(data),
+                ..CtrlRepr::default()
+            };
+            block.0.blocks[0].commands.push(request);
+            let stalled = block.0.is_stalled(0);
+            block.0.blocks[0].commands.clear();
+            stalled
+        };
+        for free in (0..33).rev() {
+            assert!(!stalled(&mut block, 0x8000_0002));
+            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(()));
             assert_eq!(block.read(0x1010, 0), Ok(free));
         }
-        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::CommandLost));
+        assert!(stalled(&mut block, 0x8000_0002) && stalled(&mut block, 1));
+        assert!(!stalled(&mut block, 0), "a stop needs none");
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Image {
     pub channels: usize,
     /// Samples that a radio processes in one cycle.
     pub samples_per_cycle: u32,
+    /// Cycles of a radio for each sample, where it does not process one or more in each cycle.
+    pub cycles_per_sample: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
     pub endpoints: u16,
     /// The blocks, in the order of their indices.
@@ -51,8 +53,6 @@ pub(crate) struct Block {
     pub outputs: u8,
     /// Log2 of the 32-bit words of its command FIFO.
     pub fifo_log2: u8,
-    /// The asynchronous messages that it may send before the host has acknowledged one.
-    pub async_messages: u8,
 }
 
 /// The function of a block.
@@ -72,6 +72,12 @@ impl BlockKind {
     /// Returns whether its ports are channels.
     pub const fn has_channels(self) -> bool {
         matches!(self, Self::Radio | Self::Ddc | Self::Duc)
+    }
+
+    /// Returns the inputs that a block of this kind has at least; one without a connection among
+    /// them takes nothing.
+    pub const fn least_inputs(self) -> u8 {
+        matches!(self, Self::SigGen) as u8
     }
 
     /// Returns the number by which hosts know the block.
@@ -107,12 +113,12 @@ struct Parts {
 impl Parts {
     /// Adds a block; returns its number.
     fn add(&mut self, kind: BlockKind, first: usize, [inputs, outputs]: [u8; 2]) -> usize {
-        let (fifo_log2, async_messages) = match kind {
-            BlockKind::Radio => (9, 4),
-            BlockKind::Replay => (5, 4),
-            _ => (6, 0),
+        let fifo_log2 = match kind {
+            BlockKind::Radio => 9,
+            BlockKind::Replay | BlockKind::NullSrcSink | BlockKind::SigGen => 5,
+            _ => 6,
         };
-        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2, async_messages });
+        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2 });
         self.blocks.len() - 1
     }
 
@@ -181,6 +187,7 @@ impl Image {
             links: options.links,
             channels: device.channels(),
             samples_per_cycle: device.samples_per_cycle,
+            cycles_per_sample: 1,
             endpoints: endpoints as u16,
             blocks,
             edges: Vec::new(),
@@ -190,18 +197,17 @@ impl Image {
         image
     }
 
-    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`).
+    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`), with radios that
+    /// have a sample in so many cycles.
     #[cfg(test)]
-    pub fn recorded() -> Self {
+    pub fn recorded(cycles_per_sample: u32) -> Self {
         let mut parts = Parts::default();
         parts.add_radio(crate::DeviceKind::E320.personality(), 0);
         parts.add_alone(BlockKind::NullSrcSink, 2, 2);
         parts.add_alone(BlockKind::SigGen, 0, 1);
-        Self::of(
-            parts,
-            crate::DeviceKind::E320.personality(),
-            ImageOptions { links: 2, ..ImageOptions::default() },
-        )
+        let device = crate::DeviceKind::E320.personality();
+        let options = ImageOptions { links: 2, ..ImageOptions::default() };
+        Self { cycles_per_sample, ..Self::of(parts, device, options) }
     }
 
     fn edge(&self, from: Place, to: Place) -> Edge {
@@ -255,9 +261,9 @@ impl Image {
         self.blocks.iter().any(|block| block.kind == kind)
     }
 
-    /// Returns the first channels of the radio blocks, in order.
-    pub fn radios(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.kind == BlockKind::Radio)
+    /// Returns the radio blocks with their numbers, in order.
+    pub fn radios(&self) -> impl Iterator<Item = (u16, &Block)> {
+        (0..).zip(&self.blocks).filter(|(_, block)| block.kind == BlockKind::Radio)
     }
 }
 

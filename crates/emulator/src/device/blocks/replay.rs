@@ -195,7 +195,7 @@ impl ReplayPort {
         let bytes = most.min(to_wrap).min(left);
         let item = u64::from(self.register(regs::ITEM_BYTES).max(1));
         let timestamp = play.time.map(|time| time.wrapping_add(self.played / item));
-        Some(BlockPacket { bytes: bytes as usize, timestamp, eob: bytes == left })
+        Some(BlockPacket { bytes: bytes as usize, announced: None, timestamp, eob: bytes == left })
     }
 
     fn play_position(&self) -> u64 {

@@ -18,6 +18,8 @@ pub enum Statuses {
     WithinPacket(u64),
     /// Only that they come.
     Free,
+    /// All. But acknowledgements of different blocks come in any order, and their numbers with it.
+    Interleaved,
 }
 
 /// The most ticks by which absolute times differ.
@@ -30,7 +32,7 @@ const EMISSION_TICKS: u64 = 2;
 pub type Group = (Option<u64>, &'static str, u64);
 
 /// Returns the group of an answer, by its header: a few are no whole packets.
-pub fn group(answer: &Answer) -> Group {
+pub fn group(answer: &Answer, statuses: Statuses) -> Group {
     let bytes = &answer.bytes;
     let kind = match bytes[6] >> 5 {
         0 => "management",
@@ -40,7 +42,12 @@ pub fn group(answer: &Answer) -> Group {
         4 => "requests",
         _ => "data",
     };
-    (answer.socket, kind, u16::from_le_bytes([bytes[0], bytes[1]]).into())
+    let dst_epid = u64::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+    // The ports of control packets are in the first three bytes.
+    let blocks = kind == "acknowledgements" && statuses == Statuses::Interleaved;
+    let ports =
+        if blocks { u64::from(bytes[9]) << 16 | u64::from(bytes[10] & 15) << 24 } else { 0 };
+    (answer.socket, kind, dst_epid | ports)
 }
 
 /// Returns in what an answer differs from the recorded one.
@@ -56,7 +63,7 @@ pub fn difference(want: &Answer, have: &Answer, statuses: Statuses) -> Option<St
             let of = |packet| CtrlRepr::parse(packet).unwrap();
             let requests = (of(&packets.0), of(&packets.1));
             let lengths = want.bytes.len() == have.bytes.len();
-            return (!lengths || !same_control(&requests.0, &requests.1)).then(|| {
+            return (!lengths || !same_control(&requests.0, &requests.1, statuses)).then(|| {
                 format!(
                     "{} ({}) != {} ({})",
                     requests.1,
@@ -77,7 +84,8 @@ pub fn difference(want: &Answer, have: &Answer, statuses: Statuses) -> Option<St
     (!same).then(bytes)
 }
 
-fn same_control(want: &CtrlRepr, have: &CtrlRepr) -> bool {
+fn same_control(want: &CtrlRepr, have: &CtrlRepr, statuses: Statuses) -> bool {
+    let seq = if statuses == Statuses::Interleaved { want.seq } else { have.seq };
     // The time registers of the radio.
     let time = want.is_ack && want.src_port == 4 && matches!(want.address, 4 | 8);
     let near = match (want.timestamp, have.timestamp) {
@@ -85,13 +93,13 @@ fn same_control(want: &CtrlRepr, have: &CtrlRepr) -> bool {
         (want, have) => want == have,
     };
     let data = if time { want.data } else { have.data };
-    near && *want == CtrlRepr { timestamp: want.timestamp, data, ..*have }
+    near && *want == CtrlRepr { seq, timestamp: want.timestamp, data, ..*have }
 }
 
 fn same_status(want: &StatusRepr, have: &StatusRepr, statuses: Statuses) -> bool {
     let have = StatusRepr { buffer_info: want.buffer_info, ..*have };
     match statuses {
-        Statuses::Exact => *want == have,
+        Statuses::Exact | Statuses::Interleaved => *want == have,
         Statuses::WithinPacket(bytes) => {
             let near = want.count_bytes.abs_diff(have.count_bytes) <= bytes
                 && want.count_packets.abs_diff(have.count_packets) <= 1;

@@ -101,7 +101,7 @@ impl Replay {
         queue.recv_queue_bytes = 8 << 20;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
-            image: Image::recorded(),
+            image: Image::recorded(cycles_per_tick as u32),
             front_end: DeviceKind::E320.personality().front_end,
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources: vec![antenna(false), antenna(true)],
@@ -209,7 +209,7 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     // What leaves for nobody must not be sent.
     for (side, answers) in [wanted, std::mem::take(&mut replay.answers)].into_iter().enumerate() {
         for answer in answers.into_iter().filter(|answer| answer.socket.is_some()) {
-            groups.entry(group(&answer)).or_default()[side].push(answer);
+            groups.entry(group(&answer, statuses)).or_default()[side].push(answer);
         }
     }
     for (name, [wanted, answers]) in groups {
