@@ -215,7 +215,7 @@ impl TxAccounting {
             self.course.miss_reports(1);
             return None;
         };
-        self.course.progress(at);
+        self.course.progress(at, report.counted.bytes);
         let audit = self.audits.answer(place.command)?;
         Some(self.answered(&audit, at, report.counted))
     }
@@ -234,7 +234,7 @@ impl TxAccounting {
             // Those not counted may all be packets of samples.
             let place = packets.checked_sub(open).filter(|_| self.course.missed == 0);
             if let Some(place) = place.filter(|place| *place > self.course.record.passed()) {
-                self.course.progress(place);
+                self.course.progress(place, counted.bytes);
             }
             return None;
         }
