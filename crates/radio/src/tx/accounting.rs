@@ -4,9 +4,7 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{
-    CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace,
-};
+use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
 use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};

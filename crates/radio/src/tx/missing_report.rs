@@ -66,8 +66,7 @@ impl DeviceProgress {
     /// Counts as unknown the packets in flight before `to`. Returns their samples.
     pub(super) fn pass_murky(&mut self, to: u64) -> u64 {
         let to = to.max(self.record.passed());
-        let samples =
-            self.record.pieces(self.record.passed()..to).map(|piece| piece.total()).sum();
+        let samples = self.record.pieces(self.record.passed()..to).map(|piece| piece.total()).sum();
         self.ledger.doubt(samples, 0);
         self.record.pass(to);
         samples

@@ -336,7 +336,10 @@ mod tests {
             assert_eq!(window.room_packets(1000), room);
         }
         window.send(9, 1000);
-        assert!(window.audited(Some(Totals { packets: 12, bytes: 12_000 })), "more than half of it");
+        assert!(
+            window.audited(Some(Totals { packets: 12, bytes: 12_000 })),
+            "more than half of it"
+        );
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 4));
     }
