@@ -117,6 +117,9 @@ impl EmulatedDevice {
     fn forget_part(&mut self, number: usize, now: u64) {
         let Block { kind, first, outputs, .. } = self.image.blocks[number];
         let holds_part = std::mem::take(&mut self.controls[number].holds_part);
+        if !kind.has_channels() {
+            return;
+        }
         for channel in first..first + usize::from(outputs) {
             let radio = &mut self.radio.channels[channel];
             match kind {

@@ -196,7 +196,8 @@ pub fn compare_emitted(events: &[Value], played: &[PlayedSamples; 2]) -> Vec<Str
     wanted.retain(|stretch| stretch.samples != [[0; 4]]);
     found.retain(|stretch| stretch.samples != [[0; 4]]);
     // Not every file has the bursts at its begin.
-    let from = wanted[0].time_ticks.saturating_sub(TICKS);
+    let Some(first) = wanted.first() else { return Vec::new() };
+    let from = first.time_ticks.saturating_sub(TICKS);
     found.retain(|stretch| stretch.time_ticks >= from);
     let mut differences = Vec::new();
     for index in 0..wanted.len().max(found.len()) {
