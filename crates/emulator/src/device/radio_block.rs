@@ -169,6 +169,7 @@ impl Radios {
             regs::COMPAT => return Ok(self.generation.radio_compat),
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
+            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => {
                 let RadioBlock { first, board, pins, .. } = &self.blocks[block];
                 let RadioChannel { rx, tx, .. } = &self.channels[*first];
@@ -176,7 +177,7 @@ impl Radios {
                     |pins: &PanelPins| pins.read(address, rx.is_running(), tx.is_transmitting());
                 return Ok(pins.as_ref().and_then(read).unwrap_or_else(|| board.read(address)));
             }
-            0..regs::CHANNEL_BASE => return Ok(0),
+            _ if address < regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.locate(block, address)?;
