@@ -7,6 +7,11 @@ use proptest::prelude::*;
 
 const ADDRESS: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 49601);
 
+fn renewal_of(next_id: u32, now: Duration) -> Renewal {
+    let end = ClientEnd::new(RpcKind::Msgpack, ADDRESS);
+    Renewal::new(end, ADDRESS, "token".into(), next_id, now)
+}
+
 /// The time after which a device drops a claim that nobody renews.
 const DROPPED_AFTER: Duration = Duration::from_secs(5);
 
@@ -94,8 +99,7 @@ enum Coming {
 /// why the claim was lost.
 fn play(fates: &[Fate]) -> (usize, Option<String>) {
     let mut now = Duration::ZERO;
-    let mut renewal =
-        Renewal::new(ClientEnd::new(RpcKind::Msgpack, ADDRESS), ADDRESS, "token".into(), 7, now);
+    let mut renewal = renewal_of(7, now);
     let mut coming: Vec<(Duration, Coming)> = Vec::new();
     let (mut calls, mut last_call, mut opens) = (0, now, None);
     let mut ids = Vec::new();
@@ -185,7 +189,7 @@ proptest! {
         pieces in vec(vec(any::<u8>(), 0..20), 0..20),
         released in any::<bool>(),
     ) {
-        let mut renewal = Renewal::new(ClientEnd::new(RpcKind::Msgpack, ADDRESS), ADDRESS, "token".into(), 0, Duration::ZERO);
+        let mut renewal = renewal_of(0, Duration::ZERO);
         let mut now = renewal.due().unwrap();
         prop_assert!(matches!(renewal.at(now), Some(RenewalStep::Send(_))));
         if released {
