@@ -1,9 +1,10 @@
 //! Tests of the client and of claims against servers that speak gRPC, well or badly.
 
-use super::super::{DeviceClaim, RECLAIM_PERIOD};
+use super::super::DeviceClaim;
 use super::*;
 use millstream_mpm::GrpcServer;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,13 +20,18 @@ fn listener() -> (TcpListener, SocketAddrV4) {
 
 /// Answers `most` calls on a connection, or all of them, and returns their names. A client that
 /// does not speak gRPC is hung up on.
-fn serve(mut stream: TcpStream, most: usize) -> (Vec<&'static str>, TcpStream) {
+fn serve(
+    mut stream: TcpStream,
+    most: usize,
+    told: &Sender<&'static str>,
+) -> (Vec<&'static str>, TcpStream) {
     let (mut server, mut calls) = (GrpcServer::new(), Vec::new());
     let mut chunk = [0; 4096];
     loop {
         let mut next = server.next_call();
         while let Ok(Some(call)) = next {
             calls.push(call.method.name);
+            let _ = told.send(call.method.name);
             let result = if call.method.name == "claim" { "token".into() } else { true.into() };
             server.answer(call, Ok(result));
             next = server.next_call();
@@ -41,11 +47,17 @@ fn serve(mut stream: TcpStream, most: usize) -> (Vec<&'static str>, TcpStream) {
     }
 }
 
-/// Serves every connection.
-fn device(connections: usize) -> (SocketAddrV4, thread::JoinHandle<Vec<Vec<&'static str>>>) {
+/// Serves so many connections, and tells each call.
+fn device(
+    connections: usize,
+    told: Sender<&'static str>,
+) -> (SocketAddrV4, thread::JoinHandle<Vec<Vec<&'static str>>>) {
     let (listener, address) = listener();
     let device = thread::spawn(move || {
-        let serve = |stream| thread::spawn(move || serve(stream, usize::MAX).0);
+        let serve = |stream| {
+            let told = told.clone();
+            thread::spawn(move || serve(stream, usize::MAX, &told).0)
+        };
         let streams = listener.incoming().take(connections).flatten();
         let threads: Vec<_> = streams.map(serve).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -56,17 +68,18 @@ fn device(connections: usize) -> (SocketAddrV4, thread::JoinHandle<Vec<Vec<&'sta
 #[test]
 fn a_device_that_speaks_grpc_is_noticed_and_claimed_so() {
     // Two of MessagePack, and one in place of each.
-    let (address, device) = device(4);
+    let (told, calls) = channel();
+    let (address, device) = device(4, told);
     let claim = DeviceClaim::new(address, "test").unwrap();
     let ready = claim.call("supports_feature", &["gpio_power".into()]).unwrap();
     assert_eq!(ready, Value::from(true));
-    thread::sleep(RECLAIM_PERIOD + RECLAIM_PERIOD / 2);
+    while calls.recv_timeout(PATIENCE).expect("it is renewed") != "reclaim" {}
     assert_eq!(claim.lost(), None);
     drop(claim);
     let mut calls = device.join().unwrap();
     calls.sort();
-    let renewed = calls.pop().unwrap();
     assert_eq!(calls.pop().unwrap(), ["supports_feature"]);
+    let renewed = calls.pop().unwrap();
     assert_eq!((renewed[0], renewed[1], *renewed.last().unwrap()), ("claim", "reclaim", "unclaim"));
     assert!(calls.iter().all(Vec::is_empty), "{calls:?}");
 }
@@ -136,11 +149,11 @@ fn a_device_that_only_pings_loses_its_claim_and_no_memory() {
         let old = [listener.accept().unwrap().0, listener.accept().unwrap().0];
         let keeper = thread::spawn({
             let old = old[0].try_clone().unwrap();
-            move || serve(old, 0)
+            move || serve(old, 0, &channel().0)
         });
         keeper.join().unwrap();
         old[0].shutdown(std::net::Shutdown::Both).unwrap();
-        let (calls, mut stream) = serve(listener.accept().unwrap().0, 1);
+        let (calls, mut stream) = serve(listener.accept().unwrap().0, 1, &channel().0);
         assert_eq!(calls, ["claim"]);
         let _calls = listener.accept().unwrap();
         let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8].repeat(1000);
