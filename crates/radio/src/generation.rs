@@ -1,6 +1,8 @@
 //! The versions of the parts of a radio that this host works with, each asked for itself: a radio
 //! may have the file system of one UHD and the image of another.
 
+use millstream_wire::ctrl::Protocol;
+
 use crate::RadioError;
 
 /// A range of MPM versions with one major number.
@@ -42,8 +44,18 @@ impl MpmGeneration {
     }
 }
 
+/// Returns the protocol of a version that a device reports.
+pub(crate) fn protocol_of(version: u16) -> Result<Protocol, RadioError> {
+    let [major, minor] = version.to_be_bytes();
+    // UHD's simulator reports 0.0 and implements 1.0.
+    let known = if version == 0 { Some(Protocol::V1) } else { Protocol::from_version(version) };
+    known.ok_or_else(|| {
+        image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")
+    })
+}
+
 /// Returns the error for a part of the device's image with another major version.
-pub(crate) fn image_error(
+fn image_error(
     what: &'static str,
     (major, minor): (u32, u32),
     supported: &'static str,
@@ -69,6 +81,26 @@ pub(crate) fn register_error(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_protocol_of_each_image_is_known_and_a_third_one_is_named() {
+        for (version, protocol) in [
+            (0, Protocol::V1),
+            (0x0100, Protocol::V1),
+            (0x0107, Protocol::V1),
+            (0x0200, Protocol::V2),
+            (0x0201, Protocol::V2),
+        ] {
+            assert_eq!(protocol_of(version).unwrap(), protocol);
+        }
+        let text = protocol_of(0x0300).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "the RFNoC protocol of the device is 3.0, but this program supports 1.x and 2.x: \
+             update this program, or load an image of a UHD from 4.0 to 4.11 into the device \
+             (uhd_image_loader)"
+        );
+    }
 
     #[test]
     fn every_mpm_of_uhd_4_is_known_and_others_are_named_with_the_next_step() {

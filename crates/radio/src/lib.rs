@@ -49,6 +49,7 @@ pub mod device;
 pub mod discover;
 pub mod dsp_block;
 mod error;
+pub mod examine;
 pub mod front_end;
 pub mod generation;
 pub mod graph;

@@ -48,6 +48,16 @@ fn store_by_hand(folder: &Path, plan: &str) {
 }
 
 #[test]
+fn a_store_that_takes_nothing_is_an_error_before_the_search() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();
+    // A file where the folder would be made, which stops root, too.
+    std::fs::write(folder.path().join(".state"), "").unwrap();
+    let text = "no plan could be stored (--no-store searches without): cannot write into ";
+    tune(folder.path(), &["--duration", "600s"]).fails(1, text);
+}
+
+#[test]
 fn it_measures_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("g.toml"), GRAPH).unwrap();

@@ -6,49 +6,46 @@ use super::radio_block::NoRegister;
 use super::rx_chain::RxChain;
 use crate::converter::registers::{self, Direction, Registers};
 use crate::personality::{Block, BlockKind};
+use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::regs::dsp;
 
 /// The steps of samples that a channel processes in one call.
 const STEPS_MAX: u64 = 4;
 
 impl EmulatedDevice {
-    /// Reads or writes a register. A write with a time does not hold up those behind it: the blocks
-    /// keep its value until then.
-    pub(super) fn access_converter(
-        &mut self,
-        block: &Block,
-        access: Access,
-        time: Option<u64>,
-        now: u64,
-    ) -> Result<u32, NoRegister> {
-        let (Access::Read(address) | Access::Write(address, _)) = access;
-        let (port, offset) =
-            ((address / dsp::CHANNEL_STRIDE) as usize, address % dsp::CHANNEL_STRIDE);
-        if port >= usize::from(block.inputs) {
-            return Err(NoRegister);
-        }
-        let channel = block.first + port;
-        let is_multisample = self.image.dsp_major > 0;
-        let Access::Write(_, value) = access else {
-            return match is_multisample {
-                true => registers::read_multisample(address, self.radio.cycle).ok_or(NoRegister),
-                false => Ok(Registers::read(offset)),
-            };
-        };
-        // The samples so far have the old values.
-        self.run_channels(now);
+    /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
+    /// blocks keep its value until then.
+    pub(super) fn execute_converter(&mut self, block: &Block, request: &CtrlRepr, now: u64) {
         let direction = if block.kind == BlockKind::Ddc { Direction::Down } else { Direction::Up };
-        let writes = match is_multisample {
-            true => registers::of_multisample(direction, offset, value).ok_or(NoRegister)?,
-            false => [Some((offset, value)), None, None],
-        };
-        for (offset, value) in writes.into_iter().flatten() {
-            match direction {
-                Direction::Down => self.write_ddc(channel, offset, value, time),
-                Direction::Up => self.write_duc(channel, offset, value, time),
+        self.serve(request, |device, access| {
+            let (Access::Read(address) | Access::Write(address, _)) = access;
+            let (port, offset) =
+                ((address / dsp::CHANNEL_STRIDE) as usize, address % dsp::CHANNEL_STRIDE);
+            let is_multisample = device.image.dsp_major > 0;
+            let value = match access {
+                _ if port >= usize::from(block.inputs) => return Err(NoRegister),
+                Access::Read(_) if is_multisample => {
+                    let cycle = device.radio.cycle;
+                    return registers::read_multisample(address, cycle).ok_or(NoRegister);
+                }
+                Access::Read(_) => return Ok(Registers::read(offset)),
+                Access::Write(_, value) => value,
+            };
+            // The samples so far have the old values.
+            device.run_channels(now);
+            let writes = match is_multisample {
+                true => registers::of_multisample(direction, offset, value).ok_or(NoRegister)?,
+                false => [Some((offset, value)), None, None],
+            };
+            let channel = block.first + port;
+            for (offset, value) in writes.into_iter().flatten() {
+                match direction {
+                    Direction::Down => device.write_ddc(channel, offset, value, request.timestamp),
+                    Direction::Up => device.write_duc(channel, offset, value, request.timestamp),
+                }
             }
-        }
-        Ok(value)
+            Ok(value)
+        });
     }
 
     fn write_duc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {

@@ -20,6 +20,8 @@ pub(crate) struct Endpoint {
     pub input: InStream,
     /// Received packets that the radio has not taken.
     pub fifo: TxFifo,
+    /// The number of its next control packet to a host.
+    control_seq: u16,
 }
 
 /// The amount of data in flight towards it that an endpoint allows a host.
@@ -37,13 +39,13 @@ impl Endpoint {
     /// `fifo` and the advertised `window`.
     pub fn new(instance: u16, width: Width, window: CreditWindow, fifo: TxFifo) -> Self {
         let (out, input) = (OutStream::new(width), InStream::new(window));
-        Self { instance, epid: Epid::NONE, out, input, fifo }
+        Self { instance, epid: Epid::NONE, out, input, fifo, control_seq: 0 }
     }
 
     /// Forgets the host. Samples that it has sent are still transmitted, until the next host
     /// flushes them.
     pub fn reset(&mut self) {
-        self.epid = Epid::NONE;
+        (self.epid, self.control_seq) = (Epid::NONE, 0);
         self.out.power_on();
         self.input.reset();
     }
@@ -61,6 +63,13 @@ impl Endpoint {
     /// Returns whether it takes control packets.
     pub fn has_control(&self) -> bool {
         self.instance == 0
+    }
+
+    /// Returns the number of the control packet that is sent now.
+    pub fn next_control_seq(&mut self) -> u16 {
+        let seq = self.control_seq;
+        self.control_seq = seq.wrapping_add(1);
+        seq
     }
 
     /// Returns its answer to an information request.
@@ -128,6 +137,9 @@ impl Endpoint {
     }
 
     fn flush(&mut self, bits: u32) {
+        if bits & sep::RESET_CTRL != 0 {
+            self.control_seq = 0;
+        }
         if bits & sep::RESET_OSTRM != 0 {
             self.out.reset();
         }

@@ -14,15 +14,18 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
+mod block_controls;
 mod blocks;
 mod client_zero;
 mod control;
 mod converters;
 mod emission;
 mod endpoint;
+mod epid_table;
 mod fabric;
 mod hooks;
 mod in_stream;
+mod messages;
 mod operations;
 mod out_stream;
 mod outbox;
@@ -30,6 +33,7 @@ mod packets;
 mod radio_block;
 mod radio_map;
 mod reports;
+mod requests;
 mod rx_chain;
 mod rx_channel;
 mod rx_sender;
@@ -49,6 +53,7 @@ use crate::personality::{BlockKind, FrontEndKind, Image};
 use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
+use block_controls::BlockControl;
 use blocks::StreamBlock;
 use emission::Emission;
 use endpoint::Endpoint;
@@ -57,10 +62,12 @@ use millstream_link::port::{Capabilities, PortTx};
 use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
 use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
-use radio_block::Radios;
+use radio_block::{RadioBlock, Radios};
+use requests::Waiting;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
@@ -96,8 +103,10 @@ pub(crate) struct EmulatedDevice {
     /// The tick of the next requested call.
     wanted_tick: u64,
     outbox: Outbox,
-    /// The sequence number of the next control packet to the host.
-    control_seq: u16,
+    /// The control registers of the blocks, by number.
+    controls: Box<[BlockControl]>,
+    /// What waits before the control endpoint.
+    waiting: VecDeque<Waiting>,
 }
 
 /// The parts of a device.
@@ -156,7 +165,8 @@ impl EmulatedDevice {
             ran_to: 0,
             wanted_tick: u64::MAX,
             outbox: Outbox::new(parts.links, image.width, parts.counters),
-            control_seq: 0,
+            controls: vec![BlockControl::default(); image.blocks.len()].into(),
+            waiting: VecDeque::new(),
             image,
         }
     }
@@ -179,7 +189,8 @@ impl EmulatedDevice {
             }
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
             DeviceCommand::Speak(generation) => {
-                (self.image.generation, self.radio.generation) = (generation, generation);
+                self.image.generation = generation;
+                self.radio.speak(generation);
             }
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
@@ -189,6 +200,8 @@ impl EmulatedDevice {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
+                self.controls.fill(BlockControl::default());
+                self.waiting.clear();
                 self.stream_blocks.iter_mut().flatten().for_each(StreamBlock::reset);
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
@@ -203,7 +216,8 @@ impl EmulatedDevice {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
         (0..self.radio.blocks.len()).for_each(|block| self.run_radio_commands(block, now));
-        let due = self.radio.blocks.iter().filter_map(|block| block.commands.waits_for());
+        self.take_waiting(now);
+        let due = self.radio.blocks.iter().filter_map(RadioBlock::waits_for);
         // A tick that is never reached, or only after the host sets the time, has no deadline.
         let due = due.filter_map(|due| self.keeper.tick_of(due, now)).min();
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
@@ -381,6 +395,8 @@ fn emissions(
 
 #[cfg(test)]
 mod converters_tests;
+#[cfg(test)]
+mod exchanges_tests;
 #[cfg(test)]
 mod loopback_tests;
 #[cfg(test)]

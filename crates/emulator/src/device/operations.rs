@@ -16,38 +16,46 @@ pub(super) enum Access {
 ///
 /// Registers change only with the time and by requests, so a poll that does not find its value at
 /// once has timed out.
+///
+/// # Errors
+/// [`NoRegister`] of the accesses.
 pub(super) fn execute(
     protocol: Protocol,
     request: &CtrlRepr,
     mut access: impl FnMut(Access) -> Result<u32, NoRegister>,
-) -> (ControlStatus, DataWords) {
-    let outcome = match protocol {
+) -> Outcome {
+    match protocol {
         Protocol::V1 => execute_v1(request, &mut access),
         Protocol::V2 => execute_v2(request, &mut access),
-    };
-    outcome.unwrap_or_else(|NoRegister| (ControlStatus::CommandError, empty(protocol, request)))
+    }
 }
 
 type Outcome = Result<(ControlStatus, DataWords), NoRegister>;
 
-/// As many words as the request has, of which only the first one has a meaning.
+/// As many words as the request has, of which the first one is the result.
 fn execute_v1(
     request: &CtrlRepr,
     access: &mut impl FnMut(Access) -> Result<u32, NoRegister>,
 ) -> Outcome {
-    let value = match request.op {
-        Op::Sleep => 0,
-        Op::Read => access(Access::Read(request.address))?,
+    let (address, value) = (request.address, request.data.first());
+    let (status, result) = match request.op {
+        Op::Sleep => (ControlStatus::Ok, value),
+        Op::Read => (ControlStatus::Ok, access(Access::Read(address))?),
         Op::Write => {
-            let value = request.data.first();
-            access(Access::Write(request.address, value))?;
-            value
+            access(Access::Write(address, value))?;
+            (ControlStatus::Ok, value)
         }
-        _ => return Err(NoRegister),
+        Op::ReadWrite => {
+            let before = access(Access::Read(address))?;
+            access(Access::Write(address, value))?;
+            (ControlStatus::Ok, before)
+        }
+        _ => (ControlStatus::CommandError, value),
     };
     let mut words = [0; MAX_DATA_WORDS];
-    words[0] = value;
-    Ok((ControlStatus::Ok, words_of(&words, request.data.len())))
+    words[..request.data.len()].copy_from_slice(&request.data);
+    words[0] = result;
+    Ok((status, words_of(&words, request.data.len())))
 }
 
 fn execute_v2(
@@ -79,25 +87,16 @@ fn execute_v2(
         }
         Op::Poll => {
             let value = access(Access::Read(request.address))?;
-            let [wanted, mask, ..] = *request.data else { return Err(NoRegister) };
+            let [wanted, mask, ..] = *request.data else {
+                return Ok((ControlStatus::CommandError, DataWords::one(value)));
+            };
             let found = (value ^ wanted) & mask == 0;
             let status = if found { ControlStatus::Ok } else { ControlStatus::CommandError };
             return Ok((status, DataWords::one(value)));
         }
-        Op::Other(_) => return Err(NoRegister),
+        Op::Other(_) => return Ok((ControlStatus::CommandError, DataWords::NONE)),
     };
     Ok((ControlStatus::Ok, words))
-}
-
-/// Returns the words of an acknowledgement of a request that could not be executed.
-fn empty(protocol: Protocol, request: &CtrlRepr) -> DataWords {
-    let count = match (protocol, request.op) {
-        (Protocol::V1, _) => request.data.len(),
-        (Protocol::V2, Op::Read | Op::BlockRead) => request.read_words.into(),
-        (Protocol::V2, Op::ReadWrite | Op::Poll) => 1,
-        (Protocol::V2, _) => 0,
-    };
-    words_of(&[0; MAX_DATA_WORDS], count)
 }
 
 /// Returns the first `count` words.
@@ -126,7 +125,8 @@ mod tests {
                 *register = value;
             }
             Ok(*register)
-        });
+        })
+        .unwrap();
         (status, words.to_vec())
     }
 
@@ -149,17 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_executed_is_an_error_with_the_words_that_were_asked_for() {
+    fn what_cannot_be_executed_is_an_error() {
         let mut registers = [0; 16];
-        let error = |count| (ControlStatus::CommandError, vec![0; count]);
-        assert_eq!(done(&mut registers[..].try_into().unwrap(), Op::Other(9), &[1], 0), error(0));
-        assert_eq!(done(&mut registers, Op::Poll, &[1, 1], 0).0, ControlStatus::CommandError);
-        assert_eq!(done(&mut registers, Op::Poll, &[1], 0), error(1));
+        let error = |words: &[u32]| (ControlStatus::CommandError, words.to_vec());
+        assert_eq!(done(&mut registers, Op::Other(9), &[1], 0), error(&[]));
+        assert_eq!(done(&mut registers, Op::Poll, &[1], 0), error(&[0]));
         assert_eq!(done(&mut registers, Op::Write, &[], 0), (ControlStatus::Ok, vec![]));
         assert_eq!(done(&mut registers, Op::Read, &[], 0), (ControlStatus::Ok, vec![]));
         let far = CtrlRepr { op: Op::BlockRead, read_words: 15, ..CtrlRepr::default() };
-        let (status, words) = execute(Protocol::V2, &far, |_| Err(NoRegister));
-        assert_eq!((status, words.to_vec()), error(15));
+        assert_eq!(execute(Protocol::V2, &far, |_| Err(NoRegister)), Err(NoRegister));
     }
 
     #[test]
@@ -170,11 +168,13 @@ mod tests {
             let (status, words) = execute(Protocol::V1, &request, |access| match access {
                 Access::Read(_) => Ok(9),
                 Access::Write(_, value) => Ok(value),
-            });
+            })
+            .unwrap();
             (status, words.to_vec())
         };
-        assert_eq!(ask(Op::Read), (ControlStatus::Ok, vec![9, 0]));
-        assert_eq!(ask(Op::Write), (ControlStatus::Ok, vec![5, 0]));
-        assert_eq!(ask(Op::BlockRead), (ControlStatus::CommandError, vec![0, 0]));
+        assert_eq!(ask(Op::Read), (ControlStatus::Ok, vec![9, 6]));
+        assert_eq!(ask(Op::Write), (ControlStatus::Ok, vec![5, 6]));
+        assert_eq!(ask(Op::ReadWrite), (ControlStatus::Ok, vec![9, 6]));
+        assert_eq!(ask(Op::BlockRead), (ControlStatus::CommandError, vec![5, 6]));
     }
 }

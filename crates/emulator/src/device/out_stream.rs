@@ -40,6 +40,9 @@ pub(crate) struct OutStream {
     /// The destination is another endpoint of this device, which needs no credit.
     local: bool,
     lossy: bool,
+    /// A packet ended amid, because the block before was reset: no command leaves before the next
+    /// reset of the stream.
+    pub is_amid_packet: bool,
     capacity_bytes: u64,
     capacity_packets: u32,
     sent_bytes: u64,
@@ -91,12 +94,16 @@ impl OutStream {
 
     /// Writes the control register. Returns the INIT for the host if the start bit is set.
     pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
+        let is_amid_packet = self.is_amid_packet;
         self.reset();
-        self.lossy = control.lossy;
+        (self.lossy, self.is_amid_packet) = (control.lossy, is_amid_packet);
         if !control.start {
             return None;
         }
         self.phase = Phase::Pending;
+        if is_amid_packet {
+            return None;
+        }
         Some(self.command(CommandOp::Init, src_epid))
     }
 

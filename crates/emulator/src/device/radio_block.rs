@@ -1,7 +1,9 @@
 //! The radio blocks: their registers, and the channels behind them.
 
-use super::client_zero::MTU_BYTES;
+use super::block_controls::SilencedCapture;
+use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
+use super::messages::Messages;
 use super::radio_map;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
@@ -9,17 +11,21 @@ use crate::front_end::{Board, FrontEnd, PanelPins, Reception};
 use crate::generation::Generation;
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
+use millstream_wire::ctrl::{CtrlRepr, block_port};
+use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
+/// Behind the registers that obey the time of a request.
+const TIMED_END: u32 = 0x10;
 const SAMPLE_BITS: u32 = 32;
 /// Offset of [`regs::SAMPLE_WIDTH`].
 const SAMPLE_WIDTH: u32 = regs::SAMPLE_WIDTH - regs::CHANNEL_BASE;
 /// Both directions have a complex gain.
 const COMPLEX_GAINS: u32 = 3;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
-/// Samples per packet before a host sets it.
-const PACKET_SAMPLES: u32 = 256;
+/// Cycles per packet before a host sets it.
+const PACKET_CYCLES: u32 = 64;
 
 /// All radio blocks of a device.
 #[derive(Debug)]
@@ -29,7 +35,7 @@ pub(crate) struct Radios {
     pub blocks: Box<[RadioBlock]>,
     /// Samples in one cycle; registers count lengths in cycles.
     pub cycle: u32,
-    pub generation: &'static Generation,
+    generation: &'static Generation,
 }
 
 /// A radio block, without its channels.
@@ -43,10 +49,15 @@ pub(crate) struct RadioBlock {
     pub settings: FrontEnd,
     /// The front panel's pins; an X410 has others.
     pins: Option<PanelPins>,
+    /// Its control port.
+    pub port: u16,
     /// Its requests.
     pub commands: CommandFifo,
-    /// The number of its next message to the host; each block counts its own.
-    pub message_seq: u8,
+    /// The writes to its daughterboard, which have been acknowledged.
+    board_writes: CommandFifo,
+    pub messages: Messages,
+    /// The resets without which it does not answer, `RESET_*` bits.
+    needs_resets: u32,
 }
 
 /// One channel.
@@ -54,6 +65,10 @@ pub(crate) struct RadioBlock {
 pub(crate) struct RadioChannel {
     pub rx: RxChannel,
     pub tx: TxChannel,
+    pub silenced: Option<SilencedCapture>,
+    /// The time that the next packet to the host has in place of its own, with an end of burst: the
+    /// DDC holds the header of a packet of the radio from before a reset.
+    pub stale_header: Option<u64>,
     /// The written values, by offset / 4.
     registers: [u32; WORDS_PER_CHANNEL],
     /// The samples of the largest packet, and those of a cycle.
@@ -89,23 +104,30 @@ impl Radios {
             features,
             rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
-            registers: RadioChannel::initial_registers(cycle),
+            silenced: None,
+            stale_header: None,
+            registers: RadioChannel::initial_registers(),
         };
-        let block = |block: &Block| RadioBlock {
+        let block = |(number, block): (u16, &Block)| RadioBlock {
+            port: block_port(CONTROL_ENDPOINTS, number),
             first: block.first,
             ports: block.inputs.into(),
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
             pins: (front_end != FrontEndKind::Zbx).then(PanelPins::default),
             commands: CommandFifo::default(),
-            message_seq: 0,
+            board_writes: CommandFifo::default(),
+            messages: Messages::of(block),
+            needs_resets: 0,
         };
-        Self {
+        let mut radios = Self {
             channels: (0..image.channels).map(channel).collect(),
             blocks: image.radios().map(block).collect(),
             cycle,
             generation: image.generation,
-        }
+        };
+        radios.speak(image.generation);
+        radios
     }
 
     /// Returns the number of the block whose port 0 is this channel, or serves it.
@@ -127,11 +149,14 @@ impl Radios {
             block.board.reset();
             block.settings.reset();
             block.pins.iter_mut().for_each(|pins| *pins = PanelPins::default());
-            block.commands.clear();
+            block.board_writes.clear();
+            block.reset_control();
+            block.needs_resets = 0;
         }
         for channel in &mut self.channels {
             channel.rx.reset();
-            channel.registers = RadioChannel::initial_registers(channel.cycle);
+            (channel.silenced, channel.stale_header) = (None, None);
+            channel.registers = RadioChannel::initial_registers();
         }
     }
 
@@ -148,6 +173,7 @@ impl Radios {
                     |pins: &PanelPins| pins.read(address, rx.is_running(), tx.is_transmitting());
                 return Ok(pins.as_ref().and_then(read).unwrap_or_else(|| board.read(address)));
             }
+            0..regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.locate(block, address)?;
@@ -163,13 +189,25 @@ impl Radios {
         now: u64,
     ) -> Result<Written, NoRegister> {
         if address >= regs::FRONT_END_BASE {
-            let RadioBlock { board, pins, .. } = &mut self.blocks[block];
-            pins.iter_mut().for_each(|pins| pins.write(address, value));
-            board.write(address, value);
+            self.blocks[block].write_front_end(address, value);
+            return Ok(Written::Done);
+        }
+        if address < regs::CHANNEL_BASE {
             return Ok(Written::Done);
         }
         let (channel, offset) = self.locate(block, address)?;
         self.channels[channel].write(offset, value, now)
+    }
+}
+
+impl Radios {
+    /// Speaks this generation from now on.
+    pub fn speak(&mut self, generation: &'static Generation) {
+        self.generation = generation;
+        for block in &mut self.blocks {
+            block.commands.protocol = generation.protocol;
+            block.board_writes.protocol = generation.protocol;
+        }
     }
 
     /// Returns channel and offset of an address in a block.
@@ -182,9 +220,9 @@ impl Radios {
 }
 
 impl RadioChannel {
-    fn initial_registers(cycle: u32) -> [u32; WORDS_PER_CHANNEL] {
+    fn initial_registers() -> [u32; WORDS_PER_CHANNEL] {
         let mut registers = [0; WORDS_PER_CHANNEL];
-        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES / cycle;
+        registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_CYCLES;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
         registers[radio_map::RX_GAIN as usize / 4] = radio_map::GAIN_ONE;
@@ -259,6 +297,76 @@ impl RadioChannel {
             _ => false,
         }
     }
+}
+
+impl RadioBlock {
+    /// Returns the channel of its port 0.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Takes the next request that is due at `timestamp`.
+    ///
+    /// Only the registers that all channels share obey the time of a request; those of a channel
+    /// act at once, and the daughterboard gets the time with the value.
+    pub fn next_request(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        if self.needs_resets != 0 {
+            return None;
+        }
+        let board = &self.board_writes;
+        self.commands.pop_if(|request| match obeys_time(request) {
+            true => request.timestamp.is_none_or(|due| due <= timestamp),
+            false => request.address < regs::FRONT_END_BASE || board.fits_words_of(request),
+        })
+    }
+
+    /// Queues a write to the daughterboard until its time.
+    pub fn write_board(&mut self, request: &CtrlRepr) {
+        let fits = self.board_writes.push(*request);
+        debug_assert!(fits, "a request that does not fit is not taken");
+    }
+
+    /// Executes the writes to the daughterboard that are due.
+    pub fn run_board(&mut self, timestamp: u64) {
+        while let Some(request) = self.board_writes.pop_due(timestamp) {
+            self.write_front_end(request.address, request.data.first());
+        }
+    }
+
+    /// Returns the time of the next request that waits for one.
+    pub fn waits_for(&self) -> Option<u64> {
+        let request = self.commands.front().filter(|request| obeys_time(request));
+        let due = request.and_then(|request| request.timestamp);
+        due.filter(|_| self.needs_resets == 0)
+            .into_iter()
+            .chain(self.board_writes.waits_for())
+            .min()
+    }
+
+    /// Answers no request any more, until control and data have been reset.
+    pub fn fall_silent(&mut self) {
+        self.needs_resets = RESET_CTRL | RESET_DATA;
+    }
+
+    /// Takes notice of the resets in the bits of a control register.
+    pub fn note_resets(&mut self, bits: u32) {
+        self.needs_resets &= !bits;
+    }
+
+    /// Drops the requests and messages.
+    pub fn reset_control(&mut self) {
+        self.commands.clear();
+        self.messages.reset();
+    }
+
+    fn write_front_end(&mut self, address: u32, value: u32) {
+        self.pins.iter_mut().for_each(|pins| pins.write(address, value));
+        self.board.write(address, value);
+    }
+}
+
+fn obeys_time(request: &CtrlRepr) -> bool {
+    request.address < TIMED_END
 }
 
 #[cfg(test)]

@@ -84,6 +84,8 @@ pub(crate) struct RxChannel {
     running: bool,
     /// The tick since which the radio has been idle.
     idle_from: u64,
+    /// Whether commands wait until the host has acknowledged a message.
+    is_held: bool,
 }
 
 impl RxChannel {
@@ -97,6 +99,7 @@ impl RxChannel {
             segments: VecDeque::with_capacity(SEGMENTS_MAX),
             running: false,
             idle_from: 0,
+            is_held: false,
         }
     }
 
@@ -147,6 +150,18 @@ impl RxChannel {
         }
     }
 
+    /// Makes commands wait until the host has acknowledged a message.
+    pub fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Continues with the commands that wait, at `now`.
+    pub fn release(&mut self, now: u64) {
+        if std::mem::take(&mut self.is_held) {
+            self.idle_from = self.idle_from.max(now);
+        }
+    }
+
     /// Free command slots.
     pub fn free_slots(&self) -> u32 {
         RX_CMD_SLOTS - self.commands.len() as u32
@@ -187,7 +202,7 @@ impl RxChannel {
         }
         self.drop_empty();
         let &(command, arrived) = self.commands.front()?;
-        if self.is_full_of_bursts() {
+        if self.is_held || self.is_full_of_bursts() {
             return None;
         }
         // Decided by the earliest time at which the radio could read the command, not by the time
@@ -256,6 +271,22 @@ impl RxChannel {
         (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, end })
     }
 
+    /// Returns the samples that wait at `now`.
+    pub fn waiting_samples(&self, now: u64) -> u64 {
+        let of = |segment: &Segment| {
+            segment.end.min(now).saturating_sub(segment.next) / segment.decimation
+        };
+        self.segments.iter().map(of).sum()
+    }
+
+    /// Returns the first tick of the packet that a capture makes at `now`, and the ticks of each of
+    /// its packets of `packet_samples`.
+    pub fn packet_in_progress(&self, packet_samples: u64, now: u64) -> Option<(u64, u64)> {
+        let Segment { next, decimation, .. } = self.running.then(|| self.last())?;
+        let ticks = packet_samples * decimation;
+        Some((now - now.saturating_sub(next) % ticks, ticks))
+    }
+
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
     /// known.
     pub fn head_end(&self) -> u64 {
@@ -288,7 +319,7 @@ impl RxChannel {
             return Some(segment.end.min(segment.next.saturating_add(self.room() + 1)));
         }
         let &(command, arrived) = self.commands.front()?;
-        if self.is_full_of_bursts() {
+        if self.is_held || self.is_full_of_bursts() {
             return None;
         }
         let seen = arrived.max(self.idle_from);

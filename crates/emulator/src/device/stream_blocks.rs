@@ -10,6 +10,7 @@ use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
+use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::stream::StreamCondition;
 
 /// The packets of a block that are sent before the port is polled again.
@@ -28,25 +29,20 @@ pub(super) fn of(image: &Image) -> Box<[Option<StreamBlock>]> {
 }
 
 impl EmulatedDevice {
-    /// Reads or writes a register of block `number`.
-    pub(super) fn access_stream_block(
-        &mut self,
-        number: usize,
-        access: Access,
-    ) -> Result<u32, NoRegister> {
-        let generation = self.image.generation;
-        let block = self.stream_blocks[number].as_mut().ok_or(NoRegister)?;
-        match access {
-            Access::Read(address) => Ok(block.read(address, generation)),
-            Access::Write(address, value) => {
-                block.write(address, value);
-                Ok(value)
+    /// Executes and acknowledges a request to block `number`.
+    pub(super) fn execute_stream_block(&mut self, number: usize, request: &CtrlRepr) {
+        self.serve(request, |device, access| {
+            let generation = device.image.generation;
+            let block = device.stream_blocks[number].as_mut().ok_or(NoRegister)?;
+            match access {
+                Access::Read(address) => Ok(block.read(address, generation)),
+                Access::Write(address, value) => {
+                    block.write(address, value);
+                    Ok(value)
+                }
             }
-        }
-    }
-
-    /// Passes what waits in front of block `number`, as space for a recording may have come.
-    pub(super) fn take_waiting(&mut self, number: usize) {
+        });
+        // Space for a recording may have come.
         let block = self.image.blocks[number];
         for endpoint in block.first..block.first + usize::from(block.inputs) {
             self.run_sink(endpoint);

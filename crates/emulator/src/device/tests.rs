@@ -229,7 +229,9 @@ fn stop_ends_the_stream_with_eob() {
 fn timed_requests_wait_and_acknowledgements_keep_the_order() {
     let mut bench = Bench::new();
     bench.connect();
-    assert_eq!(bench.write(0x1040, 0xaa, Some(500)), None);
+    assert!(bench.write(0x1040, 0xaa, Some(500)).is_some(), "registers of a channel know no time");
+    assert!(bench.write(0x8_0000, 5, Some(500)).is_some(), "the front end gets it with its time");
+    assert_eq!(bench.write(0x4, 0, Some(500)), None);
     assert_eq!(bench.write(0x1040, 0xbb, None), None, "behind the timed one");
     let first = bench.ctrl_seq - 1;
     assert!(bench.run(499).is_empty());
@@ -240,20 +242,46 @@ fn timed_requests_wait_and_acknowledgements_keep_the_order() {
 }
 
 #[test]
-fn unknown_registers_and_operations_are_command_errors() {
+fn unknown_operations_are_command_errors_and_unknown_registers_are_0() {
     let mut bench = Bench::new();
     bench.connect();
-    for request in [
-        bench.request(2, Op::Read, 0x2000, 0, None),
-        bench.request(2, Op::Poll, 0x1000, 0, None),
-        bench.request(0, Op::Read, 0x14, 0, None),
-    ] {
-        assert_eq!(bench.control(request)[0].status, ControlStatus::CommandError);
+    let poll = bench.request(2, Op::Poll, 0x1000, 7, None);
+    let answer = bench.control(poll)[0];
+    assert_eq!((answer.status, answer.data.first()), (ControlStatus::CommandError, 7));
+    for request in
+        [bench.request(0, Op::Read, 0x14, 0, None), bench.request(9, Op::Read, 0, 0, None)]
+    {
+        let answer = bench.control(request)[0];
+        assert_eq!((answer.status, answer.data.first()), (ControlStatus::Ok, 0));
     }
-    let nowhere = bench.request(3, Op::Read, 0, 0, None);
-    assert!(bench.control(nowhere).is_empty());
-    let counters = bench.counters.snapshot();
-    assert_eq!((counters.control_bad_registers, counters.chdr_unroutable), (3, 1));
+    assert_eq!(bench.counters.snapshot().control_bad_registers, 2);
+}
+
+#[test]
+fn a_silent_radio_block_answers_again_after_a_reset_of_control_and_data() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let alive = |bench: &mut Bench| bench.write(0x1040, 5, None).is_some();
+    let reset = |bench: &mut Bench, bits| {
+        for word in [0, bits, 0] {
+            bench.write_block(0, 0xC4, word, None).unwrap();
+        }
+    };
+    let unknown = |bench: &mut Bench| assert_eq!(bench.write(0x2000, 0, None), None);
+    let unsolicited = |bench: &mut Bench| {
+        let message = CtrlRepr { is_ack: true, ..bench.request(2, Op::Write, 0x1000, 1, None) };
+        assert!(bench.control(message).is_empty());
+    };
+    let causes: [&dyn Fn(&mut Bench); 2] = [&unknown, &unsolicited];
+    for cause in causes {
+        assert!(alive(&mut bench));
+        cause(&mut bench);
+        assert!(!alive(&mut bench));
+        reset(&mut bench, 2);
+        assert!(!alive(&mut bench));
+        reset(&mut bench, 6);
+    }
+    assert!(alive(&mut bench));
 }
 
 #[test]
@@ -303,7 +331,8 @@ fn a_command_of_the_far_future_burns_no_time() {
     bench.connect();
     bench.now_ns = 1_000 * US;
     for at in [1 << 40, 1 << 63, (1 << 63) + 5_000, u64::MAX] {
-        assert!(bench.write(0x1040, 5, Some(at)).is_none(), "it is not due");
+        let read = bench.request(2, Op::Read, 0x4, 0, Some(at));
+        assert!(bench.control(read).is_empty(), "it is not due");
         let deadline_ns = bench.device.advance(bench.now_ns);
         assert!(deadline_ns > bench.now_ns + 1_000_000_000, "{at:#x}: {deadline_ns}");
         bench.device.execute(DeviceCommand::Reset(bench.device.keeper));

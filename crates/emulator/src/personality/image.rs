@@ -61,8 +61,6 @@ pub(crate) struct Block {
     pub outputs: u8,
     /// Log2 of the 32-bit words of its command FIFO.
     pub fifo_log2: u8,
-    /// The asynchronous messages that it may send before the host has acknowledged one.
-    pub async_messages: u8,
 }
 
 /// The function of a block.
@@ -82,6 +80,12 @@ impl BlockKind {
     /// Returns whether its ports are channels.
     pub const fn has_channels(self) -> bool {
         matches!(self, Self::Radio | Self::Ddc | Self::Duc)
+    }
+
+    /// Returns the inputs that a block of this kind has at least; one without a connection among
+    /// them takes nothing.
+    pub const fn least_inputs(self) -> u8 {
+        matches!(self, Self::SigGen) as u8
     }
 
     /// Returns the number by which hosts know the block.
@@ -117,12 +121,12 @@ struct Parts {
 impl Parts {
     /// Adds a block; returns its number.
     fn add(&mut self, kind: BlockKind, first: usize, [inputs, outputs]: [u8; 2]) -> usize {
-        let (fifo_log2, async_messages) = match kind {
-            BlockKind::Radio => (9, 4),
-            BlockKind::Replay => (5, 4),
-            _ => (6, 0),
+        let fifo_log2 = match kind {
+            BlockKind::Radio => 9,
+            BlockKind::Replay | BlockKind::NullSrcSink | BlockKind::SigGen => 5,
+            _ => 6,
         };
-        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2, async_messages });
+        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2 });
         self.blocks.len() - 1
     }
 
@@ -179,6 +183,11 @@ impl Image {
             parts.add_alone(BlockKind::SigGen, 0, 2);
             parts.add_alone(BlockKind::NullSrcSink, 2, 2);
         }
+        Self::of(parts, device, options)
+    }
+
+    /// Returns the image of these parts.
+    fn of(parts: Parts, device: &Personality, options: ImageOptions) -> Self {
         let Parts { blocks, chains, endpoints } = parts;
         let mut image = Self {
             device_type: device.device_type,
@@ -196,6 +205,20 @@ impl Image {
         let pairs = chains.iter().flat_map(|chain| chain.windows(2));
         image.edges = pairs.map(|pair| image.edge(pair[0], pair[1])).collect();
         image
+    }
+
+    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`).
+    #[cfg(test)]
+    pub fn recorded() -> Self {
+        let mut parts = Parts::default();
+        parts.add_radio(crate::DeviceKind::E320.personality(), 0);
+        parts.add_alone(BlockKind::NullSrcSink, 2, 2);
+        parts.add_alone(BlockKind::SigGen, 0, 1);
+        Self::of(
+            parts,
+            crate::DeviceKind::E320.personality(),
+            ImageOptions { links: 2, ..ImageOptions::default() },
+        )
     }
 
     fn edge(&self, from: Place, to: Place) -> Edge {
@@ -249,9 +272,9 @@ impl Image {
         self.blocks.iter().any(|block| block.kind == kind)
     }
 
-    /// Returns the first channels of the radio blocks, in order.
-    pub fn radios(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.kind == BlockKind::Radio)
+    /// Returns the radio blocks with their numbers, in order.
+    pub fn radios(&self) -> impl Iterator<Item = (u16, &Block)> {
+        (0..).zip(&self.blocks).filter(|(_, block)| block.kind == BlockKind::Radio)
     }
 }
 

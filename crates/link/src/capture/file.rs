@@ -10,6 +10,7 @@ use std::time::Duration;
 use millstream_ring::Reader;
 
 use super::now_ns;
+use super::place::CaptureFile;
 use super::tap::CaptureCounts;
 use crate::pcapng::{self, Statistics};
 
@@ -33,13 +34,18 @@ impl Writing {
         readers: Vec<Reader<u8>>,
         counts: &Arc<CaptureCounts>,
     ) -> io::Result<Self> {
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        let head = pcapng::head(interface);
-        file.write_all(&head)?;
-        file.flush()?;
-        let (total, whole) = (head.len() as u64, head.len() as u64);
+        let (file, place) = CaptureFile::open(path)?;
+        let mut file = BufWriter::with_capacity(1 << 18, file);
+        let mut total = place.start;
+        if place.needs_head {
+            let head = pcapng::head(interface);
+            file.write_all(&head)?;
+            file.flush()?;
+            total += head.len() as u64;
+        }
+        let whole = total;
         let writer =
-            Writer { file, readers, counts: Arc::clone(counts), buffered: 0, total, whole };
+            Writer { file, place, readers, counts: Arc::clone(counts), buffered: 0, total, whole };
         let thread = thread::Builder::new().name("ms-capture".to_owned());
         let thread = Some(thread.spawn(|| writer.run())?);
         Ok(Self { thread, path: path.to_owned(), counts: Arc::clone(counts) })
@@ -63,13 +69,14 @@ impl Drop for Writing {
 
 struct Writer {
     file: BufWriter<File>,
+    place: CaptureFile,
     readers: Vec<Reader<u8>>,
     counts: Arc<CaptureCounts>,
     /// Packets that may not have reached the disk yet.
     buffered: u64,
-    /// Bytes so far, in the file or in the buffer.
+    /// Bytes of the file so far, with those in the buffer, unless others write it too.
     total: u64,
-    /// Bytes that the system has taken: whole blocks.
+    /// Those that the system has taken: whole blocks.
     whole: u64,
 }
 
@@ -100,9 +107,11 @@ impl Writer {
         self.write(Write::flush);
         if self.counts.failure.get().is_some() {
             // The rest of the buffer would be tried once more, in vain. The part of it that had
-            // room would end inside a block; a pipe cannot be shortened.
+            // room would end inside a block; a pipe cannot be shortened, nor a file of others.
             let (file, _) = self.file.into_parts();
-            let _ = file.set_len(self.whole);
+            if self.place.is_alone() {
+                let _ = file.set_len(self.whole);
+            }
         }
     }
 

@@ -8,6 +8,9 @@
 //! each batch, in nanoseconds. For ports, Ethernet, IPv4 and UDP headers are made up and put in
 //! front.
 //!
+//! A file that exists is an error. Links of one program with the same file share it, as the ports
+//! of a radio do, and a link that is opened again appends a further section.
+//!
 //! The crate `pcap-file` is not used: it requires each packet in one piece with a vector of
 //! options, while these come in pieces and go directly into a ring, without an allocation.
 //!
@@ -29,6 +32,7 @@
 
 mod file;
 mod link;
+mod place;
 mod port;
 mod tap;
 

@@ -173,6 +173,41 @@ fn a_capture_of_a_port_has_headers_and_right_checksums() {
 }
 
 #[test]
+fn links_share_a_file_go_on_in_it_and_never_replace_another() {
+    let file = Temporary::new("shared");
+    let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let text = format!("udp:capture={}", file.text());
+    let open = || open(&text, local, &PortOptions::default());
+    // The ports of a radio, and then those of its next session.
+    for _ in 0..2 {
+        let (mut a, mut b) = (open().unwrap(), open().unwrap());
+        for _ in 0..50 {
+            a.tx.send(&[1; 700], b.local).unwrap();
+            b.tx.send(&[2; 900], a.local).unwrap();
+        }
+    }
+    if let Some(lines) = tshark(&file, &["udp.length"]) {
+        let count = |length: &str| lines.iter().filter(|line| *line == length).count();
+        assert_eq!((lines.len(), count("708"), count("908")), (200, 100, 100), "{lines:?}");
+    }
+    let mut replay = frames(&format!("replay:{},speed=max", file.text()));
+    let (mut got, mut played) = (Vec::new(), 0);
+    while let Ok(frames @ 1..) = replay.receive(&mut got) {
+        played += frames;
+        replay.give_back(&mut got);
+    }
+    assert_eq!(played, 200);
+    // Of another program: the same bytes under another name.
+    let other = Temporary::new("older");
+    std::fs::copy(&file.0, &other.0).unwrap();
+    let before = std::fs::read(&other.0).unwrap();
+    let error = open_frames(&format!("null:capture={}", other.text()), &FrameOptions::default());
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("it exists: remove it, or give another name"), "{error}");
+    assert_eq!(std::fs::read(&other.0).unwrap(), before);
+}
+
+#[test]
 fn a_disk_that_is_too_slow_costs_counted_packets_and_nothing_else() {
     let file = Temporary::new("slow");
     let text = format!("null:bytes=9014,capture={}", file.text());

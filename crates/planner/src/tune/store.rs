@@ -73,7 +73,7 @@ pub enum PlanStoreError {
     /// A file or folder.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// `read`, `write` or `remove`.
+        /// `read`, `write`, `write into` or `remove`.
         doing: &'static str,
         /// The path.
         path: PathBuf,
@@ -129,6 +129,19 @@ impl PlanStore {
     /// [`PlanStoreError`]: it cannot be read.
     pub fn load(&self, key: &PlanKey) -> Result<Option<StoredPlan>, PlanStoreError> {
         read(&self.path(key))
+    }
+
+    /// Checks that plans can be stored, before a search that takes long.
+    ///
+    /// # Errors
+    /// [`PlanStoreError`]: the folder cannot be made or no file be written in it.
+    pub fn check(&self) -> Result<(), PlanStoreError> {
+        let path = self.folder.join(format!(".check-{}", std::process::id()));
+        let tried = fs::create_dir_all(&self.folder)
+            .and_then(|()| fs::write(&path, []))
+            .and_then(|()| fs::remove_file(&path));
+        let path = self.folder.clone();
+        tried.map_err(|source| PlanStoreError::Io { doing: "write into", path, source })
     }
 
     /// Stores a plan; a concurrent reader gets the old one or the new one.

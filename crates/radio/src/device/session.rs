@@ -9,7 +9,7 @@ use millstream_wire::ctrl::Protocol;
 use rmpv::Value;
 
 use crate::deadline::{OpenDeadline, deadline};
-use crate::generation::{MpmGeneration, image_error};
+use crate::generation::{MpmGeneration, protocol_of};
 use crate::rpc::{
     ClaimLoss, DeviceClaim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
@@ -280,16 +280,6 @@ impl DeviceSession {
     }
 }
 
-/// Returns the protocol of a version that a device reports.
-fn protocol_of(version: u16) -> Result<Protocol, RadioError> {
-    let [major, minor] = version.to_be_bytes();
-    // UHD's simulator reports 0.0 and implements 1.0.
-    let known = if version == 0 { Some(Protocol::V1) } else { Protocol::from_version(version) };
-    known.ok_or_else(|| {
-        image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")
-    })
-}
-
 /// Claims the device; while another program holds it, waits as long as the arguments allow.
 fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
     let until = deadline(args.claim_wait);
@@ -304,26 +294,6 @@ fn claim(args: &DeviceArgs) -> Result<DeviceClaim, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_protocol_of_each_image_is_known_and_a_third_one_is_named() {
-        for (version, protocol) in [
-            (0, Protocol::V1),
-            (0x0100, Protocol::V1),
-            (0x0107, Protocol::V1),
-            (0x0200, Protocol::V2),
-            (0x0201, Protocol::V2),
-        ] {
-            assert_eq!(protocol_of(version).unwrap(), protocol);
-        }
-        let text = protocol_of(0x0300).unwrap_err().to_string();
-        assert_eq!(
-            text,
-            "the RFNoC protocol of the device is 3.0, but this program supports 1.x and 2.x: \
-             update this program, or load an image of a UHD from 4.0 to 4.11 into the device \
-             (uhd_image_loader)"
-        );
-    }
 
     #[test]
     fn clocks_are_found_by_name() {

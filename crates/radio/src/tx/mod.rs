@@ -77,3 +77,4 @@ pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};
 pub use streamer::TxStreamer;
 pub use streams::{TX_CHANNELS_MAX, TxStreams};
+pub(crate) use window::report_period;

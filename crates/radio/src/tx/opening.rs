@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::chdr::Packet;
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
-use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr};
 
 use super::accounting::Opened;
 use super::command_counts::Counting;
@@ -52,6 +52,9 @@ enum Stage {
     /// Samples may flow.
     Open { window: CreditWindow, status_seq: u16 },
 }
+
+/// The period of a device that reports by itself only what it cannot count; never 0.
+const NEVER: Totals = Totals { packets: PACKETS_UNLIMITED as u64, bytes: u32::MAX as u64 };
 
 /// An INIT: what it asks for.
 #[derive(Debug, Clone, Copy)]
@@ -139,14 +142,21 @@ impl Opening for TxOpening<'_> {
             return self.asker.take(&reply);
         }
         let Ok(status) = StatusRepr::parse(packet) else { return };
-        let (wait, is_answer) = match &mut self.stage {
+        match &mut self.stage {
             // Other counts are late answers to commands before it.
-            Stage::Starting { wait, .. } => (wait, status.count_packets == 0),
-            Stage::Counting { counting, wait, .. } => (wait, counting.take(&status)),
-            _ => return,
-        };
-        if is_answer && matches!(wait, AnswerWait::Until(_)) {
-            *wait = AnswerWait::Answered(status);
+            Stage::Starting { wait: wait @ AnswerWait::Until(_), .. }
+                if status.count_packets == 0 =>
+            {
+                *wait = AnswerWait::Answered(status);
+            }
+            Stage::Counting { counting, places, wait: wait @ AnswerWait::Until(_), .. } => {
+                if counting.take(&status) {
+                    *wait = AnswerWait::Answered(status);
+                } else if counting.answers() == *places {
+                    *wait = AnswerWait::Unsent;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -177,7 +187,7 @@ impl Opening for TxOpening<'_> {
                         AnswerWait::Unsent => {
                             *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             let (seq, period) = match init {
-                                Init::Window => (0, Totals::default()),
+                                Init::Window => (0, NEVER),
                                 Init::Period { period, .. } => (1, period),
                             };
                             let length = self.command(seq, CommandOp::Init, period, out);
@@ -203,8 +213,11 @@ impl Opening for TxOpening<'_> {
                         return Ok(OpeningStep::Drop);
                     }
                     AnswerWait::Unsent => match counting.command(*places) {
+                        // An answer shows the counts when it leaves, with those of commands behind:
+                        // so each command waits for the answer to the one before.
                         Some((seq, op, totals)) => {
                             *places += 1;
+                            *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             return Ok(OpeningStep::Send(self.command(seq, op, totals, out)));
                         }
                         None => *wait = AnswerWait::Until(now + ANSWER_TIMEOUT),

@@ -42,6 +42,12 @@ pub(super) const COMMANDS_RESERVED: u64 = 12;
 /// Report periods per window, as UHD does.
 const REPORTS: u64 = 8;
 
+/// Returns the period of a device's reports, in units of its window: never 0, with which a device
+/// reports nothing. It reports when a count *becomes* as large as the period.
+pub(crate) fn report_period(capacity: u64) -> u64 {
+    capacity.div_ceil(REPORTS).max(1)
+}
+
 /// How much a device's count grows with a stream command (see [`super::command_counts`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommandCounts {
@@ -51,10 +57,15 @@ pub(super) struct CommandCounts {
 }
 
 impl CommandCounts {
-    /// Returns the counts of a device that counts each command as a packet of `flow_bytes`.
+    #[cfg(test)]
     pub fn each(flow_bytes: u64) -> Self {
         let one = Totals::default().plus(1, flow_bytes);
         Self { ping: one, resync: one }
+    }
+
+    /// Returns the counts of the logic, with commands of `flow_bytes`.
+    pub fn usual(flow_bytes: u64) -> Self {
+        Self { ping: Totals::default().plus(1, flow_bytes), resync: Totals::default() }
     }
 }
 
@@ -90,7 +101,7 @@ impl CreditWindow {
             capacity,
             reserve,
             command_bytes,
-            command_counts: CommandCounts::each(command_bytes),
+            command_counts: CommandCounts::usual(command_bytes),
             sent: Totals::default(),
             consumed: Totals::default(),
             missing: Totals::default(),
@@ -118,7 +129,7 @@ impl CreditWindow {
     /// Returns the requested report period: an eighth of the window.
     pub fn period(&self) -> Totals {
         let packets = self.capacity.packets.min(PACKETS_UNLIMITED.into());
-        Totals { packets: packets.div_ceil(REPORTS), bytes: self.capacity.bytes.div_ceil(REPORTS) }
+        Totals { packets: report_period(packets), bytes: report_period(self.capacity.bytes) }
     }
 
     /// Returns the largest packet that fits an empty window, bytes; at least two fit.

@@ -9,6 +9,7 @@ use crate::output::{Report, describe, note, now};
 use crate::stdout;
 use crate::stored::PlanStoreEntry;
 use crate::verbs::graph::placed::costs_to_keep;
+use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::{GraphFile, Pins, Plan, Registry, Shape, WaitMode};
 use millstream_planner::place::{Hints, plan};
@@ -28,6 +29,11 @@ pub fn run(
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
     for path in out.iter().chain(&args.picture) {
         args.force.check(path)?;
+    }
+    let place =
+        if args.no_store { None } else { Some(PlanStoreEntry::of(file, registry, &args.set)?) };
+    if let Some(place) = &place {
+        place.store.check().context("no plan could be stored (--no-store searches without)")?;
     }
     interrupt::install();
     let started = Instant::now();
@@ -52,8 +58,6 @@ pub fn run(
 
     let graph = path.display().to_string();
     note(report::remarks(file, &space, &trial));
-    let place =
-        if args.no_store { None } else { Some(PlanStoreEntry::of(file, registry, &args.set)?) };
     let start = place.as_ref().and_then(|place| stored(place, file, args.free));
     let settings = Settings {
         budget: budget.saturating_sub(started.elapsed()),
