@@ -210,13 +210,7 @@ proptest! {
 
 #[test]
 fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
-    let mut renewal = Renewal::new(
-        ClientEnd::new(RpcKind::Msgpack, ADDRESS),
-        ADDRESS,
-        "token".into(),
-        0,
-        Duration::ZERO,
-    );
+    let mut renewal = renewal_of(0, Duration::ZERO);
     let RenewalStep::Send(bytes) = renewal.release(Duration::ZERO) else { panic!("no call") };
     let call = rmpv::decode::read_value(&mut &bytes[..]).unwrap();
     assert_eq!(call[2], "unclaim".into());
@@ -225,15 +219,27 @@ fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
     assert!(matches!(step, Some(RenewalStep::Over)));
     assert!(renewal.due().is_none());
 
-    let mut renewal = Renewal::new(
-        ClientEnd::new(RpcKind::Msgpack, ADDRESS),
-        ADDRESS,
-        "token".into(),
-        0,
-        Duration::ZERO,
-    );
+    let mut renewal = renewal_of(0, Duration::ZERO);
     let broke = renewal.broke(io::ErrorKind::ConnectionReset.into(), Duration::ZERO);
     assert!(matches!(broke, Some(RenewalStep::Connect)));
     assert!(matches!(renewal.release(Duration::ZERO), RenewalStep::Over));
     assert!(renewal.connected(true, Duration::ZERO).is_none());
+}
+
+#[test]
+fn a_device_that_speaks_grpc_after_a_reboot_has_lost_the_claim() {
+    let mut renewal = renewal_of(0, Duration::ZERO);
+    let now = renewal.due().unwrap();
+    assert!(matches!(renewal.at(now), Some(RenewalStep::Send(_))));
+    let Some(RenewalStep::Connect) = renewal.broke(io::ErrorKind::ConnectionReset.into(), now)
+    else {
+        panic!("it connects again");
+    };
+    assert!(matches!(renewal.connected(true, now), Some(RenewalStep::Send(_))));
+    // The start of a SETTINGS frame.
+    let Some(RenewalStep::Lost(error)) = renewal.received(&[0, 0, 24, 4, 0], now) else {
+        panic!("it is lost");
+    };
+    let text = error.to_string();
+    assert!(text.contains("answered the call \"reclaim\" with gRPC in place"), "{text}");
 }
