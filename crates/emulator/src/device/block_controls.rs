@@ -5,8 +5,8 @@ use crate::personality::{Block, BlockKind};
 use millstream_wire::chdr::SC16_LEN;
 use millstream_wire::regs::client_zero::{FLUSH, RESET_CTRL, RESET_DATA};
 
-/// Samples that wait in the endpoint behind a block. With more of them a packet is half in the block
-/// and half there.
+/// Samples that wait in the endpoint behind a block. With more of them a packet is half in the
+/// block and half there.
 const ENDPOINT_SAMPLES: u64 = 1024;
 
 /// Samples that DUC and radio hold. With more of them a packet is half there and half in the
@@ -81,8 +81,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// Finds out, before a flush of block `number`, whether the last block before an endpoint holds a
-    /// part of a packet to a host that takes no more.
+    /// Finds out, before a flush of block `number`, whether the last block before an endpoint holds
+    /// a part of a packet to a host that takes no more.
     fn find_part(&mut self, number: usize, now: u64) {
         let Block { kind, first, outputs, .. } = self.image.blocks[number];
         if !matches!(kind, BlockKind::Ddc | BlockKind::Radio) {
@@ -117,6 +117,9 @@ impl EmulatedDevice {
     fn forget_part(&mut self, number: usize, now: u64) {
         let Block { kind, first, outputs, .. } = self.image.blocks[number];
         let holds_part = std::mem::take(&mut self.controls[number].holds_part);
+        if !kind.has_channels() {
+            return;
+        }
         for channel in first..first + usize::from(outputs) {
             let radio = &mut self.radio.channels[channel];
             match kind {
@@ -134,6 +137,10 @@ impl EmulatedDevice {
                         now - ticks % capture.packet_ticks
                     });
                     radio.stale_header = header.map(|tick| self.keeper.timestamp_of(tick));
+                }
+                BlockKind::Duc => {
+                    let duc = &mut self.emissions[channel].duc;
+                    duc.iter_mut().for_each(|duc| duc.end_burst());
                 }
                 _ => {}
             }

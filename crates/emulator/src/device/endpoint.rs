@@ -1,13 +1,13 @@
 //! A stream endpoint and its registers.
 
-use super::in_stream::InStream;
+use super::in_stream::{Cause, InStream};
 use super::out_stream::OutStream;
 use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
 use millstream_wire::chdr::Width;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
-use millstream_wire::stream::{CommandRepr, SequenceGap, StatusRepr, StreamCondition};
+use millstream_wire::stream::{CommandRepr, StatusRepr};
 
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
 #[derive(Debug)]
@@ -51,13 +51,8 @@ impl Endpoint {
     }
 
     /// Returns the status of the stream towards it, to be sent now.
-    pub fn report(&mut self, status: StreamCondition) -> StatusRepr {
-        self.input.report(self.epid, status)
-    }
-
-    /// Returns the status for a gap in that stream, to be sent now.
-    pub fn report_gap(&mut self, gap: SequenceGap) -> StatusRepr {
-        self.input.report_gap(self.epid, gap)
+    pub fn report(&mut self, cause: Cause) -> StatusRepr {
+        self.input.report(self.epid, cause)
     }
 
     /// Returns whether it takes control packets.
@@ -160,7 +155,7 @@ mod tests {
     use crate::device::tx_fifo::FifoSize;
 
     fn endpoint(instance: u16) -> Endpoint {
-        let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
+        let fifo = TxFifo::new(FifoSize { bytes: 1008, behind_bytes: 0, packets: 10 }, false);
         Endpoint::new(
             instance,
             Width::W64,
@@ -195,9 +190,9 @@ mod tests {
         assert_eq!(endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0A), None, "no start bit");
         let init = endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0B).unwrap();
         assert_eq!((init.dst_epid, init.src_epid, init.bytes), (Epid(9), Epid(3), 500));
-        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), sep::STATUS_SETUP_PENDING);
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), sep::STATUS_SETUP_PENDING | 0x0A);
         endpoint.write(sep::RESET_AND_FLUSH, sep::RESET_ALL);
-        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), 0);
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), 0x0A);
         assert_eq!(endpoint.epid, Epid(3), "a flush keeps the id");
     }
 

@@ -19,7 +19,7 @@ enum Phase {
     Pending,
     /// Data may flow.
     On,
-    /// The host refused, or reported a capacity of 0.
+    /// The host refused, or the answer was another one's.
     Failed,
 }
 
@@ -37,6 +37,8 @@ pub(crate) struct OutStream {
     pub headroom_bytes: u16,
     pub headroom_packets: u8,
     phase: Phase,
+    /// The control word, without its start bit.
+    control: u32,
     /// The destination is another endpoint of this device, which needs no credit.
     local: bool,
     lossy: bool,
@@ -88,15 +90,23 @@ impl OutStream {
             period_packets: self.period_packets,
             headroom_bytes: self.headroom_bytes,
             headroom_packets: self.headroom_packets,
+            control: self.control,
+            capacity_bytes: self.capacity_bytes,
+            capacity_packets: self.capacity_packets,
             ..Self::default()
         };
     }
 
     /// Writes the control register. Returns the INIT for the host if the start bit is set.
+    ///
+    /// The numbers go on: it is the host's answer that begins them.
     pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
+        let (data_seq, command_seq) = (self.data_seq, self.command_seq);
         let is_amid_packet = self.is_amid_packet;
         self.reset();
+        (self.data_seq, self.command_seq) = (data_seq, command_seq);
         (self.lossy, self.is_amid_packet) = (control.lossy, is_amid_packet);
+        self.control = StreamCtrl { start: false, ..control }.to_word();
         if !control.start {
             return None;
         }
@@ -119,13 +129,14 @@ impl OutStream {
 
     /// Returns the status register.
     pub fn status_word(&self) -> u32 {
-        match self.phase {
+        let state = match self.phase {
             Phase::Off => 0,
             Phase::Pending => STATUS_SETUP_PENDING,
             Phase::On if self.has_flow_control() => STATUS_FC_ENABLED,
             Phase::On => 0,
             Phase::Failed => STATUS_SETUP_ERROR,
-        }
+        };
+        state | self.control
     }
 
     /// Returns the host's reported capacity: bytes and packets.
@@ -142,9 +153,12 @@ impl OutStream {
     pub fn take_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
         match self.phase {
             Phase::Pending => {
-                let refused = status.status != StreamCondition::Ok
-                    || (self.has_flow_control() && status.capacity_bytes == 0);
-                self.phase = if refused { Phase::Failed } else { Phase::On };
+                let taken =
+                    status.status == StreamCondition::Ok && status.src_epid == self.dst_epid;
+                if taken {
+                    (self.data_seq, self.command_seq) = (0, 0);
+                }
+                self.phase = if taken { Phase::On } else { Phase::Failed };
                 self.capacity_bytes = status.capacity_bytes;
                 self.capacity_packets = status.capacity_packets;
                 Ok(StatusTaken::Plain)
@@ -168,7 +182,11 @@ impl OutStream {
                 let plain = excess_bytes == 0 && excess_packets == 0;
                 Ok(if plain { StatusTaken::Plain } else { StatusTaken::Excess })
             }
-            Phase::Off | Phase::Failed => Ok(StatusTaken::Plain),
+            Phase::Off | Phase::Failed => {
+                self.capacity_bytes = status.capacity_bytes;
+                self.capacity_packets = status.capacity_packets;
+                Ok(StatusTaken::Plain)
+            }
         }
     }
 

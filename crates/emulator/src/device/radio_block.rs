@@ -11,7 +11,7 @@ use crate::front_end::{Board, FrontEnd, PanelPins, Reception};
 use crate::generation::Generation;
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
-use millstream_wire::ctrl::{CtrlRepr, block_port};
+use millstream_wire::ctrl::{CtrlRepr, Op, block_port};
 use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
@@ -82,14 +82,6 @@ pub(crate) struct RadioChannel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRegister;
 
-/// The result of a write.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    Done,
-    /// A receive command found all slots taken and is lost.
-    CommandLost,
-}
-
 impl Radios {
     /// Returns the blocks of an image in the state after power-on.
     pub fn new(image: &Image, front_end: FrontEndKind, buffer_samples: u64) -> Self {
@@ -102,7 +94,8 @@ impl Radios {
             samples_max,
             cycle,
             features,
-            rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
+            rx: RxChannel::new(buffer_samples)
+                .with_cycle(cycle.into(), image.cycles_per_sample.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
             silenced: None,
             stale_header: None,
@@ -133,6 +126,18 @@ impl Radios {
     /// Returns the number of the block whose port 0 is this channel, or serves it.
     pub fn block_of(&self, channel: usize) -> usize {
         self.blocks.iter().rposition(|block| block.first <= channel).unwrap_or(0)
+    }
+
+    /// Returns whether the next request of a block is a receive command without a slot: the block
+    /// waits for one before it executes anything else.
+    pub fn is_stalled(&self, block: usize) -> bool {
+        let radio = &self.blocks[block];
+        let Some(request) = radio.commands.front() else { return false };
+        let Ok((channel, regs::RX_CMD)) = self.locate(block, request.address) else { return false };
+        let mode = RxCommand::from_word(request.data.first()).map(|command| command.mode);
+        request.op != Op::Read
+            && matches!(mode, Some(RxMode::Finite | RxMode::Continuous))
+            && self.channels[channel].rx.free_slots() == 0
     }
 
     /// Returns the state in which a channel receives, at this master clock rate.
@@ -166,6 +171,7 @@ impl Radios {
             regs::COMPAT => return Ok(self.generation.radio_compat),
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
+            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
             regs::FRONT_END_BASE.. => {
                 let RadioBlock { first, board, pins, .. } = &self.blocks[block];
                 let RadioChannel { rx, tx, .. } = &self.channels[*first];
@@ -173,7 +179,7 @@ impl Radios {
                     |pins: &PanelPins| pins.read(address, rx.is_running(), tx.is_transmitting());
                 return Ok(pins.as_ref().and_then(read).unwrap_or_else(|| board.read(address)));
             }
-            0..regs::CHANNEL_BASE => return Ok(0),
+            _ if address < regs::CHANNEL_BASE => return Ok(0),
             _ => {}
         }
         let (channel, offset) = self.locate(block, address)?;
@@ -187,13 +193,13 @@ impl Radios {
         address: u32,
         value: u32,
         now: u64,
-    ) -> Result<Written, NoRegister> {
+    ) -> Result<(), NoRegister> {
         if address >= regs::FRONT_END_BASE {
             self.blocks[block].write_front_end(address, value);
-            return Ok(Written::Done);
+            return Ok(());
         }
         if address < regs::CHANNEL_BASE {
-            return Ok(Written::Done);
+            return Ok(());
         }
         let (channel, offset) = self.locate(block, address)?;
         self.channels[channel].write(offset, value, now)
@@ -259,29 +265,30 @@ impl RadioChannel {
         }
     }
 
-    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+    fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<(), NoRegister> {
         if !self.is_writable(offset) {
             return Err(NoRegister);
         }
         self.registers[offset as usize / 4] = value;
         if offset != regs::RX_CMD {
-            return Ok(Written::Done);
+            return Ok(());
         }
         let command = RxCommand::from_word(value).ok_or(NoRegister)?;
         let samples = match command.mode {
             RxMode::Stop => {
                 self.rx.stop(now);
-                return Ok(Written::Done);
+                return Ok(());
             }
+            // Counted down from 0 it has no end.
             RxMode::Finite => match self.wide(regs::RX_NUM_WORDS_LO) & 0xffff_ffff_ffff {
-                0 => return Ok(Written::Done),
+                0 => None,
                 words => Some(words * u64::from(self.cycle)),
             },
             RxMode::Continuous => None,
         };
         let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
-        let queued = self.rx.push(Acquire { start, samples }, now);
-        Ok(if queued { Written::Done } else { Written::CommandLost })
+        self.rx.push(Acquire { start, samples }, now);
+        Ok(())
     }
 
     /// Returns a pair of registers, the low half at `offset`.

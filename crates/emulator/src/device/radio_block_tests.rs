@@ -3,6 +3,7 @@ use crate::device::rx_channel::{NextPacket, RxEvent};
 use crate::personality::ImageOptions;
 use crate::time::{DeviceClock, SampleClock};
 use crate::{DeviceKind, UhdGeneration};
+use millstream_wire::ctrl::DataWords;
 
 /// The only radio block of an E320, or the second one of an N310.
 struct OneBlock(Radios, usize);
@@ -18,7 +19,7 @@ impl OneBlock {
         self.0.read(self.1, address, timestamp)
     }
 
-    fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
+    fn write(&mut self, address: u32, value: u32, now: u64) -> Result<(), NoRegister> {
         self.0.write(self.1, address, value, now)
     }
 }
@@ -59,8 +60,8 @@ fn registers_that_do_not_exist_are_errors() {
     }
     assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
     assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
-    assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
-    assert_eq!(block.write(0x0c, 1, 0), Ok(Written::Done), "the shared part takes anything");
+    assert_eq!(block.write(0x8_0000, 1, 0), Ok(()));
+    assert_eq!(block.write(0x0c, 1, 0), Ok(()), "the shared part takes anything");
     assert_eq!(block.read(0x0c, 0), Ok(0));
 }
 
@@ -76,7 +77,7 @@ fn a_timed_finite_command_takes_length_and_time_from_its_registers() {
         (regs::RX_TIME_LO, 1000),
         (regs::RX_CMD, 0x8000_0001),
     ] {
-        assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
+        assert_eq!(block.write(at(offset), value, 5), Ok(()));
     }
     let channel = &mut block.0.channels[1];
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
@@ -129,14 +130,28 @@ fn a_radio_with_four_samples_in_a_cycle_counts_lengths_in_cycles() {
 }
 
 #[test]
-fn a_command_without_a_free_slot_is_lost() {
+fn a_block_waits_with_a_command_for_which_there_is_no_slot() {
     let mut block = block();
     block.write(0x1020, 0xffff_ffff, 0).unwrap();
-    for free in (0..32).rev() {
-        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::Done));
+    let stalled = |block: &mut OneBlock, data| {
+        let request = CtrlRepr {
+            address: 0x1014,
+            op: Op::Write,
+            data: DataWords::one(data),
+            ..CtrlRepr::default()
+        };
+        block.0.blocks[0].commands.push(request);
+        let stalled = block.0.is_stalled(0);
+        block.0.blocks[0].commands.clear();
+        stalled
+    };
+    for free in (0..33).rev() {
+        assert!(!stalled(&mut block, 0x8000_0002));
+        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(()));
         assert_eq!(block.read(0x1010, 0), Ok(free));
     }
-    assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::CommandLost));
+    assert!(stalled(&mut block, 0x8000_0002) && stalled(&mut block, 1));
+    assert!(!stalled(&mut block, 0), "a stop needs none");
 }
 
 #[test]

@@ -11,9 +11,6 @@ impl EmulatedDevice {
     /// Sends an asynchronous message to the destination set by the host, when those of its block
     /// before it have been acknowledged. A receiver waits until its own is.
     pub(super) fn report(&mut self, channel: usize, event: Event, tick: u64) {
-        if matches!(event, Event::RxLateCommand | Event::RxOverrun) {
-            self.radio.channels[channel].rx.hold();
-        }
         let block = self.radio.block_of(channel);
         let port = channel - self.radio.blocks[block].first();
         self.radio.blocks[block].messages.offer(Message { port, event, tick });

@@ -3,7 +3,7 @@
 use super::client_zero::{CONTROL_ENDPOINTS, RegisterWrite};
 use super::messages::Unsolicited;
 use super::operations::{self, Access};
-use super::radio_block::{NoRegister, Written};
+use super::radio_block::NoRegister;
 use super::{EmulatedDevice, client_zero};
 use crate::personality::{Block, BlockKind};
 use millstream_wire::chdr::Packet;
@@ -104,7 +104,9 @@ impl EmulatedDevice {
     pub(super) fn run_radio_commands(&mut self, block: usize, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
         self.radio.blocks[block].run_board(timestamp);
-        while let Some(request) = self.radio.blocks[block].next_request(timestamp) {
+        while !self.radio.is_stalled(block)
+            && let Some(request) = self.radio.blocks[block].next_request(timestamp)
+        {
             // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
             let done = self.perform(&request, |device, access| match access {
@@ -120,11 +122,7 @@ impl EmulatedDevice {
                     Ok(value)
                 }
                 Access::Write(address, value) => {
-                    let written = device.radio.write(block, address, value, now)?;
-                    if written == Written::CommandLost {
-                        device.counters().rx_command_overflows.inc();
-                    }
-                    Ok(value)
+                    device.radio.write(block, address, value, now).map(|()| value)
                 }
             });
             if done.is_err() {

@@ -1,9 +1,11 @@
 //! The receive half of a radio channel: commands in, stretches of samples out, on simulated time.
 
 use crate::time::DeviceClock;
-use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// The commands that the core takes, with the one that it executes.
+const SLOTS: u32 = 33;
 
 /// The bursts that fit the packet buffer.
 pub(crate) const SEGMENTS_MAX: usize = 64;
@@ -76,16 +78,47 @@ pub(crate) struct RxChannel {
     /// The ticks of a cycle of the radio: its bursts begin with a cycle, and without a DDC have
     /// whole cycles.
     cycle: u64,
+    /// What passes between two captures.
+    turn: Turn,
     /// The ticks of a sample in the bursts to come.
     decimation: u64,
+    /// Those that wait, behind the one that is executed or whose message waits for the host.
     commands: VecDeque<(Acquire, u64)>,
     segments: VecDeque<Segment>,
     /// Whether the last segment still grows.
     running: bool,
     /// The tick since which the radio has been idle.
     idle_from: u64,
+    /// A capture has been there: the radio needs time before the next one.
+    has_run: bool,
     /// Whether commands wait until the host has acknowledged a message.
     is_held: bool,
+}
+
+/// The ticks that the core needs between two captures: it leaves one, takes the next command and
+/// compares its time, a step in each cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    /// Those that are lost before a capture without a time.
+    untimed: u64,
+    /// Those before which no capture with a time begins.
+    timed: u64,
+    /// Those after which one is found late at the earliest.
+    late: u64,
+}
+
+impl Turn {
+    /// Returns those of a core with this number of samples in a cycle, or of cycles for a sample.
+    const fn new(samples_per_cycle: u64, cycles_per_sample: u64) -> Self {
+        match cycles_per_sample {
+            1 => Self {
+                untimed: 3 * samples_per_cycle,
+                timed: 3 * samples_per_cycle,
+                late: 2 * samples_per_cycle,
+            },
+            _ => Self { untimed: 1, timed: 2, late: 1 },
+        }
+    }
 }
 
 impl RxChannel {
@@ -94,24 +127,27 @@ impl RxChannel {
         Self {
             buffer_samples,
             cycle: 1,
+            turn: Turn::new(1, 1),
             decimation: 1,
-            commands: VecDeque::with_capacity(RX_CMD_SLOTS as usize),
+            commands: VecDeque::with_capacity(SLOTS as usize),
             segments: VecDeque::with_capacity(SEGMENTS_MAX),
             running: false,
             idle_from: 0,
+            has_run: false,
             is_held: false,
         }
     }
 
-    /// Sets the samples that the radio processes in one cycle.
-    pub fn with_cycle(self, cycle: u64) -> Self {
-        Self { cycle, ..self }
+    /// Sets the samples that the radio processes in one cycle, or the cycles of a sample.
+    pub fn with_cycle(self, samples_per_cycle: u64, cycles_per_sample: u64) -> Self {
+        let turn = Turn::new(samples_per_cycle, cycles_per_sample);
+        Self { cycle: samples_per_cycle, turn, ..self }
     }
 
     /// Clears all state but the decimation.
     pub fn reset(&mut self) {
-        let (decimation, cycle) = (self.decimation, self.cycle);
-        *self = Self { decimation, cycle, ..Self::new(self.buffer_samples) };
+        let (decimation, cycle, turn) = (self.decimation, self.cycle, self.turn);
+        *self = Self { decimation, cycle, turn, ..Self::new(self.buffer_samples) };
     }
 
     /// Returns whether samples enter the buffer.
@@ -150,33 +186,33 @@ impl RxChannel {
         }
     }
 
-    /// Makes commands wait until the host has acknowledged a message.
-    pub fn hold(&mut self) {
-        self.is_held = true;
-    }
-
-    /// Continues with the commands that wait, at `now`.
+    /// Continues with the commands that wait, at `now`: the host has acknowledged the message about
+    /// the first one, which leaves the queue. A stop that came before has emptied it: then the core
+    /// drops what has come since, as in hardware.
     pub fn release(&mut self, now: u64) {
         if std::mem::take(&mut self.is_held) {
+            self.commands.pop_front();
             self.idle_from = self.idle_from.max(now);
+            self.has_run = true;
         }
     }
 
     /// Free command slots.
     pub fn free_slots(&self) -> u32 {
-        RX_CMD_SLOTS - self.commands.len() as u32
+        SLOTS - self.commands.len() as u32
     }
 
-    /// Queues a command that arrived at `now`; returns false when all slots are taken.
-    pub fn push(&mut self, command: Acquire, now: u64) -> bool {
-        let free = self.free_slots() > 0;
-        if free {
+    /// Queues a command that arrived at `now`. Without a free slot it is lost: the block that has
+    /// the request waits for one.
+    pub fn push(&mut self, command: Acquire, now: u64) {
+        debug_assert!(self.free_slots() > 0);
+        if self.free_slots() > 0 {
             self.commands.push_back((command, now));
         }
-        free
     }
 
-    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB.
+    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB. A stop has no
+    /// time.
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
@@ -198,24 +234,21 @@ impl RxChannel {
             if self.last().end > now {
                 return None;
             }
-            self.end_segment(self.last().end);
+            self.finish(self.last().end);
         }
         self.drop_empty();
         let &(command, arrived) = self.commands.front()?;
         if self.is_held || self.is_full_of_bursts() {
             return None;
         }
-        // Decided by the earliest time at which the radio could read the command, not by the time
-        // of this call.
-        let seen = arrived.max(self.idle_from);
-        match self.start_of(&command, keeper, seen) {
-            None => {
-                self.commands.pop_front();
-                Some(RxEvent::Late { tick: seen })
+        match self.start_of(&command, keeper, arrived) {
+            Err(tick) if tick > now => None,
+            Err(tick) => {
+                self.is_held = true;
+                Some(RxEvent::Late { tick })
             }
-            Some(start) if start > now => None,
-            Some(start) => {
-                self.commands.pop_front();
+            Ok(start) if start > now => None,
+            Ok(start) => {
                 let end = command.samples.map_or(u64::MAX, |count| start.saturating_add(count));
                 let decimation = self.decimation;
                 let (next, heard) = (start, start);
@@ -305,7 +338,7 @@ impl RxChannel {
         let end = segment.end;
         if packet.eob {
             if self.segments.len() == 1 && self.running {
-                self.end_segment(end);
+                self.finish(end);
             }
             self.segments.pop_front();
             self.drop_empty();
@@ -322,18 +355,29 @@ impl RxChannel {
         if self.is_held || self.is_full_of_bursts() {
             return None;
         }
-        let seen = arrived.max(self.idle_from);
-        self.start_of(&command, keeper, seen).or(Some(seen))
+        Some(self.start_of(&command, keeper, arrived).unwrap_or_else(|late| late))
     }
 
-    /// Returns the tick at which a command begins that the radio sees at `seen`: that of the first
-    /// cycle then. `None` when its time has passed.
-    fn start_of(&self, command: &Acquire, keeper: &DeviceClock, seen: u64) -> Option<u64> {
-        let tick = match command.start {
-            None => Some(seen),
-            Some(timestamp) => keeper.tick_of(timestamp, seen),
-        };
-        tick.map(|tick| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick))
+    /// Returns the tick at which a command begins that came at `arrived`: that of the first cycle
+    /// then.
+    ///
+    /// Decided by the earliest time at which the radio could read the command, not by the time of
+    /// this call.
+    ///
+    /// # Errors
+    /// The tick at which it is found late.
+    fn start_of(&self, command: &Acquire, keeper: &DeviceClock, arrived: u64) -> Result<u64, u64> {
+        let after = |ticks| arrived.max(self.idle_from + if self.has_run { ticks } else { 0 });
+        let whole = |tick: u64| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick);
+        let Some(timestamp) = command.start else { return Ok(whole(after(self.turn.untimed))) };
+        match keeper.tick_of(timestamp, after(self.turn.timed)) {
+            Some(tick) => Ok(whole(tick)),
+            None => {
+                // Its time may still come before it is found late.
+                let tick = keeper.tick_of(timestamp, self.idle_from).map_or(0, |tick| tick + 1);
+                Err(after(self.turn.late).max(tick))
+            }
+        }
     }
 
     /// Returns the ticks of which a segment has a whole number.
@@ -350,6 +394,7 @@ impl RxChannel {
         // At least one sample remains, to carry EOB.
         let end = (segment.next + room.max(self.unit(&segment))).min(segment.end);
         self.end_segment(end);
+        self.is_held = true;
         Some(RxEvent::Overrun { tick: end })
     }
 
@@ -382,10 +427,16 @@ impl RxChannel {
         *self.segments.back().expect("a running channel has a segment")
     }
 
+    /// Ends the capture that is done, whose command leaves the queue.
+    fn finish(&mut self, end: u64) {
+        self.end_segment(end);
+        self.commands.pop_front();
+    }
+
     fn end_segment(&mut self, end: u64) {
         self.segments.back_mut().expect("a running channel has a segment").end = end;
         self.running = false;
-        self.idle_from = end;
+        (self.idle_from, self.has_run) = (end, true);
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Image {
     pub samples_per_cycle: u32,
     /// The major version of the registers of DDC and DUC.
     pub dsp_major: u32,
+    /// Cycles of a radio for each sample, where it does not process one or more in each cycle.
+    pub cycles_per_sample: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
     pub endpoints: u16,
     /// The blocks, in the order of their indices.
@@ -198,6 +200,7 @@ impl Image {
             channels: device.channels(),
             samples_per_cycle: device.samples_per_cycle,
             dsp_major: u32::from(device.samples_per_cycle > 1),
+            cycles_per_sample: 1,
             endpoints: endpoints as u16,
             blocks,
             edges: Vec::new(),
@@ -207,18 +210,17 @@ impl Image {
         image
     }
 
-    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`).
+    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`), with radios that
+    /// have a sample in so many cycles.
     #[cfg(test)]
-    pub fn recorded() -> Self {
+    pub fn recorded(cycles_per_sample: u32) -> Self {
         let mut parts = Parts::default();
         parts.add_radio(crate::DeviceKind::E320.personality(), 0);
         parts.add_alone(BlockKind::NullSrcSink, 2, 2);
         parts.add_alone(BlockKind::SigGen, 0, 1);
-        Self::of(
-            parts,
-            crate::DeviceKind::E320.personality(),
-            ImageOptions { links: 2, ..ImageOptions::default() },
-        )
+        let device = crate::DeviceKind::E320.personality();
+        let options = ImageOptions { links: 2, ..ImageOptions::default() };
+        Self { cycles_per_sample, ..Self::of(parts, device, options) }
     }
 
     fn edge(&self, from: Place, to: Place) -> Edge {

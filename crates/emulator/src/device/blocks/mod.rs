@@ -27,6 +27,8 @@ const DMA_FIFO_STRIDE: u32 = 0x80;
 pub(crate) struct BlockPacket {
     /// Bytes of its payload, a multiple of 4.
     pub bytes: usize,
+    /// The bytes of a payload that its header announces, if they are others.
+    pub announced: Option<usize>,
     pub timestamp: Option<u64>,
     pub eob: bool,
 }

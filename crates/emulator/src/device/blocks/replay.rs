@@ -201,7 +201,8 @@ impl ReplayPort {
         }
         let item = u64::from(self.register(regs::ITEM_BYTES).max(1));
         let timestamp = play.time.map(|time| time.wrapping_add(self.played / item));
-        Some(BlockPacket { bytes: bytes as usize, timestamp, eob: bytes == left && play.has_eob })
+        let eob = bytes == left && play.has_eob;
+        Some(BlockPacket { bytes: bytes as usize, announced: None, timestamp, eob })
     }
 
     fn play_position(&self) -> u64 {

@@ -63,7 +63,12 @@ impl SigGen {
         let port = &self.ports[port];
         let samples = port.word(regs::PACKET_SAMPLES) as usize & 0x3fff;
         let on = port.word(regs::ENABLE) & 1 != 0 && samples > 0;
-        on.then_some(BlockPacket { bytes: 4 * samples, timestamp: None, eob: false })
+        on.then_some(BlockPacket {
+            bytes: 4 * samples,
+            announced: None,
+            timestamp: None,
+            eob: false,
+        })
     }
 
     /// Writes the next samples of output `port`.
@@ -103,7 +108,8 @@ impl SigGenPort {
             }
             _ => (half(word(regs::CONSTANT) >> 16), half(word(regs::CONSTANT))),
         };
-        let bytes = |value: f64| ((value * gain).clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
+        let bytes =
+            |value: f64| ((value * gain).round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
         let ([a, b], [c, d]) = (bytes(i), bytes(q));
         [a, b, c, d]
     }

@@ -1,6 +1,6 @@
 //! The recorded device, and the replay of a file to it.
 
-use super::compare::{Group, Statuses, compare_emitted, difference, group};
+use super::compare::{AnswerGroup, Statuses, compare_emitted, difference, group};
 use crate::antenna::{Antenna, AntennaSource, Sc16};
 use crate::device::*;
 use crate::personality::DeviceKind;
@@ -26,12 +26,16 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
+/// What the queues of the recorded device hold, and less.
+const BUFFER_SAMPLES: u64 = 9_709;
+const SMALL_BUFFER_SAMPLES: u64 = 2_048;
+
 /// The port of a host's socket 0.
 const FIRST_PORT: u16 = 4_000;
 
 /// A datagram from the device.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct TimedAnswer {
     pub cycle: u64,
     /// The host's socket; `None` for nobody's.
     pub socket: Option<u64>,
@@ -88,13 +92,13 @@ struct Replay {
     device: EmulatedDevice,
     sent: [Sent; 2],
     cycle: u64,
-    answers: Vec<Answer>,
+    answers: Vec<TimedAnswer>,
     /// What its channels transmit.
     played: [PlayedSamples; 2],
 }
 
 impl Replay {
-    fn new(cycles_per_tick: u64) -> Self {
+    fn new(cycles_per_tick: u64, rx_buffer_samples: u64) -> Self {
         let sent = [Sent::default(), Sent::default()];
         let played = [PlayedSamples::default(), PlayedSamples::default()];
         let port = |sent: &Sent| Box::new(Recorder(sent.clone(), Default::default())) as Box<_>;
@@ -104,7 +108,7 @@ impl Replay {
         queue.recv_queue_bytes = 8 << 20;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
-            image: Image::recorded(),
+            image: Image::recorded(cycles_per_tick as u32),
             front_end: DeviceKind::E320.personality().front_end,
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources: vec![antenna(false), antenna(true)],
@@ -113,7 +117,7 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: 9_509,
+            rx_buffer_samples,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
@@ -157,7 +161,7 @@ impl Replay {
         assert!(second.lock().unwrap().is_empty(), "no host is behind the second transport");
         for (to, bytes) in first.lock().unwrap().drain(..) {
             let socket = Some(u64::from(to.port() - FIRST_PORT));
-            self.answers.push(Answer { cycle: now_ns / CYCLE_NS, socket, bytes });
+            self.answers.push(TimedAnswer { cycle: now_ns / CYCLE_NS, socket, bytes });
         }
     }
 }
@@ -190,7 +194,9 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let text = std::fs::read_to_string(format!("{FOLDER}/{file}.jsonl")).unwrap();
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let header = lines.next().unwrap();
-    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap());
+    // The emulated radio gathers packets of a large buffer for longer than a small window lasts.
+    let buffer = if file.starts_with("48-") { SMALL_BUFFER_SAMPLES } else { BUFFER_SAMPLES };
+    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap(), buffer);
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
@@ -208,17 +214,17 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
         } else {
             replay.run(line.end);
             let Line { end: cycle, socket, bytes, .. } = line;
-            wanted.push(Answer { cycle, socket, bytes });
+            wanted.push(TimedAnswer { cycle, socket, bytes });
         }
     }
     replay.run(replay.cycle + LATE_CYCLES);
-    let mut groups: BTreeMap<_, [Vec<Answer>; 2]> = BTreeMap::new();
+    let mut groups: BTreeMap<_, [Vec<TimedAnswer>; 2]> = BTreeMap::new();
     let begins: Vec<_> = wanted.iter().filter(|it| group(it, statuses).1 == "commands").collect();
     let begins: Vec<_> = begins.into_iter().map(|it| (it.socket, it.cycle)).collect();
     let latest =
         |cycles: &mut dyn Iterator<Item = u64>, cycle| cycles.filter(|it| *it <= cycle).max();
     // How much of a stream leaves behind the reset of its endpoint is not determined.
-    let is_stale = |answer: &Answer| {
+    let is_stale = |answer: &TimedAnswer| {
         let mut begins = begins.iter().filter(|it| it.0 == answer.socket).map(|it| it.1);
         let begun = latest(&mut begins, answer.cycle + LATE_CYCLES);
         group(answer, statuses).1 == "data"
@@ -252,9 +258,9 @@ fn resets_output(datagram: &[u8]) -> bool {
 }
 
 fn compare_group(
-    name: &Group,
-    wanted: &[Answer],
-    answers: &[Answer],
+    name: &AnswerGroup,
+    wanted: &[TimedAnswer],
+    answers: &[TimedAnswer],
     statuses: Statuses,
     found: &mut Vec<String>,
 ) {

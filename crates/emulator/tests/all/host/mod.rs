@@ -20,6 +20,8 @@ pub struct HostEndpoint {
     pub socket: UdpSocket,
     pub epid: Epid,
     seq: u16,
+    /// A stream command that came before the answer to the request behind it.
+    early: Cell<Option<CommandRepr>>,
 }
 
 /// The RPC connection and its claim.
