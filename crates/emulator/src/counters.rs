@@ -53,7 +53,7 @@ counters! {
     rpc_calls,
     /// Calls answered with an error.
     rpc_call_errors,
-    /// Connections closed because their bytes are not MessagePack-RPC.
+    /// Connections closed because their bytes are neither MessagePack-RPC nor gRPC.
     rpc_malformed,
     /// Connections closed or refused because there are too many, or because the peer does not read.
     rpc_refused,

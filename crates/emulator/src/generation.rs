@@ -188,7 +188,6 @@ static ALL: [Generation; 7] = [
         replay_compat: compat(1, 3),
         x4xx_fpga: "11.0",
         has_wide_dsp: true,
-        ..V4_9
     },
 ];
 

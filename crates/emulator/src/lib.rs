@@ -1,8 +1,8 @@
 //! A networked radio in software: an E320, N310 or other device by its network behaviour.
 //!
-//! It implements the protocols of stock UHD 4.0 to 4.10: MPM discovery (UDP 49600), MessagePack-RPC
-//! (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
-//! [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
+//! It implements the protocols of stock UHD 4.0 to 4.11: MPM discovery (UDP 49600), MessagePack-RPC
+//! and gRPC (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive
+//! an [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
 //! "Facts section n" in this crate names sections of the project's fact page
 //! `rfnoc-chdr-protocol.md`.
 //!

@@ -177,6 +177,7 @@ impl<T> Connection<T> {
         let answered = self.answer(service);
         // The reason for closing is sent first, as far as the peer takes it.
         self.send()?;
+        self.check_unsent()?;
         answered?;
         if closed { Err(CloseReason::Closed) } else { Ok(()) }
     }
@@ -194,10 +195,13 @@ impl<T> Connection<T> {
                 // Many requests at once are allowed for a peer that reads.
                 self.send()?;
             }
-            if self.unsent.len() > UNSENT_BYTES_MAX {
-                return Err(CloseReason::Stuck);
-            }
+            self.check_unsent()?;
         }
+    }
+
+    /// Not only answers wait: gRPC has frames that are to be acknowledged.
+    fn check_unsent(&self) -> Result<(), CloseReason> {
+        if self.unsent.len() > UNSENT_BYTES_MAX { Err(CloseReason::Stuck) } else { Ok(()) }
     }
 
     fn send(&mut self) -> Result<(), CloseReason> {

@@ -26,7 +26,7 @@ pub enum RpcKind {
 pub enum ConnectionFault {
     /// The server speaks gRPC, and has not read the MessagePack call. It is to be repeated on a new
     /// connection.
-    #[error("gRPC")]
+    #[error("gRPC in place of MessagePack")]
     SpeaksGrpc,
     /// What the peer sent is not valid, as described.
     #[error("{0}")]

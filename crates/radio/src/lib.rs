@@ -23,7 +23,7 @@
 //! | module | function |
 //! | --- | --- |
 //! | [`mod@discover`] | finds devices by broadcast |
-//! | [`rpc`] | MessagePack-RPC and the claim |
+//! | [`rpc`] | MessagePack-RPC, gRPC and the claim |
 //! | [`mtu`] | measures the path |
 //! | [`topology`] | management packets: endpoints and routes |
 //! | [`control`] | register access and asynchronous messages |

@@ -212,3 +212,7 @@ impl RpcClient {
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "grpc_tests.rs"]
+mod grpc_tests;

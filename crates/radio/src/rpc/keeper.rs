@@ -45,6 +45,9 @@ impl KeeperPlace {
 /// The most reads of one connection before the others have their turn.
 const READS: usize = 16;
 
+/// The most bytes that wait for a device to read them: it makes us answer, and takes no answer.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
 /// The longest that the drop of a claim waits: the device's answer takes less, or counts as none.
 const RELEASE_MAX: Duration = Duration::from_secs(2 * CALL_TIMEOUT.as_secs());
 
@@ -311,6 +314,10 @@ impl RenewedClaim {
                 Ok(count) => {
                     let step = self.renewal.received(&chunk[..count], now);
                     self.renewal.drain_into(&mut self.unsent);
+                    if self.unsent.len() > UNSENT_BYTES_MAX {
+                        let cause = "the device does not read";
+                        return self.broke(io::Error::other(cause), now);
+                    }
                     if let Some(step) = step {
                         self.take(step, now);
                     }
