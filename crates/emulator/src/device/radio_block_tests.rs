@@ -165,7 +165,7 @@ fn the_map_of_the_generation_has_the_registers() {
             (Ok(32 << 16 | 1), Ok(0x20_0001))
         );
         assert_eq!(block.read(0x1408, 0), Ok(features));
-        assert_eq!(block.read(0x1500, 0), Ok(32), "free slots of channel 1");
+        assert_eq!(block.read(0x1500, 0), Ok(33), "free slots of channel 1");
         block.write(0x1600, 0xdead_beef, 0).unwrap();
         assert_eq!(block.read(0x152C, 0), Ok(0xdead_beef), "the self-test");
         let gain = if features == 0 { Err(NoRegister) } else { Ok(1 << 30) };

@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn a_finite_source_ends_after_its_packets_and_can_begin_again() {
         let mut block = NullSrcSink::new(Width::W64);
-        block.write(regs::PACKET_BYTES, 64);
+        block.write(regs::PACKET_LINES, 7);
+        block.write(regs::PACKET_BYTES, 72);
         block.write(regs::PACKETS, 3);
         for _ in 0..2 {
             block.write(regs::CONTROL, regs::RUN | regs::FINITE);
