@@ -142,7 +142,7 @@ fn hostile_clients_cost_their_connection_and_one_count() {
         assert_closed(&mut bad);
         assert_eq!(server.counters.snapshot().rpc_malformed, before + 1);
     }
-    assert_eq!(good.call("get_proto_ver", &[]), Ok(0x0100.into()));
+    assert_eq!(good.call("get_proto_ver", &[]), Ok(0x0200.into()));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn half_a_preface_waits_and_holds_up_nobody() {
     let mut half = server.connect();
     half.write_all(&PREFACE[..10]).unwrap();
     let mut host = Host::of(&server);
-    assert_eq!(host.call("get_proto_ver", &[]), Ok(0x0100.into()));
+    assert_eq!(host.call("get_proto_ver", &[]), Ok(0x0200.into()));
     half.write_all(&PREFACE[10..]).unwrap();
     let mut head = [0; 4];
     half.read_exact(&mut head).unwrap();
