@@ -23,6 +23,12 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
+/// The samples in all buffers between a receiver and the host.
+const RX_BUFFER_SAMPLES: u64 = 8_710;
+
+/// The cycles that a control request takes from the network to its block.
+const CONTROL_CYCLES: u64 = 91;
+
 /// The port of a host's socket 0.
 const FIRST_PORT: u16 = 4_000;
 
@@ -98,7 +104,8 @@ impl Replay {
         let antenna =
             |swapped| AntennaSource::Signal(Box::new(RecordedAntenna { swapped }) as Box<_>);
         let mut queue = Capabilities::new(9000, 64);
-        queue.recv_queue_bytes = 8 << 20;
+        // Its buffers have no limit of packets.
+        queue.recv_queue_bytes = 1 << 40;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
             image: Image::recorded(cycles_per_tick as u32),
@@ -110,13 +117,14 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: 4_096,
+            rx_buffer_samples: RX_BUFFER_SAMPLES,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
             counters: Arc::default(),
         });
         device.execute(DeviceCommand::DeviceId(1));
+        device.senders.iter_mut().for_each(RxSender::gather_nothing);
         Self { device, sent, cycle: 0, answers: Vec::new(), played }
     }
 
@@ -141,7 +149,8 @@ impl Replay {
     }
 
     fn receive(&mut self, line: &Line) {
-        self.run(line.end);
+        let is_control = line.bytes[6] >> 5 == 4;
+        self.run(line.end + if is_control { CONTROL_CYCLES } else { 0 });
         let port = FIRST_PORT + line.socket.unwrap() as u16;
         let socket = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let now_ns = Self::ns(self.cycle);
@@ -191,7 +200,9 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
+    let mut last = 0;
     for line in lines {
+        last = last.max(line["t"].as_u64().unwrap_or(0));
         if line["what"] == "radio_tx_samples" {
             emitted.push(line.clone());
         }
@@ -204,7 +215,7 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
             wanted.push(Answer { cycle, socket, bytes });
         }
     }
-    replay.run(replay.cycle + LATE_CYCLES);
+    replay.run(last.max(replay.cycle) + LATE_CYCLES);
     let mut groups: BTreeMap<_, [Vec<Answer>; 2]> = BTreeMap::new();
     // What leaves for nobody must not be sent.
     for (side, answers) in [wanted, std::mem::take(&mut replay.answers)].into_iter().enumerate() {
