@@ -138,30 +138,53 @@ fn messages_are_noted_and_acknowledged_and_noise_is_counted() {
     assert_eq!(control.counters().unknown_messages.load(Ordering::Relaxed), 1);
 }
 
+fn tx_late(number: u8, port: u16) -> CtrlRepr {
+    CtrlRepr {
+        dst_epid: HOST,
+        src_epid: PEER,
+        dst_port: port,
+        src_port: port,
+        op: Op::Write,
+        address: Event::TxLate.address(1),
+        data: DataWords::one(Event::TxLate.code()),
+        timestamp: Some(77),
+        seq: u16::from(number),
+        ctrl_seq: number,
+        ..CtrlRepr::default()
+    }
+}
+
 #[test]
-fn a_message_that_comes_twice_is_noted_once_and_one_that_does_not_come_is_counted() {
+fn a_message_is_noted_and_acknowledged_once_and_one_that_does_not_come_is_counted() {
     let (control, mut device, host) = control();
     let (first, second) = (control.watch(3, 0), control.watch(3, 1));
-    for number in [5, 6, 6, 9, 8, 9] {
-        let message = CtrlRepr {
-            dst_epid: HOST,
-            src_epid: PEER,
-            dst_port: 3,
-            src_port: 3,
-            op: Op::Write,
-            address: Event::TxLate.address(1),
-            data: DataWords::one(Event::TxLate.code()),
-            timestamp: Some(77),
-            seq: u16::from(number),
-            ctrl_seq: number,
-            ..CtrlRepr::default()
-        };
-        device.send(&emit(&message), host);
-        let (bytes, _) = device.receive();
-        assert!(parse(&bytes).is_ack, "a repeated one too");
+    for (number, is_new) in [(5, true), (6, true), (6, false), (9, true), (8, true), (9, false)] {
+        device.send(&emit(&tx_late(number, 3)), host);
+        if is_new {
+            let (bytes, _) = device.receive();
+            assert_eq!((parse(&bytes).is_ack, parse(&bytes).ctrl_seq), (true, number));
+        }
     }
-    assert_eq!((first.tx_reported(), second.tx_reported()), (0, 4));
+    // What is acknowledged next is the next message: there is nothing for copies before it.
+    device.send(&emit(&tx_late(10, 3)), host);
+    assert_eq!(parse(&device.receive().0).ctrl_seq, 10);
+    assert_eq!((first.tx_reported(), second.tx_reported()), (0, 5));
     assert_eq!((first.missed(), second.missed()), (1, 1), "7 is about either of them");
     assert_eq!(control.counters().repeated_messages.load(Ordering::Relaxed), 2);
     assert_eq!(control.counters().missed_messages.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_message_from_before_the_reset_of_its_block_is_not_acknowledged() {
+    let (control, mut device, host) = control();
+    device.send(&emit(&tx_late(5, 3)), host);
+    while control.counters().unknown_messages.load(Ordering::Relaxed) == 0 {
+        thread::yield_now();
+    }
+    // The block is reset, its channels are watched, and it counts from 0.
+    let events = control.watch(3, 1);
+    device.send(&emit(&tx_late(0, 3)), host);
+    assert_eq!(parse(&device.receive().0).ctrl_seq, 0);
+    assert_eq!((events.tx_reported(), events.missed()), (1, 0));
+    assert!(device.is_quiet());
 }

@@ -1,6 +1,5 @@
 //! The steps from an address to an open device.
 
-use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
@@ -58,7 +57,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let blocks = ClientZero::read(&*control)?;
     let (rx_chains, tx_chains) =
         (blocks.chains(StreamDirection::Rx), blocks.chains(StreamDirection::Tx));
-    reset(&*control, rx_chains.iter().chain(&tx_chains))?;
+    reset(&*control, &rx_chains, &tx_chains)?;
     let rx = open_chains(&*control, &topology, &rx_chains, |radio| {
         RxChannel::new(&control, radio.block.port, radio.port)
     })?;
@@ -96,7 +95,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         connections: Mutex::default(),
         width,
         ticks_hz,
-        next_epid: AtomicU16::new(next_epid),
+        first_stream_epid: Epid(next_epid),
         powered: Mutex::new(POWERED),
     })
 }

@@ -10,16 +10,38 @@ use crate::RadioError;
 
 const NO_ENDPOINT: &str = "a route leads to no stream endpoint";
 
-/// Registers the port's endpoint with the device, and the route to it in the crossbar.
+/// Registers the port's endpoint with the device's transport: until then the device knows no
+/// address for it, and what comes through its crossbar leaves for nowhere.
 ///
 /// # Errors
 /// [`RadioError::Silent`].
-pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(), RadioError> {
-    let epid = management.epid();
-    for question in [greeting(), advertisement(), route_back(epid, entry_port)] {
-        management.ask(question)?;
-    }
-    Ok(())
+pub(super) fn advertise(management: &mut Management<'_>) -> Result<(), RadioError> {
+    management.ask(advertisement()).map(drop)
+}
+
+/// Opens the path from the crossbar to the port.
+///
+/// # Errors
+/// [`RadioError::Silent`].
+pub(super) fn route_to_host(
+    management: &mut Management<'_>,
+    entry_port: u16,
+) -> Result<(), RadioError> {
+    management.ask(route_back(management.epid(), entry_port)).map(drop)
+}
+
+/// Opens both paths between the port and an endpoint of the device.
+///
+/// # Errors
+/// Those of [`route_to`].
+pub(crate) fn connect(
+    management: &mut Management<'_>,
+    entry_port: u16,
+    endpoint: &Endpoint,
+) -> Result<(), RadioError> {
+    advertise(management)?;
+    route_to_host(management, entry_port)?;
+    route_to(management, endpoint)
 }
 
 /// Opens the path from the port to `endpoint`.
@@ -29,10 +51,6 @@ pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(),
 pub fn route_to(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
     let answers = management.ask(route_there(endpoint))?;
     if has_arrived(&answers) { Ok(()) } else { Err(management.unusable(NO_ENDPOINT)) }
-}
-
-fn greeting() -> Question {
-    Question::new("a no-operation", &[&[Op::Nop, Op::Return]])
 }
 
 fn advertisement() -> Question {
@@ -61,7 +79,7 @@ fn has_arrived(answers: &[Op]) -> bool {
     })
 }
 
-/// The requests of [`advertise`] and [`route_to`], one after the other.
+/// The requests of [`connect`], one after the other.
 #[derive(Debug)]
 pub(crate) struct Routes {
     epid: Epid,
@@ -73,7 +91,6 @@ pub(crate) struct Routes {
 /// The request that is under way.
 #[derive(Debug)]
 enum RouteStage {
-    Greeting,
     Advertising,
     Back,
     There,
@@ -82,8 +99,8 @@ enum RouteStage {
 impl Routes {
     /// Begins with the first request.
     pub fn begin(asker: &mut Asker, epid: Epid, entry_port: u16, endpoint: Endpoint) -> Self {
-        asker.ask(greeting());
-        Self { epid, entry_port, endpoint, stage: RouteStage::Greeting }
+        asker.ask(advertisement());
+        Self { epid, entry_port, endpoint, stage: RouteStage::Advertising }
     }
 
     /// Goes on behind an answer. Returns true when both paths are there.
@@ -97,7 +114,6 @@ impl Routes {
         device: SocketAddrV4,
     ) -> Result<bool, RadioError> {
         let (question, stage) = match self.stage {
-            RouteStage::Greeting => (advertisement(), RouteStage::Advertising),
             RouteStage::Advertising => (route_back(self.epid, self.entry_port), RouteStage::Back),
             RouteStage::Back => (route_there(&self.endpoint), RouteStage::There),
             RouteStage::There if has_arrived(answers) => return Ok(true),

@@ -1,6 +1,7 @@
 //! Finds the crossbar and the stream endpoints, and assigns the endpoints' ids.
 
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use millstream_wire::Epid;
 use millstream_wire::mgmt::{Node, NodeInfo, Op};
@@ -23,7 +24,7 @@ pub fn discover(
     let (entry_port, ports) = enter(management)?;
 
     let mut endpoints = Vec::new();
-    for port in (0..u16::from(ports)).filter(|port| *port != entry_port) {
+    for port in ports.filter(|port| *port != entry_port) {
         let select = [Op::SelDest(port)];
         let hops: [&[Op]; 3] = [&[Op::Nop], &select, &[Op::InfoReq, Op::Return]];
         let Some(answers) = management.probe(&hops)? else { continue };
@@ -79,21 +80,25 @@ pub fn survey(
     Ok((entry_port, reached))
 }
 
-/// Finds the crossbar behind the transport of `management`, and registers this host there. Returns
-/// the transport's port of the crossbar, and the number of the crossbar's ports.
-fn enter(management: &mut Management<'_>) -> Result<(u16, u8), RadioError> {
+/// Registers this host with the transport of `management`, and finds the crossbar behind it. Returns
+/// the transport's port of the crossbar, and the crossbar's ports behind those of transports: only
+/// there are endpoints, and a transport that nothing is connected to does not answer.
+fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioError> {
     let info = ask(management, "a query of its transport", &[])?;
     if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
         let reason = "its answer to management packets does not come from a transport";
         return Err(management.unusable(reason));
     }
+    // The transport answers by itself; from the crossbar on, answers need the address.
+    route::advertise(management)?;
     let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
-    let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, .. }, .. }) = crossbar
+    let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, transports }, .. }) =
+        crossbar
     else {
         return Err(management.unusable("no crossbar is connected to its transport"));
     };
-    route::advertise(management, entry_port)?;
-    Ok((entry_port, ports))
+    route::route_to_host(management, entry_port)?;
+    Ok((entry_port, transports.into()..ports.into()))
 }
 
 /// Resets an endpoint and sets its id.
@@ -123,4 +128,70 @@ fn node_info(answers: &[Op]) -> Option<NodeInfo> {
         Op::InfoResp(info) => Some(*info),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddrV4;
+
+    use millstream_wire::chdr::Packet;
+    use millstream_wire::mgmt::{ForwardHops, MgmtRepr};
+    use millstream_wire::{Epid, Width};
+
+    use super::*;
+    use crate::testing::{FakeSocket, fake_pair};
+
+    /// A device that answers as the logic does: its transport itself, its crossbar by the table of
+    /// addresses, which ADVERTISE fills. Returns the operations of all requests.
+    fn serve(mut device: FakeSocket) -> Vec<Vec<Op>> {
+        let crossbar = Node::Crossbar { ports: 7, transports: 2 };
+        let (mut known, mut asked) = (None::<SocketAddrV4>, Vec::new());
+        loop {
+            let (bytes, from) = device.receive();
+            let Ok(packet) = Packet::parse(&bytes, Width::W64) else { return asked };
+            let mut request = MgmtRepr::parse(&packet).unwrap();
+            asked.push(request.hops().flatten().copied().collect());
+            let mut to = Some(from);
+            for node in [Node::Transport { subtype: 0 }, crossbar] {
+                let forward = request.execute(|op| match op {
+                    Op::Advertise => {
+                        known = Some(from);
+                        None
+                    }
+                    Op::InfoReq => Some(Op::InfoResp(NodeInfo { device_id: 1, instance: 0, node })),
+                    _ => None,
+                });
+                if forward.unwrap() == ForwardHops::Return {
+                    break;
+                }
+                to = known;
+            }
+            let mut reply = [0; 256];
+            let length = request.emit(Width::W64, &mut reply).unwrap();
+            if let Some(to) = to {
+                device.send(&reply[..length], to);
+            }
+        }
+    }
+
+    #[test]
+    fn the_host_gives_its_address_before_it_asks_anything_behind_the_transport() {
+        let (mut port, device) = fake_pair();
+        let address = device.address();
+        let serving = std::thread::spawn(move || serve(device));
+        let mut management = Management::new(&mut port, address, Width::W64, Epid(1));
+        let found = enter(&mut management);
+        port.tx.send(b"the end", address).unwrap();
+        let asked = serving.join().unwrap();
+        assert_eq!(found.unwrap(), (0, 2..7), "the ports of transports lead to no endpoint");
+        let info = |hops: &[Op]| [hops, &[Op::InfoReq, Op::Return, Op::Nop]].concat();
+        let own = Op::CfgWrite { address: 1, value: 0 };
+        let order = [
+            info(&[]),
+            vec![Op::Advertise, Op::Return, Op::Nop],
+            info(&[Op::Nop]),
+            vec![Op::Nop, own, Op::Return, Op::Nop],
+        ];
+        assert_eq!(asked, order, "UHD's order");
+    }
 }

@@ -57,7 +57,7 @@ impl Host {
         let blocks = ClientZero::read(&*control).expect("it answers");
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
         for chain in blocks.chains(StreamDirection::Rx) {
-            client_zero::reset(&*control, &chain.radio.block).expect("it answers");
+            client_zero::reset(&*control, &[chain.radio.block]).expect("it answers");
         }
         let endpoint = |chain: &RadioChain| {
             let instance = chain.endpoint.clone().expect("it is wired");
