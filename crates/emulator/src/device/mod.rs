@@ -44,7 +44,6 @@ mod tx_channel;
 mod tx_fifo;
 
 use crate::antenna::{AntennaSource, Sc16};
-use crate::converter::Duc;
 use crate::counters::Counters;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{BlockKind, FrontEndKind, Image};
@@ -67,7 +66,6 @@ use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
 pub(crate) use fabric::HostAddress;
@@ -140,7 +138,7 @@ impl EmulatedDevice {
         let of_channels =
             sizes(parts.tx_buffer_samples, 1 + usize::from(image.has(BlockKind::Duc)));
         let of_blocks = sizes(parts.tx_buffer_samples.min(BLOCK_BUFFER_SAMPLES), 1);
-        let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
+        let emissions = emission::of(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);
             let heard = match emissions.get(index) {
@@ -368,30 +366,6 @@ impl EmulatedDevice {
             band,
         })
     }
-}
-
-/// Returns the ways of the transmitted samples, with memory for the longest cable.
-fn emissions(
-    sources: &[AntennaSource],
-    recorders: Vec<Recorder>,
-    has_duc: bool,
-) -> Box<[Emission]> {
-    let mut recorders = recorders.into_iter();
-    let emission = |_| {
-        let duc = has_duc.then(|| Box::new(Duc::new()));
-        Emission { duc, air: None, recorder: recorders.next() }
-    };
-    let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
-    let cables = sources.iter().filter_map(|source| match source {
-        AntennaSource::Loopback(cable) => Some(*cable),
-        AntennaSource::Signal(_) => None,
-    });
-    let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
-    for cable in cables {
-        let memory = longest + 2 * STRIDE_TICKS;
-        emissions[cable.channel].air = Some(TransmittedSamples::new(memory as usize));
-    }
-    emissions
 }
 
 #[cfg(test)]

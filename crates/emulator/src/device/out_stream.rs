@@ -42,6 +42,9 @@ pub(crate) struct OutStream {
     /// The destination is another endpoint of this device, which needs no credit.
     local: bool,
     lossy: bool,
+    /// A packet ended amid, because the block before was reset: no command leaves before the next
+    /// reset of the stream.
+    pub is_amid_packet: bool,
     capacity_bytes: u64,
     capacity_packets: u32,
     sent_bytes: u64,
@@ -100,14 +103,18 @@ impl OutStream {
     /// The numbers go on: it is the host's answer that begins them.
     pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
         let (data_seq, command_seq) = (self.data_seq, self.command_seq);
+        let is_amid_packet = self.is_amid_packet;
         self.reset();
         (self.data_seq, self.command_seq) = (data_seq, command_seq);
-        self.lossy = control.lossy;
+        (self.lossy, self.is_amid_packet) = (control.lossy, is_amid_packet);
         self.control = StreamCtrl { start: false, ..control }.to_word();
         if !control.start {
             return None;
         }
         self.phase = Phase::Pending;
+        if is_amid_packet {
+            return None;
+        }
         Some(self.command(CommandOp::Init, src_epid))
     }
 

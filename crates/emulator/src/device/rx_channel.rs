@@ -304,6 +304,22 @@ impl RxChannel {
         (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, end })
     }
 
+    /// Returns the samples that wait at `now`.
+    pub fn waiting_samples(&self, now: u64) -> u64 {
+        let of = |segment: &Segment| {
+            segment.end.min(now).saturating_sub(segment.next) / segment.decimation
+        };
+        self.segments.iter().map(of).sum()
+    }
+
+    /// Returns the first tick of the packet that a capture makes at `now`, and the ticks of each of
+    /// its packets of `packet_samples`.
+    pub fn packet_in_progress(&self, packet_samples: u64, now: u64) -> Option<(u64, u64)> {
+        let Segment { next, decimation, .. } = self.running.then(|| self.last())?;
+        let ticks = packet_samples * decimation;
+        Some((now - now.saturating_sub(next) % ticks, ticks))
+    }
+
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
     /// known.
     pub fn head_end(&self) -> u64 {

@@ -206,11 +206,12 @@ impl RxSender {
         to: HostAddress,
     ) {
         let timestamp = turn.keeper.timestamp_of(packet.tick);
+        let stale = turn.channel.stale_header.take();
         let repr = DataRepr {
             dst_epid: turn.out.dst_epid,
             seq: turn.out.send_data(bytes),
-            timestamp: turn.channel.has_time().then_some(timestamp),
-            eob: packet.eob,
+            timestamp: turn.channel.has_time().then(|| stale.unwrap_or(timestamp)),
+            eob: packet.eob || stale.is_some(),
             eov: false,
             payload_len: packet.samples as usize * SC16_LEN,
         };

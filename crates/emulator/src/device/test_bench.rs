@@ -202,6 +202,7 @@ impl Bench {
             (0x1030, 2),
             (0x1034, CONTROL.into()),
             (0x1038, 0x1000),
+            (0x1048, 1),
             (0x104C, 2),
             (0x1050, CONTROL.into()),
         ] {

@@ -70,11 +70,11 @@ exchanges! {
     a_flush_without_traffic_is_done_at_once:
         "21-flush-idle", Exact, Same;
     a_flush_behind_a_lost_receiver_does_not_end:
-        "22-flush-stuck", Exact, Differs(31, "the control side");
+        "22-flush-stuck", Exact, Same;
     a_flush_within_a_transmitted_packet_does_not_end:
-        "23-flush-stuck-transmit", Exact, Differs(32, "the control side");
+        "23-flush-stuck-transmit", Exact, Same;
     a_reset_from_the_radio_on_leaves_nothing_behind:
-        "24-flush-stuck-radio-first", Exact, Differs(28, "the control side");
+        "24-flush-stuck-radio-first", Exact, Same;
     a_transmit_stream_begins_with_init:
         "30-transmit-stream-set-up", Exact, Same;
     data_out_of_sequence_reach_the_block_all_the_same:
