@@ -2,9 +2,12 @@
 
 use super::test_bench::*;
 use super::*;
+use crate::antenna::RampAntenna;
+use crate::personality::{DeviceKind, ImageOptions};
 use millstream_testkit::allocations;
 use millstream_wire::chdr::Packet;
 use millstream_wire::ctrl::ControlStatus;
+use millstream_wire::regs::client_zero::index_register;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use proptest::prelude::*;
 
@@ -356,4 +359,25 @@ fn a_channel_that_lags_does_not_starve_the_other() {
     let deadline_ns = bench.device.advance(bench.now_ns);
     assert_eq!(deadline_ns, bench.now_ns, "the first channel has more to send");
     assert_eq!(bench.counters.snapshot().rx_commands, 2, "the second one has started");
+}
+
+#[test]
+fn every_block_of_every_device_can_be_flushed_and_reset() {
+    for device in DeviceKind::ALL {
+        let ramp = || AntennaSource::Signal(Box::new(RampAntenna));
+        let sources = (0..device.channels()).map(|_| ramp()).collect();
+        let options = ImageOptions { extra_blocks: true, ..ImageOptions::default() };
+        let mut bench = Bench::with_image(device, options, sources, RATE_HZ, TX_BUFFER_SAMPLES);
+        bench.connect();
+        let image = bench.device.image.clone();
+        for number in 0..image.blocks.len() {
+            let register = index_register(image.index_of(number as u16), 4);
+            for bits in [0, 1, 0, 6, 0] {
+                assert!(
+                    bench.write_block(0, register, bits, None).is_some(),
+                    "{device:?} {number}"
+                );
+            }
+        }
+    }
 }
