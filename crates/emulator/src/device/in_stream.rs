@@ -5,7 +5,7 @@ use millstream_wire::Epid;
 use millstream_wire::chdr::PacketType;
 use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, StatusRepr, StreamCondition};
 
-/// The receiving half of a stream endpoint, at the output of its buffer: numbers, counts and credit.
+/// The receiving half of a stream endpoint, at the output of its buffer: numbers, counts, credit.
 ///
 /// A packet is consumed when it leaves the endpoint's buffer. So the host may have in flight the
 /// capacity of the buffer, and of the socket's receive queue before it.
