@@ -24,8 +24,8 @@ const DATAGRAM_BYTES: usize = 1280;
 /// that fills an MTU of 1500 has 1472.
 const PACKET_BYTES_USUAL: usize = 1024;
 
-/// The ticks between the time of a sample and its way out of the radio core, whose messages have the
-/// time then.
+/// The ticks between the time of a sample and its way out of the radio core, whose messages have
+/// the time then.
 const OUTPUT_TICKS: u64 = 2;
 
 /// Returns the buffer size and the window of every endpoint, for the port's receive queue, which is

@@ -101,8 +101,8 @@ impl TxFifo {
         }
     }
 
-    /// Queues `packet`, which has this kind and number, with the samples in `payload`; returns false when
-    /// there is no space.
+    /// Queues `packet`, which has this kind and number, with the samples in `payload`; returns
+    /// false when there is no space.
     pub fn push_samples(
         &mut self,
         packet: TxPacket,
