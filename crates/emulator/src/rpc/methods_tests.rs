@@ -272,7 +272,8 @@ fn every_sensor_that_is_listed_can_be_read() {
         mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND).unwrap()
     };
     let boards = [Value::from("RX"), Value::from("TX")];
-    let of_board = boards.each_ref().map(|side| call("db_0_get_sensors", &[side.clone()]));
+    let of_board =
+        boards.each_ref().map(|side| call("db_0_get_sensors", std::slice::from_ref(side)));
     let listed = boards.iter().zip(&of_board).flat_map(|(side, names)| {
         let arguments = |name: &Value| vec![side.clone(), name.clone(), Value::from(0)];
         names.as_array().unwrap().iter().map(arguments).map(|args| ("db_0_get_sensor", args))
