@@ -53,7 +53,7 @@ fn a_host_of_uhd_4_11_is_told_its_version_on_the_same_port() {
         let version = |host: &mut Host| host.call("get_mpm_compat_num", &[]).unwrap().to_string();
         assert_eq!(version(&mut host), "[7, 0]");
         assert_eq!(host.call("get_proto_ver", &[]), Ok(0x0200.into()));
-        assert_eq!(host.call("reclaim", &[token.clone()]), Ok(true.into()));
+        assert_eq!(host.call("reclaim", std::slice::from_ref(&token)), Ok(true.into()));
         let gain = [token.clone(), "RX1".into(), 30.0.into()];
         assert_eq!(host.call("db_0_set_gain", &gain), Ok(30.0.into()));
         let map = Value::Map(vec![("mgmt_addr".into(), "127.0.0.1".into())]);
