@@ -26,7 +26,7 @@ packages=(base-files bash coreutils dash findutils grep libc-bin sed util-linux 
 # GNU Radio is four times as large as the rest.
 [ "$suite" != trixie ] || packages+=(gnuradio)
 command -v apt-get >/dev/null || skip "no apt-get, which brings its packages"
-unpacked "$folder" "$suite" "$(dpkg --print-architecture)" "${packages[@]}" || skip "$(grep . "$folder/log" | tail -n 1)"
+unpacked "$folder" "$suite" "$(dpkg --print-architecture)" "${packages[@]}" || skip "$(head -n 1 "$folder/log")"
 
 # What configuring the packages would have done, as far as UHD's programs need it: names of alternatives, users.
 for library in "$root"/usr/lib/*/{blas,lapack}/lib*.so.3; do

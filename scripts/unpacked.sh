@@ -2,7 +2,7 @@
 # emulator. A script sources this file. Nothing is installed or configured, and no root is needed: apt has lists of its own.
 
 # unpacked FOLDER SUITE ARCHITECTURE PACKAGE...: unpacks them, with what they need, in FOLDER/root. What is there from the same
-# words stays for a week, and longer where no newer can be had. Fails with the reason in the last line of FOLDER/log.
+# words stays for a week, and longer where no newer can be had. Fails with the reason in the first line of FOLDER/log.
 unpacked() {
   local folder=$1 suite=$2 asked="${*:2}" mirror keyring signed= package
   mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(ORIGIN) $(SITE)' 'Created-By: Packages' 2>/dev/null |
@@ -33,6 +33,8 @@ APT::Architecture "$3";
 APT::Architectures { "$3"; };
 APT::Install-Recommends "false";
 APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
+Acquire::http::Timeout "20";
 END
     export APT_CONFIG=$folder/apt/apt.conf
     { apt-get update -qq && apt-get install -y -qq --download-only "${@:4}" &&
