@@ -36,7 +36,7 @@ ORDERED_ELSEWHERE = {
 
 # Where a word is compared that is a link's name, too, and what it is there.
 LINK_NAMES_ELSEWHERE = {
-    "crates/emulator/src/rpc/methods.rs": "a transport, as MPM names it",
+    "crates/emulator/src/rpc/description.rs": "a transport, as MPM names it",
 }
 
 # Names of public types that stand for more than one thing, and why they may.

@@ -31,6 +31,58 @@ pub(crate) enum Effect {
     CloseBurst,
 }
 
+/// The map of compat 1, of blocks that process several samples in a cycle.
+mod multisample {
+    /// The same for all channels, in the bank of the first one.
+    pub const HALFBANDS: u32 = 0x004;
+    pub const CIC_MAX: u32 = 0x008;
+    pub const SAMPLES_PER_CYCLE: u32 = 0x00C;
+    pub const TIME_INCREMENT: u32 = 0x108;
+    pub const RATE: u32 = 0x200;
+    pub const SCALE: u32 = 0x208;
+    pub const PHASE_INCREMENT: u32 = 0x300;
+    pub const COMPAT: u32 = 1 << 16;
+}
+
+/// Reads a register of a block of compat 1 with so many samples in a cycle, by its address in the
+/// block; `None` where there is none to read.
+pub(crate) fn read_multisample(address: u32, samples_per_cycle: u32) -> Option<u32> {
+    match address {
+        regs::COMPAT => Some(multisample::COMPAT),
+        multisample::HALFBANDS => Some(HALFBANDS),
+        multisample::CIC_MAX => Some(CIC_MAX),
+        multisample::SAMPLES_PER_CYCLE => Some(samples_per_cycle),
+        _ => None,
+    }
+}
+
+/// Returns the writes to the map of compat 0 that do what a write to that of compat 1 does. `None`
+/// where there is no register.
+pub(crate) fn of_multisample(
+    direction: Direction,
+    offset: u32,
+    value: u32,
+) -> Option<[Option<(u32, u32)>; 3]> {
+    let one = |register, value| Some([Some((register, value)), None, None]);
+    match (offset, direction) {
+        (multisample::RATE, _) => {
+            // The number of samples follows from the rate, and is written last there.
+            let factor = Rate::from_word(value).map_or(1, Rate::factor);
+            let (rate, inputs, outputs) = match direction {
+                Direction::Down => (regs::DDC_RATE, factor, 1),
+                Direction::Up => (regs::DUC_RATE, 1, factor),
+            };
+            Some([(rate, value), (regs::INPUTS, inputs), (regs::OUTPUTS, outputs)].map(Some))
+        }
+        // The mixer of a DDC of compat 0 has a gain of two, for which its scale makes up.
+        (multisample::SCALE, Direction::Down) => one(regs::SCALE, value / 2),
+        (multisample::SCALE, Direction::Up) => one(regs::SCALE, value),
+        (multisample::PHASE_INCREMENT, _) => one(regs::PHASE_INCREMENT, value),
+        (multisample::TIME_INCREMENT, _) => Some([None; 3]),
+        _ => None,
+    }
+}
+
 /// The written values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
@@ -117,6 +169,34 @@ mod tests {
     fn the_description_reads_as_a_stock_image_and_the_rest_as_unknown() {
         let read = [0x000, 0x008, 0x010, 0x400, 0x428].map(Registers::read);
         assert_eq!(read, [1, 3, 255, 0x0BAD_C0DE, 0x0BAD_C0DE]);
+    }
+
+    #[test]
+    fn the_registers_of_compat_1_do_what_those_of_compat_0_do() {
+        let read = |address| read_multisample(address, 4);
+        assert_eq!([0, 4, 8, 0xC].map(read), [1 << 16, 3, 255, 4].map(Some));
+        assert_eq!([0x10, 0x200, 0x800].map(read), [None; 3]);
+        for direction in [Direction::Down, Direction::Up] {
+            let mut registers = Registers::new(direction);
+            for (offset, value) in [(0x200, 0x205), (0x108, 20), (0x208, 0x8000), (0x300, 7)] {
+                let writes = of_multisample(direction, offset, value).unwrap();
+                let effects =
+                    writes.into_iter().flatten().map(|(at, word)| registers.write(at, word));
+                let wanted = match offset {
+                    0x200 => Some(Effect::CloseBurst),
+                    0x208 => Some(Effect::None),
+                    0x300 => Some(Effect::Increment(7)),
+                    _ => None,
+                };
+                assert_eq!(effects.last(), wanted, "{offset:#x}");
+            }
+            assert_eq!(registers.factor(), 20);
+            assert_eq!(registers.rate(20), Some(Rate { halfbands: 2, cic: 5 }));
+            let unity = if direction == Direction::Down { 0.5 } else { 1.0 };
+            assert_eq!(registers.scale(), unity);
+            assert_eq!(of_multisample(direction, 0x400, 1), None);
+            assert!(of_multisample(direction, 0x200, 0).is_some(), "a rate without sense");
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Client zero, the block that describes the device.
 
 use crate::personality::Image;
-use millstream_wire::mgmt::PROTOCOL_VERSION;
 use millstream_wire::regs::client_zero::{self as regs, BlockInfo, Counts, FlushStatus};
 
 /// Control endpoints: only endpoint 0 takes control packets.
@@ -12,11 +11,13 @@ pub(crate) const FIFO_WORDS: usize = 1 << 9;
 pub(crate) const MTU_BYTES: usize = 1 << MTU_BYTES_LOG2;
 
 const MTU_BYTES_LOG2: u32 = 13;
+/// The numbers of the control clock and of the clock of the time, in images that have such numbers.
+const CLOCKS: (u8, u8) = (1, 4);
 
 /// Reads a register; returns `None` for an address without one.
 pub(crate) fn read(image: &Image, address: u32) -> Option<u32> {
     match address {
-        regs::PROTO_VER => Some(PROTOCOL_VERSION.into()),
+        regs::PROTO_VER => Some(image.generation.protocol.version().into()),
         regs::PORT_CONFIG => {
             let (endpoints, blocks) = (image.endpoints, image.blocks.len() as u16);
             Counts { endpoints, blocks, transports: image.links, has_crossbar: true }.to_word().ok()
@@ -80,7 +81,10 @@ fn indexed(image: &Image, index: u32, offset: u32) -> Option<u32> {
         regs::BLOCK_NOC_ID => Some(block.map_or(0, |block| block.kind.noc_id())),
         regs::BLOCK_FLUSH_STATUS => {
             let mtu_log2 = (MTU_BYTES_LOG2 - image.width.bytes().ilog2()) as u8;
-            FlushStatus { active: false, done: true, mtu_log2 }.to_word().ok()
+            let (control_clock, time_clock) = if image.numbers_clocks { CLOCKS } else { (0, 0) };
+            let status =
+                FlushStatus { active: false, done: true, mtu_log2, control_clock, time_clock };
+            status.to_word().ok()
         }
         _ => None,
     }

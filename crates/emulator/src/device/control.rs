@@ -7,35 +7,36 @@ use std::collections::VecDeque;
 /// Requests that wait for their time, or behind one that does.
 #[derive(Debug, Default)]
 pub(crate) struct CommandFifo {
-    requests: VecDeque<CtrlRepr>,
+    /// Each with the words that it takes.
+    requests: VecDeque<(CtrlRepr, usize)>,
     words: usize,
 }
 
 impl CommandFifo {
-    /// Queues a request; returns false when the FIFO has no space for it.
-    pub fn push(&mut self, request: CtrlRepr) -> bool {
-        let words = self.words + request.credit_words();
-        let fits = words <= FIFO_WORDS;
+    /// Queues a request that takes `words`; returns false when the FIFO has no space for it.
+    pub fn push(&mut self, request: CtrlRepr, words: usize) -> bool {
+        let fits = self.words + words <= FIFO_WORDS;
         if fits {
-            self.words = words;
-            self.requests.push_back(request);
+            self.words += words;
+            self.requests.push_back((request, words));
         }
         fits
     }
 
     /// Returns the next request, if it is not timed or its time is not after `timestamp`.
     pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
-        let request = self.requests.front()?;
+        let &(request, words) = self.requests.front()?;
         if request.timestamp.is_some_and(|due| due > timestamp) {
             return None;
         }
-        self.words -= request.credit_words();
-        self.requests.pop_front()
+        self.words -= words;
+        self.requests.pop_front();
+        Some(request)
     }
 
     /// Returns the time of the first request, if it waits for one.
     pub fn waits_for(&self) -> Option<u64> {
-        self.requests.front()?.timestamp
+        self.requests.front()?.0.timestamp
     }
 
     /// Drops all requests.
@@ -57,7 +58,7 @@ mod tests {
     fn requests_leave_in_order_and_timed_ones_hold_up_the_rest() {
         let mut fifo = CommandFifo::default();
         for (seq, timestamp) in [(0, None), (1, Some(100)), (2, None), (3, Some(50))] {
-            assert!(fifo.push(request(seq, timestamp)));
+            assert!(fifo.push(request(seq, timestamp), 3));
         }
         let mut pop = |now| fifo.pop_due(now).map(|request| request.ctrl_seq);
         assert_eq!((pop(10), pop(10)), (Some(0), None));
@@ -69,9 +70,9 @@ mod tests {
     #[test]
     fn the_fifo_is_bounded_in_words() {
         let mut fifo = CommandFifo::default();
-        let accepted = (0..1000).filter(|_| fifo.push(request(0, Some(9)))).count();
+        let accepted = (0..1000).filter(|_| fifo.push(request(0, Some(9)), 5)).count();
         assert_eq!(accepted, FIFO_WORDS / 5);
         fifo.clear();
-        assert!(fifo.push(request(0, None)));
+        assert!(fifo.push(request(0, None), 3));
     }
 }

@@ -1,52 +1,63 @@
 //! The control requests of the blocks around the radio.
 
 use super::EmulatedDevice;
+use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_chain::RxChain;
-use crate::converter::Registers;
+use crate::converter::registers::{self, Direction, Registers};
 use crate::personality::{Block, BlockKind};
-use millstream_wire::ctrl::{CtrlRepr, Op};
 use millstream_wire::regs::dsp;
 
 /// The steps of samples that a channel processes in one call.
 const STEPS_MAX: u64 = 4;
 
 impl EmulatedDevice {
-    /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
-    /// blocks keep its value until then.
-    pub(super) fn execute_converter(&mut self, block: &Block, request: &CtrlRepr, now: u64) {
-        let kind = block.kind;
-        let (port, offset) = (
-            (request.address / dsp::CHANNEL_STRIDE) as usize,
-            request.address % dsp::CHANNEL_STRIDE,
-        );
+    /// Reads or writes a register. A write with a time does not hold up those behind it: the blocks
+    /// keep its value until then.
+    pub(super) fn access_converter(
+        &mut self,
+        block: &Block,
+        access: Access,
+        time: Option<u64>,
+        now: u64,
+    ) -> Result<u32, NoRegister> {
+        let (Access::Read(address) | Access::Write(address, _)) = access;
+        let (port, offset) =
+            ((address / dsp::CHANNEL_STRIDE) as usize, address % dsp::CHANNEL_STRIDE);
+        if port >= usize::from(block.inputs) {
+            return Err(NoRegister);
+        }
         let channel = block.first + port;
-        let value = request.data.first();
-        let answer = match (kind, request.op) {
-            (_, Op::Sleep) => Ok(0),
-            (BlockKind::Ddc | BlockKind::Duc, _) if port >= usize::from(block.inputs) => {
-                Err(NoRegister)
-            }
-            (BlockKind::Ddc | BlockKind::Duc, Op::Read) => Ok(Registers::read(offset)),
-            (BlockKind::Ddc, Op::Write) => {
-                // The samples so far have the old values.
-                self.run_channels(now);
-                self.write_ddc(channel, offset, value, request.timestamp);
-                Ok(value)
-            }
-            (BlockKind::Duc, Op::Write) => {
-                self.run_channels(now);
-                let emission = &mut self.emissions[channel];
-                if let Some(duc) = &mut emission.duc {
-                    duc.write(offset, value, request.timestamp);
-                }
-                let interpolation = emission.interpolation();
-                self.radio.channels[channel].tx.set_interpolation(interpolation);
-                Ok(value)
-            }
-            _ => Err(NoRegister),
+        let is_multisample = self.image.dsp_major > 0;
+        let Access::Write(_, value) = access else {
+            return match is_multisample {
+                true => registers::read_multisample(address, self.radio.cycle).ok_or(NoRegister),
+                false => Ok(Registers::read(offset)),
+            };
         };
-        self.acknowledge(request, answer);
+        // The samples so far have the old values.
+        self.run_channels(now);
+        let direction = if block.kind == BlockKind::Ddc { Direction::Down } else { Direction::Up };
+        let writes = match is_multisample {
+            true => registers::of_multisample(direction, offset, value).ok_or(NoRegister)?,
+            false => [Some((offset, value)), None, None],
+        };
+        for (offset, value) in writes.into_iter().flatten() {
+            match direction {
+                Direction::Down => self.write_ddc(channel, offset, value, time),
+                Direction::Up => self.write_duc(channel, offset, value, time),
+            }
+        }
+        Ok(value)
+    }
+
+    fn write_duc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
+        let emission = &mut self.emissions[channel];
+        if let Some(duc) = &mut emission.duc {
+            duc.write(offset, value, time);
+        }
+        let interpolation = emission.interpolation();
+        self.radio.channels[channel].tx.set_interpolation(interpolation);
     }
 
     fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {

@@ -23,10 +23,12 @@ mod endpoint;
 mod fabric;
 mod hooks;
 mod in_stream;
+mod operations;
 mod out_stream;
 mod outbox;
 mod packets;
 mod radio_block;
+mod radio_map;
 mod reports;
 mod rx_chain;
 mod rx_channel;
@@ -176,6 +178,9 @@ impl EmulatedDevice {
                 }
             }
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
+            DeviceCommand::Speak(generation) => {
+                (self.image.generation, self.radio.generation) = (generation, generation);
+            }
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
                 self.execute(DeviceCommand::Reset(keeper));

@@ -1,14 +1,26 @@
 //! The packets received by the CHDR port, by packet type.
 
 use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
+use super::operations::{self, Access};
 use super::out_stream::StatusTaken;
 use super::radio_block::{NoRegister, Written};
 use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, BlockKind};
 use millstream_wire::chdr::{Packet, PacketType};
-use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, DataWords, Op, block_port};
+use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, block_port};
 use millstream_wire::mgmt::MgmtRepr;
 use millstream_wire::stream::StatusRepr;
+
+/// Where the registers of a request are.
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    ClientZero,
+    /// The radio block with this number among the radios.
+    Radio(usize),
+    Converter(Block),
+    /// The block with this number in the image.
+    Stream(usize),
+}
 
 impl EmulatedDevice {
     /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
@@ -35,7 +47,8 @@ impl EmulatedDevice {
             return self.counters().management_malformed.inc();
         };
         match outcome.reply {
-            Some(reply) => {
+            Some(mut reply) => {
+                reply.version = self.image.generation.protocol.version();
                 self.counters().management_packets.inc();
                 self.outbox.send(source, |width, buffer| reply.emit(width, buffer));
             }
@@ -59,7 +72,7 @@ impl EmulatedDevice {
     }
 
     fn take_control(&mut self, packet: &Packet<'_>, now: u64) {
-        let Ok(request) = CtrlRepr::parse(packet) else {
+        let Ok(request) = self.image.generation.protocol.parse(packet) else {
             return self.counters().control_malformed.inc();
         };
         let endpoint = self.fabric.endpoint_of(request.dst_epid);
@@ -71,22 +84,27 @@ impl EmulatedDevice {
             return;
         }
         if request.dst_port == CLIENT_ZERO_PORT {
-            return self.execute_client_zero(&request);
+            return self.execute_request(Target::ClientZero, &request, now);
         }
         let number = request.dst_port.checked_sub(block_port(CONTROL_ENDPOINTS, 0));
         match number.and_then(|number| self.image.blocks.get(usize::from(number))).copied() {
             Some(Block { kind: BlockKind::Radio, first, .. }) => {
                 let block = self.radio.block_of(first);
-                if self.radio.blocks[block].commands.push(request) {
+                let words = self.image.generation.protocol.credit_words(&request);
+                if self.radio.blocks[block].commands.push(request, words) {
                     self.run_radio_commands(block, now);
                 } else {
                     self.counters().control_overflows.inc();
                 }
             }
             Some(block) if block.kind.has_channels() => {
-                self.execute_converter(&block, &request, now);
+                self.execute_request(Target::Converter(block), &request, now);
             }
-            Some(_) => self.execute_stream_block(number.map_or(0, usize::from), &request),
+            Some(_) => {
+                let number = number.map_or(0, usize::from);
+                self.execute_request(Target::Stream(number), &request, now);
+                self.take_waiting(number);
+            }
             None => self.counters().chdr_unroutable.inc(),
         }
     }
@@ -97,48 +115,55 @@ impl EmulatedDevice {
         while let Some(request) = self.radio.blocks[block].commands.pop_due(timestamp) {
             // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
-            let answer = match request.op {
-                Op::Sleep => Ok(0),
+            self.execute_request(Target::Radio(block), &request, now);
+        }
+    }
+
+    /// Executes and acknowledges a request.
+    fn execute_request(&mut self, target: Target, request: &CtrlRepr, now: u64) {
+        let protocol = self.image.generation.protocol;
+        let (status, words) = operations::execute(protocol, request, |access| match target {
+            Target::ClientZero => self.access_client_zero(access),
+            Target::Radio(block) => self.access_radio(block, access, now),
+            Target::Converter(block) => {
+                self.access_converter(&block, access, request.timestamp, now)
+            }
+            Target::Stream(number) => self.access_stream_block(number, access),
+        });
+        self.counters().control_requests.inc();
+        if status != ControlStatus::Ok {
+            self.counters().control_bad_registers.inc();
+        }
+        self.send_control(request.ack(0, status, words));
+    }
+
+    fn access_radio(&mut self, block: usize, access: Access, now: u64) -> Result<u32, NoRegister> {
+        match access {
+            Access::Read(address) => {
                 // The time changes with the cycle.
-                Op::Read => {
-                    let cycle = now.next_multiple_of(self.radio.cycle.into());
-                    let timestamp = self.keeper.timestamp_of(cycle);
-                    self.radio.read(block, request.address, timestamp)
+                let cycle = now.next_multiple_of(self.radio.cycle.into());
+                self.radio.read(block, address, self.keeper.timestamp_of(cycle))
+            }
+            Access::Write(address, value) => {
+                if self.radio.write(block, address, value, now)? == Written::CommandLost {
+                    self.counters().rx_command_overflows.inc();
                 }
-                Op::Write => self.write_radio(block, &request, now),
-                _ => Err(NoRegister),
-            };
-            self.acknowledge(&request, answer);
+                Ok(value)
+            }
         }
     }
 
-    fn write_radio(
-        &mut self,
-        block: usize,
-        request: &CtrlRepr,
-        now: u64,
-    ) -> Result<u32, NoRegister> {
-        let value = request.data.first();
-        if self.radio.write(block, request.address, value, now)? == Written::CommandLost {
-            self.counters().rx_command_overflows.inc();
-        }
-        Ok(value)
-    }
-
-    fn execute_client_zero(&mut self, request: &CtrlRepr) {
-        let value = request.data.first();
-        let answer = match request.op {
-            Op::Sleep => Some(0),
-            Op::Read => client_zero::read(&self.image, request.address),
-            Op::Write => client_zero::write(&self.image, request.address, value).map(|what| {
+    fn access_client_zero(&mut self, access: Access) -> Result<u32, NoRegister> {
+        match access {
+            Access::Read(address) => client_zero::read(&self.image, address).ok_or(NoRegister),
+            Access::Write(address, value) => {
+                let what = client_zero::write(&self.image, address, value).ok_or(NoRegister)?;
                 if let RegisterRequest::ResetData(number) = what {
                     self.reset_data(number);
                 }
-                value
-            }),
-            _ => None,
-        };
-        self.acknowledge(request, answer.ok_or(NoRegister));
+                Ok(value)
+            }
+        }
     }
 
     /// Drops the samples in block `number`, and stops it.
@@ -155,23 +180,6 @@ impl EmulatedDevice {
                 self.drop_waiting(channel);
             }
         }
-    }
-
-    pub(super) fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
-        self.counters().control_requests.inc();
-        let (status, value) = match answer {
-            Ok(value) => (ControlStatus::Ok, value),
-            Err(NoRegister) => {
-                self.counters().control_bad_registers.inc();
-                (ControlStatus::CommandError, 0)
-            }
-        };
-        // The number of requested words; only the first one has a meaning.
-        let mut words = [0; millstream_wire::ctrl::MAX_DATA_WORDS];
-        words[0] = value;
-        let words = words.get(..request.data.len()).unwrap_or(&words);
-        let data = DataWords::new(words).unwrap_or(DataWords::one(value));
-        self.send_control(request.ack(0, status, data));
     }
 
     fn take_status(&mut self, packet: &Packet<'_>) {

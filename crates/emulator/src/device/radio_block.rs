@@ -2,16 +2,21 @@
 
 use super::client_zero::MTU_BYTES;
 use super::control::CommandFifo;
+use super::radio_map;
 use super::rx_channel::{Acquire, RxChannel};
 use super::tx_channel::TxChannel;
-use crate::front_end::{Board, FrontEnd, Reception};
+use crate::front_end::{Board, FrontEnd, PanelPins, Reception};
+use crate::generation::Generation;
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
-const COMPAT_MINOR: u32 = 1;
 const SAMPLE_BITS: u32 = 32;
+/// Offset of [`regs::SAMPLE_WIDTH`].
+const SAMPLE_WIDTH: u32 = regs::SAMPLE_WIDTH - regs::CHANNEL_BASE;
+/// Both directions have a complex gain.
+const COMPLEX_GAINS: u32 = 3;
 const WORDS_PER_CHANNEL: usize = regs::CHANNEL_STRIDE as usize / 4;
 /// Samples per packet before a host sets it.
 const PACKET_SAMPLES: u32 = 256;
@@ -24,6 +29,7 @@ pub(crate) struct Radios {
     pub blocks: Box<[RadioBlock]>,
     /// Samples in one cycle; registers count lengths in cycles.
     pub cycle: u32,
+    pub generation: &'static Generation,
 }
 
 /// A radio block, without its channels.
@@ -35,6 +41,8 @@ pub(crate) struct RadioBlock {
     /// Its daughterboard, by the registers that hosts write, and by remote procedure calls.
     pub board: Board,
     pub settings: FrontEnd,
+    /// The front panel's pins; an X410 has others.
+    pins: Option<PanelPins>,
     /// Its requests.
     pub commands: CommandFifo,
     /// The number of its next message to the host; each block counts its own.
@@ -51,10 +59,12 @@ pub(crate) struct RadioChannel {
     /// The samples of the largest packet, and those of a cycle.
     samples_max: u32,
     cycle: u32,
+    /// See [`radio_map::FEATURES`].
+    features: u32,
 }
 
 /// The error of a control request to a register that the block does not have.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRegister;
 
 /// The result of a write.
@@ -71,9 +81,12 @@ impl Radios {
         let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
         let samples_max = ((MTU_BYTES - timed.header_len(image.width)) / SC16_LEN) as u32;
         let cycle = image.samples_per_cycle;
+        let is_ad9361 = matches!(front_end, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped);
+        let features = if is_ad9361 { 0 } else { COMPLEX_GAINS };
         let channel = |_| RadioChannel {
             samples_max,
             cycle,
+            features,
             rx: RxChannel::new(buffer_samples).with_cycle(cycle.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
             registers: RadioChannel::initial_registers(cycle),
@@ -83,6 +96,7 @@ impl Radios {
             ports: block.inputs.into(),
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
+            pins: (front_end != FrontEndKind::Zbx).then(PanelPins::default),
             commands: CommandFifo::default(),
             message_seq: 0,
         };
@@ -90,6 +104,7 @@ impl Radios {
             channels: (0..image.channels).map(channel).collect(),
             blocks: image.radios().map(block).collect(),
             cycle,
+            generation: image.generation,
         }
     }
 
@@ -111,6 +126,7 @@ impl Radios {
         for block in &mut self.blocks {
             block.board.reset();
             block.settings.reset();
+            block.pins.iter_mut().for_each(|pins| *pins = PanelPins::default());
             block.commands.clear();
         }
         for channel in &mut self.channels {
@@ -122,14 +138,19 @@ impl Radios {
     /// Reads the register at `address` of a block; `timestamp` is the radio's time.
     pub fn read(&self, block: usize, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
         match address {
-            regs::COMPAT => return Ok(COMPAT_MINOR),
+            regs::COMPAT => return Ok(self.generation.radio_compat),
             regs::TIME_LO => return Ok(timestamp as u32),
             regs::TIME_HI => return Ok((timestamp >> 32) as u32),
-            regs::SAMPLE_WIDTH => return Ok(SAMPLE_BITS << 16 | self.cycle),
-            regs::FRONT_END_BASE.. => return Ok(self.blocks[block].board.read(address)),
+            regs::FRONT_END_BASE.. => {
+                let RadioBlock { first, board, pins, .. } = &self.blocks[block];
+                let RadioChannel { rx, tx, .. } = &self.channels[*first];
+                let read =
+                    |pins: &PanelPins| pins.read(address, rx.is_running(), tx.is_transmitting());
+                return Ok(pins.as_ref().and_then(read).unwrap_or_else(|| board.read(address)));
+            }
             _ => {}
         }
-        let (channel, offset) = self.blocks[block].locate(address)?;
+        let (channel, offset) = self.locate(block, address)?;
         self.channels[channel].read(offset)
     }
 
@@ -142,11 +163,21 @@ impl Radios {
         now: u64,
     ) -> Result<Written, NoRegister> {
         if address >= regs::FRONT_END_BASE {
-            self.blocks[block].board.write(address, value);
+            let RadioBlock { board, pins, .. } = &mut self.blocks[block];
+            pins.iter_mut().for_each(|pins| pins.write(address, value));
+            board.write(address, value);
             return Ok(Written::Done);
         }
-        let (channel, offset) = self.blocks[block].locate(address)?;
+        let (channel, offset) = self.locate(block, address)?;
         self.channels[channel].write(offset, value, now)
+    }
+
+    /// Returns channel and offset of an address in a block.
+    fn locate(&self, block: usize, address: u32) -> Result<(usize, u32), NoRegister> {
+        let RadioBlock { first, ports, .. } = self.blocks[block];
+        let major = self.generation.radio_compat >> 16;
+        let (port, offset) = radio_map::locate(major, address, ports as u8).ok_or(NoRegister)?;
+        Ok((first + usize::from(port), offset))
     }
 }
 
@@ -156,6 +187,8 @@ impl RadioChannel {
         registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_SAMPLES / cycle;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
+        registers[radio_map::RX_GAIN as usize / 4] = radio_map::GAIN_ONE;
+        registers[radio_map::TX_GAIN as usize / 4] = radio_map::GAIN_ONE;
         registers
     }
 
@@ -178,16 +211,18 @@ impl RadioChannel {
 
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
         match offset {
+            SAMPLE_WIDTH => Ok(SAMPLE_BITS << 16 | self.cycle),
+            radio_map::FEATURES => Ok(self.features),
             regs::RX_STATUS => Ok(self.rx.free_slots()),
             // The idle value of transmission is read back, as the host's self-test expects.
             regs::RX_DATA => Ok(self.register(regs::TX_IDLE_VALUE)),
-            _ if is_writable(offset) => Ok(self.register(offset)),
+            _ if self.is_writable(offset) => Ok(self.register(offset)),
             _ => Err(NoRegister),
         }
     }
 
     fn write(&mut self, offset: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
-        if !is_writable(offset) {
+        if !self.is_writable(offset) {
             return Err(NoRegister);
         }
         self.registers[offset as usize / 4] = value;
@@ -215,166 +250,17 @@ impl RadioChannel {
     fn wide(&self, offset: u32) -> u64 {
         u64::from(self.register(offset)) | u64::from(self.register(offset + 4)) << 32
     }
-}
 
-impl RadioBlock {
-    /// Returns channel and offset of an address; registers are whole words.
-    fn locate(&self, address: u32) -> Result<(usize, u32), NoRegister> {
-        match regs::channel_of(address, self.ports as u8) {
-            Some((port, offset)) if offset.is_multiple_of(4) => {
-                Ok((self.first + usize::from(port), offset))
-            }
-            _ => Err(NoRegister),
+    fn is_writable(&self, offset: u32) -> bool {
+        match offset {
+            regs::LOOPBACK | regs::RX_CMD..=regs::RX_ERR_ADDR => true,
+            regs::TX_IDLE_VALUE..=regs::TX_ERR_ADDR | regs::RX_HAS_TIME => true,
+            radio_map::RX_GAIN | radio_map::TX_GAIN => self.features != 0,
+            _ => false,
         }
     }
-}
-
-fn is_writable(offset: u32) -> bool {
-    matches!(
-        offset,
-        regs::LOOPBACK | regs::RX_CMD..=regs::RX_ERR_ADDR | regs::TX_IDLE_VALUE
-            ..=regs::TX_ERR_ADDR | regs::RX_HAS_TIME
-    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::DeviceKind;
-    use crate::device::rx_channel::{NextPacket, RxEvent};
-    use crate::personality::ImageOptions;
-    use crate::time::{DeviceClock, SampleClock};
-
-    /// The only radio block of an E320, or the second one of an N310.
-    struct OneBlock(Radios, usize);
-
-    impl OneBlock {
-        fn of(kind: DeviceKind, number: usize) -> Self {
-            let device = kind.personality();
-            let image = Image::new(device, ImageOptions::default());
-            Self(Radios::new(&image, device.front_end, 64 * 1024), number)
-        }
-
-        fn read(&self, address: u32, timestamp: u64) -> Result<u32, NoRegister> {
-            self.0.read(self.1, address, timestamp)
-        }
-
-        fn write(&mut self, address: u32, value: u32, now: u64) -> Result<Written, NoRegister> {
-            self.0.write(self.1, address, value, now)
-        }
-    }
-
-    fn block() -> OneBlock {
-        OneBlock::of(DeviceKind::E320, 0)
-    }
-
-    #[test]
-    fn the_shared_registers_read_as_the_host_expects() {
-        let block = block();
-        assert_eq!(block.read(regs::COMPAT, 0), Ok(1));
-        assert_eq!(block.read(regs::SAMPLE_WIDTH, 0), Ok(32 << 16 | 1));
-        let time = 0x1122_3344_5566_7788;
-        assert_eq!(block.read(regs::TIME_LO, time), Ok(0x5566_7788));
-        assert_eq!(block.read(regs::TIME_HI, time), Ok(0x1122_3344));
-    }
-
-    #[test]
-    fn the_self_test_finds_its_words_again() {
-        let mut block = block();
-        for channel in 0..2 {
-            let at = |offset| regs::channel_register(channel, offset);
-            for word in [0xdead_beef, 0, 0x0123_4567 + u32::from(channel)] {
-                block.write(at(regs::TX_IDLE_VALUE), word, 0).unwrap();
-                assert_eq!(block.read(at(regs::TX_IDLE_VALUE), 0), Ok(word));
-                assert_eq!(block.read(at(regs::RX_DATA), 0), Ok(word));
-            }
-        }
-    }
-
-    #[test]
-    fn registers_that_do_not_exist_are_errors() {
-        let mut block = block();
-        for address in [0x0c, 0x1002, 0x1074, 0x1100, 0x7_fffc] {
-            assert_eq!(block.write(address, 1, 0), Err(NoRegister), "{address:#x}");
-            assert_eq!(block.read(address, 0), Err(NoRegister), "{address:#x}");
-        }
-        assert_eq!(block.write(0x1010, 1, 0), Err(NoRegister), "status is read-only");
-        assert_eq!(block.write(0x1014, 3, 0), Err(NoRegister), "command 3 is undefined");
-        assert_eq!(block.write(0x8_0000, 1, 0), Ok(Written::Done));
-    }
-
-    #[test]
-    fn a_timed_finite_command_takes_length_and_time_from_its_registers() {
-        let mut block = block();
-        let at = |offset| regs::channel_register(1, offset);
-        for (offset, value) in [
-            (regs::RX_WORDS_PER_PKT, 100),
-            (regs::RX_NUM_WORDS_HI, 1),
-            (regs::RX_NUM_WORDS_LO, 2),
-            (regs::RX_TIME_HI, 0),
-            (regs::RX_TIME_LO, 1000),
-            (regs::RX_CMD, 0x8000_0001),
-        ] {
-            assert_eq!(block.write(at(offset), value, 5), Ok(Written::Done));
-        }
-        let channel = &mut block.0.channels[1];
-        let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
-        assert_eq!(channel.rx.advance(&keeper, 2000), Some(RxEvent::Started { tick: 1000 }));
-        let packet = channel.rx.next_packet(channel.packet_samples());
-        assert_eq!(packet, Some(NextPacket { tick: 1000, samples: 100, eob: false, end: 1100 }));
-        assert_eq!(channel.rx.next_event(&keeper), Some(1000 + 64 * 1024 + 1));
-    }
-
-    #[test]
-    fn each_block_has_channels_and_registers_of_its_own() {
-        let mut second = OneBlock::of(DeviceKind::N310, 1);
-        second.write(0x1028, 77, 0).unwrap();
-        second.write(0x10A8, 78, 0).unwrap();
-        let sizes: Vec<_> = second.0.channels.iter().map(RadioChannel::packet_samples).collect();
-        assert_eq!(sizes, [256, 256, 77, 78]);
-        assert_eq!([0, 1, 2, 3].map(|channel| second.0.block_of(channel)), [0, 0, 1, 1]);
-        assert_eq!(second.write(0x1128, 1, 0), Err(NoRegister), "a block has two channels");
-    }
-
-    #[test]
-    fn packets_stay_within_the_mtu() {
-        let mut block = block();
-        for (written, used) in [(0, 1), (1, 1), (2044, 2044), (2045, 2044), (u32::MAX, 2044)] {
-            block.write(0x1028, written, 0).unwrap();
-            assert_eq!(block.0.channels[0].packet_samples(), used);
-        }
-    }
-
-    #[test]
-    fn a_radio_with_four_samples_in_a_cycle_counts_lengths_in_cycles() {
-        let mut block = OneBlock::of(DeviceKind::X410Wide, 0);
-        assert_eq!(block.read(regs::SAMPLE_WIDTH, 0), Ok(32 << 16 | 4));
-        assert_eq!(block.0.channels[0].packet_samples(), 256);
-        for (written, used) in [(0, 4), (1, 4), (500, 2000), (511, 2044), (512, 2044)] {
-            block.write(0x1028, written, 0).unwrap();
-            assert_eq!(block.0.channels[0].packet_samples(), used);
-        }
-        block.write(0x1018, 1250, 0).unwrap();
-        block.write(0x1014, 1, 7).unwrap();
-        let channel = &mut block.0.channels[0];
-        let keeper = DeviceClock::new(SampleClock::new(0, 0, 1e6, 1.0));
-        assert_eq!(channel.rx.advance(&keeper, 9000), Some(RxEvent::Started { tick: 8 }));
-        let mut ends = std::iter::from_fn(|| {
-            let packet = channel.rx.next_packet(2000)?;
-            channel.rx.take(packet);
-            Some((packet.samples, packet.end))
-        });
-        assert_eq!(ends.by_ref().collect::<Vec<_>>(), [(2000, 2008), (2000, 4008), (1000, 5008)]);
-    }
-
-    #[test]
-    fn a_command_without_a_free_slot_is_lost() {
-        let mut block = block();
-        block.write(0x1020, 0xffff_ffff, 0).unwrap();
-        for free in (0..32).rev() {
-            assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::Done));
-            assert_eq!(block.read(0x1010, 0), Ok(free));
-        }
-        assert_eq!(block.write(0x1014, 0x8000_0002, 0), Ok(Written::CommandLost));
-    }
-}
+#[path = "radio_block_tests.rs"]
+mod tests;

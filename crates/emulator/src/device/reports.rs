@@ -2,7 +2,7 @@
 
 use super::{EmulatedDevice, HostAddress};
 use millstream_wire::Epid;
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op, SEQ_MODULUS};
+use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 
@@ -26,7 +26,8 @@ impl EmulatedDevice {
         let port = registers.register(port) as u16 & 0x3ff;
         let block = self.radio.block_of(channel);
         let ctrl_seq = self.radio.blocks[block].message_seq;
-        self.radio.blocks[block].message_seq = (ctrl_seq + 1) % SEQ_MODULUS;
+        let modulus = self.image.generation.protocol.sequence_modulus();
+        self.radio.blocks[block].message_seq = ((u16::from(ctrl_seq) + 1) % modulus) as u8;
         let message = CtrlRepr {
             dst_epid,
             src_epid: self.endpoints[0].epid,
@@ -50,7 +51,8 @@ impl EmulatedDevice {
         let Some(to) = self.host(packet.dst_epid) else { return false };
         let packet = CtrlRepr { seq: self.control_seq, ..packet };
         self.control_seq = self.control_seq.wrapping_add(1);
-        self.outbox.send(to, |width, buffer| packet.emit(width, buffer));
+        let protocol = self.image.generation.protocol;
+        self.outbox.send(to, |width, buffer| protocol.emit(&packet, width, buffer));
         true
     }
 

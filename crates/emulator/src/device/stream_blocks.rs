@@ -2,6 +2,7 @@
 
 use super::blocks::{BlockPacket, StreamBlock};
 use super::endpoint::Endpoint;
+use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_sender::SendResult;
 use super::tx_fifo::{Queued, TxPacket};
@@ -9,7 +10,6 @@ use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
-use millstream_wire::ctrl::{CtrlRepr, Op};
 use millstream_wire::stream::StreamCondition;
 
 /// The packets of a block that are sent before the port is polled again.
@@ -28,20 +28,25 @@ pub(super) fn of(image: &Image) -> Box<[Option<StreamBlock>]> {
 }
 
 impl EmulatedDevice {
-    /// Executes and acknowledges a request to block `number`.
-    pub(super) fn execute_stream_block(&mut self, number: usize, request: &CtrlRepr) {
-        let value = request.data.first();
-        let answer = match (&mut self.stream_blocks[number], request.op) {
-            (Some(_), Op::Sleep) => Ok(0),
-            (Some(block), Op::Read) => Ok(block.read(request.address)),
-            (Some(block), Op::Write) => {
-                block.write(request.address, value);
+    /// Reads or writes a register of block `number`.
+    pub(super) fn access_stream_block(
+        &mut self,
+        number: usize,
+        access: Access,
+    ) -> Result<u32, NoRegister> {
+        let generation = self.image.generation;
+        let block = self.stream_blocks[number].as_mut().ok_or(NoRegister)?;
+        match access {
+            Access::Read(address) => Ok(block.read(address, generation)),
+            Access::Write(address, value) => {
+                block.write(address, value);
                 Ok(value)
             }
-            _ => Err(NoRegister),
-        };
-        self.acknowledge(request, answer);
-        // Space for a recording may have come.
+        }
+    }
+
+    /// Passes what waits in front of block `number`, as space for a recording may have come.
+    pub(super) fn take_waiting(&mut self, number: usize) {
         let block = self.image.blocks[number];
         for endpoint in block.first..block.first + usize::from(block.inputs) {
             self.run_sink(endpoint);

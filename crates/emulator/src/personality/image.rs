@@ -1,6 +1,8 @@
 //! The FPGA image of a device: its blocks, endpoints and connections.
 
-use super::{MemoryBlock, Personality};
+use super::{FrontEndKind, MemoryBlock, Personality};
+use crate::UhdGeneration;
+use crate::generation::Generation;
 use millstream_wire::chdr::Width;
 use millstream_wire::regs::client_zero::{Edge, noc_id};
 
@@ -9,6 +11,10 @@ use millstream_wire::regs::client_zero::{Edge, noc_id};
 pub(crate) struct Image {
     /// Value of [`millstream_wire::regs::client_zero::device_type`].
     pub device_type: u16,
+    /// What it speaks.
+    pub generation: &'static Generation,
+    /// Blocks name their clocks by numbers.
+    pub numbers_clocks: bool,
     /// The CHDR width.
     pub width: Width,
     /// The transport adapters, one for each link.
@@ -17,6 +23,8 @@ pub(crate) struct Image {
     pub channels: usize,
     /// Samples that a radio processes in one cycle.
     pub samples_per_cycle: u32,
+    /// The major version of the registers of DDC and DUC.
+    pub dsp_major: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
     pub endpoints: u16,
     /// The blocks, in the order of their indices.
@@ -32,12 +40,14 @@ pub(crate) struct ImageOptions {
     pub links: u16,
     /// Further blocks: for recording and playing, generating, and taking everything.
     pub extra_blocks: bool,
+    pub generation: &'static Generation,
 }
 
 impl Default for ImageOptions {
     /// As in the stock images, with one link.
     fn default() -> Self {
-        Self { width: Width::W64, links: 1, extra_blocks: false }
+        let generation = UhdGeneration::Auto.row();
+        Self { width: Width::W64, links: 1, extra_blocks: false, generation }
     }
 }
 
@@ -172,10 +182,13 @@ impl Image {
         let Parts { blocks, chains, endpoints } = parts;
         let mut image = Self {
             device_type: device.device_type,
+            generation: options.generation,
+            numbers_clocks: device.front_end == FrontEndKind::Zbx,
             width: options.width,
             links: options.links,
             channels: device.channels(),
             samples_per_cycle: device.samples_per_cycle,
+            dsp_major: u32::from(device.samples_per_cycle > 1),
             endpoints: endpoints as u16,
             blocks,
             edges: Vec::new(),

@@ -1,6 +1,7 @@
 //! Renewals against drawn devices, in virtual time.
 
 use super::*;
+use millstream_mpm::RpcKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -93,7 +94,8 @@ enum Coming {
 /// why the claim was lost.
 fn play(fates: &[Fate]) -> (usize, Option<String>) {
     let mut now = Duration::ZERO;
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 7, now);
+    let mut renewal =
+        Renewal::new(ClientEnd::new(RpcKind::Msgpack, ADDRESS), ADDRESS, "token".into(), 7, now);
     let mut coming: Vec<(Duration, Coming)> = Vec::new();
     let (mut calls, mut last_call, mut opens) = (0, now, None);
     let mut ids = Vec::new();
@@ -183,7 +185,7 @@ proptest! {
         pieces in vec(vec(any::<u8>(), 0..20), 0..20),
         released in any::<bool>(),
     ) {
-        let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+        let mut renewal = Renewal::new(ClientEnd::new(RpcKind::Msgpack, ADDRESS), ADDRESS, "token".into(), 0, Duration::ZERO);
         let mut now = renewal.due().unwrap();
         prop_assert!(matches!(renewal.at(now), Some(RenewalStep::Send(_))));
         if released {
@@ -204,7 +206,13 @@ proptest! {
 
 #[test]
 fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+    let mut renewal = Renewal::new(
+        ClientEnd::new(RpcKind::Msgpack, ADDRESS),
+        ADDRESS,
+        "token".into(),
+        0,
+        Duration::ZERO,
+    );
     let RenewalStep::Send(bytes) = renewal.release(Duration::ZERO) else { panic!("no call") };
     let call = rmpv::decode::read_value(&mut &bytes[..]).unwrap();
     assert_eq!(call[2], "unclaim".into());
@@ -213,7 +221,13 @@ fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
     assert!(matches!(step, Some(RenewalStep::Over)));
     assert!(renewal.due().is_none());
 
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+    let mut renewal = Renewal::new(
+        ClientEnd::new(RpcKind::Msgpack, ADDRESS),
+        ADDRESS,
+        "token".into(),
+        0,
+        Duration::ZERO,
+    );
     let broke = renewal.broke(io::ErrorKind::ConnectionReset.into(), Duration::ZERO);
     assert!(matches!(broke, Some(RenewalStep::Connect)));
     assert!(matches!(renewal.release(Duration::ZERO), RenewalStep::Over));

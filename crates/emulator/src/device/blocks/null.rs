@@ -11,6 +11,8 @@ const ITEM_BYTES: usize = size_of::<Sc16>();
 /// The largest packet, bytes.
 const PACKET_BYTES_MAX: usize = (8 << 10) - 64;
 
+const PACKETS_HI: u32 = regs::PACKETS + 4;
+
 /// The places of lines and packets in the counters.
 const SINK: usize = 0;
 const SOURCE: usize = 2;
@@ -22,6 +24,10 @@ pub(crate) struct NullSrcSink {
     items_per_line: usize,
     registers: [u32; 4],
     on: bool,
+    /// The number of packets of a finite source, in two words.
+    packets: [u32; 2],
+    /// The packets that a finite source has still to make.
+    left: Option<u64>,
     /// The number of the next line of the source.
     line: u16,
     /// Lines and packets of sink, source and loop.
@@ -37,6 +43,8 @@ impl NullSrcSink {
             items_per_line: width.bytes() / ITEM_BYTES,
             registers: [0; 4],
             on: false,
+            packets: [0; 2],
+            left: None,
             line: 0,
             counters: [0; 6],
             looped: Vec::with_capacity(MAX_LEN / ITEM_BYTES),
@@ -46,6 +54,7 @@ impl NullSrcSink {
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
         (self.registers, self.on, self.line, self.counters) = ([0; 4], false, 0, [0; 6]);
+        (self.packets, self.left) = ([0; 2], None);
         self.looped.clear();
     }
 
@@ -62,6 +71,8 @@ impl NullSrcSink {
                 let on = if self.on { regs::RUN } else { 0 };
                 (self.items_per_line as u32) << 24 | ITEM_BITS << 16 | on
             }
+            regs::PACKETS => self.packets[0],
+            PACKETS_HI => self.packets[1],
             regs::SINK_COUNTERS.. => {
                 let offset = address - regs::SINK_COUNTERS;
                 let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
@@ -73,12 +84,17 @@ impl NullSrcSink {
 
     /// Writes a register.
     pub fn write(&mut self, address: u32, value: u32) {
-        if address >= regs::SINK_COUNTERS {
-            return;
+        match address {
+            regs::PACKETS => self.packets[0] = value,
+            PACKETS_HI => self.packets[1] = value & 0xffff,
+            _ => {}
         }
-        self.registers[address as usize / 4] = value;
+        let Some(register) = self.registers.get_mut(address as usize / 4) else { return };
+        *register = value;
         if address == regs::CONTROL {
-            self.on = value & regs::RUN != 0;
+            let [low, high] = self.packets.map(u64::from);
+            self.left = (value & regs::FINITE != 0).then_some(high << 32 | low);
+            self.on = value & regs::RUN != 0 && self.left != Some(0);
             if value & regs::CLEAR != 0 {
                 self.counters = [0; 6];
             }
@@ -118,6 +134,10 @@ impl NullSrcSink {
         } else {
             let lines = self.count(SOURCE, self.source_bytes() / ITEM_BYTES);
             self.line = self.line.wrapping_add(lines as u16);
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(1);
+                self.on = *left > 0;
+            }
         }
     }
 
@@ -185,6 +205,30 @@ mod tests {
             block.write(regs::CONTROL, regs::CLEAR);
             assert_eq!((block.read(0x20), block.next_packet(0)), (0, None));
         }
+    }
+
+    /// UHD 4.10 and later ones ask for a number of packets.
+    #[test]
+    fn a_finite_source_ends_after_its_packets_and_can_begin_again() {
+        let mut block = NullSrcSink::new(Width::W64);
+        block.write(regs::PACKET_BYTES, 64);
+        block.write(regs::PACKETS, 3);
+        for _ in 0..2 {
+            block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+            let packets = std::iter::from_fn(|| {
+                block.next_packet(0)?;
+                Some(sent(&mut block, 0).len())
+            });
+            assert_eq!(packets.collect::<Vec<_>>(), [16, 16, 16]);
+            assert_eq!(block.read(regs::CONTROL) & regs::RUN, 0);
+        }
+        block.write(regs::PACKETS, 0);
+        block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+        assert_eq!(block.next_packet(0), None);
+        block.write(PACKETS_HI, u32::MAX);
+        assert_eq!((block.read(regs::PACKETS), block.read(PACKETS_HI)), (0, 0xffff));
+        block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+        assert!(block.next_packet(0).is_some());
     }
 
     #[test]

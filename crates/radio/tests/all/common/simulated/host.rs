@@ -13,6 +13,7 @@ use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::{self, Endpoint, Management, RadioTopology};
 use millstream_radio::tx::TxChannel;
+use millstream_wire::ctrl::Protocol;
 use millstream_wire::{Epid, Width};
 
 use super::{
