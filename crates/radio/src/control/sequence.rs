@@ -1,8 +1,9 @@
 //! Finds which messages of a block are new, and counts those that never came.
 //!
-//! A block counts its messages in six bits, and in eight in protocol 2.0. The network may repeat one, and so may a device whose
-//! message was not acknowledged; counted twice, a late packet would be two losses. Packets have
-//! numbers of 16 bits: these tell an old message from one behind a long outage.
+//! A block counts its messages in six bits, and in eight in protocol 2.0. The network may repeat
+//! one, and so may a device whose message was not acknowledged; counted twice, a late packet would
+//! be two losses. Packets have numbers of 16 bits: these tell an old message from one behind a long
+//! outage.
 
 use millstream_wire::ctrl::CtrlRepr;
 

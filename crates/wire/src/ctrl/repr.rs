@@ -119,7 +119,8 @@ impl CtrlRepr {
         })
     }
 
-    /// Returns the bytes of this packet of protocol 1.0 at this width. Data fills whole 64-bit words.
+    /// Returns the bytes of this packet of protocol 1.0 at this width. Data fills whole 64-bit
+    /// words.
     #[must_use]
     pub fn packet_len(&self, width: Width) -> usize {
         let words = 2 + usize::from(self.timestamp.is_some()) + self.data.len() / 2;
