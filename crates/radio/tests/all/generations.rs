@@ -101,7 +101,7 @@ fn a_caller_that_is_told_apart_is_served_one_generation() {
     let known = |one: &(UhdGeneration, (u64, u64), u8)| {
         (one.1, one.2) == (device.info().mpm, device.info().protocol.0)
     };
-    assert!(ALL.iter().any(|one| known(one)), "{:?}", device.info());
+    assert!(ALL.iter().any(known), "{:?}", device.info());
 }
 
 /// Starts a radio that can be received without an end.
