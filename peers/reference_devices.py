@@ -146,9 +146,9 @@ def check_transmit(device, args, folder):
     described = {"core:datatype": "ci16_le", "core:sample_rate": rate_hz, "core:version": "1.0.0"}
     with open(f"{stem}.sigmf-meta", "w", encoding="utf-8") as meta:
         json.dump({"global": described, "captures": captures, "annotations": []}, meta)
-    found = results(device, "tx", "--args", args, "--in", f"{stem}.sigmf-meta", "--timed", "--rate", repr(rate_hz),
-                    "--channel", ",".join(map(str, channels)), "--freq", "2.4e9", "--max-lost", "0")["ledger"]
     sent = BURSTS * LENGTH * len(channels)
+    found = results(device, "tx", "--args", args, "--in", f"{stem}.sigmf-meta", "--timed", "--rate", repr(rate_hz),
+                    "--channel", ",".join(map(str, channels)), "--freq", "2.4e9", "--max-lost", str(sent))["ledger"]
     total += sent
     if found["transmitted"] + found["unknown"]["samples"] != sent:
         sys.exit(f"{device.name}: of {sent} samples in {BURSTS} bursts the ledger has {found}")

@@ -247,7 +247,7 @@ fn protocol_2_has_256_numbers_and_only_the_answer_to_the_same_access_counts() {
 fn messages_of_protocol_2_are_acknowledged_without_words_and_counted_to_256() {
     let (control, mut device, host) = control_of(Protocol::V2);
     let events = control.watch(3, 0);
-    for number in [60, 70, 250, 2] {
+    for number in [60, 70, 250, 258_u16] {
         let message = CtrlRepr {
             dst_epid: HOST,
             src_epid: PEER,
@@ -257,13 +257,13 @@ fn messages_of_protocol_2_are_acknowledged_without_words_and_counted_to_256() {
             address: Event::TxLate.address(0),
             data: DataWords::one(Event::TxLate.code()),
             timestamp: Some(77),
-            seq: u16::from(number),
-            ctrl_seq: number,
+            seq: number,
+            ctrl_seq: number as u8,
             ..CtrlRepr::default()
         };
         device.send(&emit_v2(&message), host);
         let ack = parse_v2(&device.receive().0);
-        assert_eq!((ack.is_ack, ack.data.len(), ack.ctrl_seq), (true, 0, number));
+        assert_eq!((ack.is_ack, ack.data.len(), ack.ctrl_seq), (true, 0, number as u8));
     }
     assert_eq!((events.tx_reported(), events.missed()), (4, 9 + 179 + 7));
 }

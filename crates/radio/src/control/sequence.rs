@@ -2,8 +2,8 @@
 //!
 //! A block counts its messages in six bits, and in eight in protocol 2.0. The network may repeat
 //! one; counted twice, a late packet would be two losses, and acknowledged twice, it would silence
-//! the block. Packets have
-//! numbers of 16 bits: these tell an old message from one behind a long outage.
+//! the block. Packets have numbers of 16 bits: these tell an old message from one behind a long
+//! outage.
 
 use millstream_wire::ctrl::CtrlRepr;
 

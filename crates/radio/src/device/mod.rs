@@ -2,6 +2,7 @@
 
 mod chains;
 mod clock;
+mod complex_gain;
 mod link;
 mod n310;
 mod n320;

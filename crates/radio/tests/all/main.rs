@@ -14,6 +14,7 @@ mod exercise;
 mod fault_mixes;
 mod faults;
 mod find;
+mod generations;
 mod grpc;
 mod hostile;
 mod hostile_anything;

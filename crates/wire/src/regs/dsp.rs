@@ -1,8 +1,8 @@
 //! Registers of the DDC and DUC blocks: the rate change and the frequency shift between a radio and
 //! its stream.
 //!
-//! Each channel has a bank of [`CHANNEL_STRIDE`] bytes. The constants are the offsets of compat 0.x;
-//! [`DspMap`] has those of each version.
+//! Each channel has a bank of [`CHANNEL_STRIDE`] bytes. The constants are the offsets of compat
+//! 0.x; [`DspMap`] has those of each version.
 
 /// Distance of the registers of two channels.
 pub const CHANNEL_STRIDE: u32 = 0x800;
@@ -36,7 +36,8 @@ pub const UNKNOWN: u32 = 0x0BAD_C0DE;
 pub struct DspMap {
     /// The major number in [`COMPAT`], whose offset is the same in all.
     pub major: u32,
-    /// Whether [`COMPAT`] and the three below are in the bank of each channel, or only in the first.
+    /// Whether [`COMPAT`] and the three below are in the bank of each channel, or only in the
+    /// first.
     pub describes_channels: bool,
     /// Read: the number of half-band filters.
     pub halfbands: u32,

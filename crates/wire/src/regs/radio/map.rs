@@ -51,8 +51,8 @@ impl RadioMap {
     /// All of them, the oldest first.
     pub const ALL: [RadioMap; 2] = [RadioMap::V0, RadioMap::V1];
 
-    /// Returns the map that belongs to the content of [`COMPAT`](super::COMPAT); `None` for an unknown major
-    /// number.
+    /// Returns the map that belongs to the content of [`COMPAT`](super::COMPAT); `None` for an
+    /// unknown major number.
     #[must_use]
     pub fn of_compat(compat: u32) -> Option<RadioMap> {
         RadioMap::ALL.into_iter().find(|map| map.major == compat >> 16)
