@@ -185,14 +185,12 @@ impl PendingBursts {
             return 0;
         };
         let full = self.full;
-        self.dry = false;
+        let was_dry = std::mem::take(&mut self.dry);
         let (mut excess, mut unclear) = (0, 0);
         for (place, burst) in self.bursts.drain(..=index).enumerate() {
-            // The last packet of the acknowledged one was in time.
             let is_it = place == index;
-            let open = burst.packets.saturating_sub(burst.lates + u64::from(is_it));
-            if burst.lates > 0 || !is_it {
-                self.unreported += open * full;
+            if burst.lates > 0 || was_dry || !is_it {
+                self.unreported += burst.packets.saturating_sub(burst.lates) * full;
             }
             if !is_it {
                 excess += burst.excess(full);
