@@ -72,6 +72,9 @@ pub(crate) use fabric::HostAddress;
 pub use rx_watch::{RxBand, RxWatcher};
 pub(crate) use transmit::queue_bytes_wanted;
 
+/// The samples that fit the buffer of an endpoint of a block beside the radio.
+const BLOCK_BUFFER_SAMPLES: u64 = 1 << 14;
+
 /// The ticks that loopback channels process at once: samples transmitted in them are received
 /// before the next ticks are processed.
 const STRIDE_TICKS: u64 = 1 << 13;
@@ -130,9 +133,11 @@ impl EmulatedDevice {
     pub fn new(parts: DeviceParts) -> Self {
         let image = parts.image;
         let shares = image.receivers();
-        let blocks = 1 + usize::from(image.has(BlockKind::Duc));
-        let (size, window) =
-            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width, blocks);
+        let sizes =
+            |samples, blocks| transmit::sizes(samples, &parts.queue, shares, image.width, blocks);
+        let of_channels =
+            sizes(parts.tx_buffer_samples, 1 + usize::from(image.has(BlockKind::Duc)));
+        let of_blocks = sizes(parts.tx_buffer_samples.min(BLOCK_BUFFER_SAMPLES), 1);
         let emissions = emission::of(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);
@@ -140,6 +145,7 @@ impl EmulatedDevice {
                 Some(emission) => !emission.is_unheard(),
                 None => image.takes_data(index),
             };
+            let (size, window) = if index < image.channels { of_channels } else { of_blocks };
             let fifo = TxFifo::new(size, heard);
             let index = index as u16;
             Endpoint::new(index, image.width, window, fifo)

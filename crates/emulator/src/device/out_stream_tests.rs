@@ -121,6 +121,23 @@ fn a_resync_repairs_the_counters_after_loss() {
     assert_eq!(stream.bytes_in_flight(), 24);
 }
 
+/// As in the recorded exchange 48.
+#[test]
+fn a_resync_follows_a_window_of_packets_too() {
+    let mut stream = open(100_000);
+    stream.take_status(&StatusRepr { capacity_packets: 4, ..status(100_000, 0, 0) }).unwrap();
+    for sent in 1..=5 {
+        assert!(!stream.resync_due() && stream.packets_allowed(216) > 0);
+        stream.send_data(216);
+        let taken = StatusRepr { capacity_packets: 4, ..status(100_000, 216 * sent, sent) };
+        stream.take_status(&taken).unwrap();
+    }
+    assert!(stream.resync_due());
+    let command = stream.resync(SEP).unwrap();
+    assert_eq!((command.seq, command.packets, command.bytes), (0, 5, 5 * 216));
+    assert!(!stream.resync_due());
+}
+
 proptest! {
     /// A host that consumes at random, and a device that sends as much as allowed: the data in
     /// flight never exceed the capacity, and the stream never stops permanently.

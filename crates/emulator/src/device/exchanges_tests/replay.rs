@@ -26,9 +26,11 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
-/// What the queues of the recorded device hold, and less.
-const BUFFER_SAMPLES: u64 = 9_709;
-const SMALL_BUFFER_SAMPLES: u64 = 2_048;
+/// The samples in all buffers between a receiver and the host.
+const RX_BUFFER_SAMPLES: u64 = 8_710;
+
+/// The cycles that a control request takes from the network to its block.
+const CONTROL_CYCLES: u64 = 91;
 
 /// The port of a host's socket 0.
 const FIRST_PORT: u16 = 4_000;
@@ -98,14 +100,15 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(cycles_per_tick: u64, rx_buffer_samples: u64) -> Self {
+    fn new(cycles_per_tick: u64) -> Self {
         let sent = [Sent::default(), Sent::default()];
         let played = [PlayedSamples::default(), PlayedSamples::default()];
         let port = |sent: &Sent| Box::new(Recorder(sent.clone(), Default::default())) as Box<_>;
         let antenna =
             |swapped| AntennaSource::Signal(Box::new(RecordedAntenna { swapped }) as Box<_>);
         let mut queue = Capabilities::new(9000, 64);
-        queue.recv_queue_bytes = 8 << 20;
+        // Its buffers have no limit of packets.
+        queue.recv_queue_bytes = 1 << 40;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
             image: Image::recorded(cycles_per_tick as u32),
@@ -117,13 +120,14 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples,
+            rx_buffer_samples: RX_BUFFER_SAMPLES,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
             counters: Arc::default(),
         });
         device.execute(DeviceCommand::DeviceId(1));
+        device.senders.iter_mut().for_each(RxSender::gather_nothing);
         Self { device, sent, cycle: 0, answers: Vec::new(), played }
     }
 
@@ -148,7 +152,8 @@ impl Replay {
     }
 
     fn receive(&mut self, line: &Line) {
-        self.run(line.end);
+        let is_control = line.bytes[6] >> 5 == 4;
+        self.run(line.end + if is_control { CONTROL_CYCLES } else { 0 });
         let port = FIRST_PORT + line.socket.unwrap() as u16;
         let socket = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let now_ns = Self::ns(self.cycle);
@@ -194,14 +199,14 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let text = std::fs::read_to_string(format!("{FOLDER}/{file}.jsonl")).unwrap();
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let header = lines.next().unwrap();
-    // The emulated radio gathers packets of a large buffer for longer than a small window lasts.
-    let buffer = if file.starts_with("48-") { SMALL_BUFFER_SAMPLES } else { BUFFER_SAMPLES };
-    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap(), buffer);
+    let mut replay = Replay::new(header["cycles_per_tick"].as_u64().unwrap());
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
     let mut resets = Vec::new();
+    let mut last = 0;
     for line in lines {
+        last = last.max(line["t"].as_u64().unwrap_or(0));
         if line["what"] == "radio_tx_samples" {
             emitted.push(line.clone());
         }
@@ -217,7 +222,7 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
             wanted.push(TimedAnswer { cycle, socket, bytes });
         }
     }
-    replay.run(replay.cycle + LATE_CYCLES);
+    replay.run(last.max(replay.cycle) + LATE_CYCLES);
     let mut groups: BTreeMap<_, [Vec<TimedAnswer>; 2]> = BTreeMap::new();
     let begins: Vec<_> = wanted.iter().filter(|it| group(it, statuses).1 == "commands").collect();
     let begins: Vec<_> = begins.into_iter().map(|it| (it.socket, it.cycle)).collect();
