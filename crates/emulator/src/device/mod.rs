@@ -36,6 +36,7 @@ mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
+mod rx_turn;
 mod rx_watch;
 mod stream_blocks;
 mod transmit;

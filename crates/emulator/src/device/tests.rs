@@ -109,22 +109,6 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
 
 #[test]
 fn streaming_allocates_nothing() {
-    #[derive(Default)]
-    struct Nowhere(millstream_link::port::FrameLoan);
-    impl PortTx for Nowhere {
-        fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
-            &mut self.0
-        }
-        fn capabilities(&self) -> millstream_link::port::Capabilities {
-            millstream_link::port::Capabilities::new(9000, 64)
-        }
-        fn send(&mut self, _: &[u8], _: SocketAddrV4) -> std::io::Result<()> {
-            Ok(())
-        }
-        fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let mut bench = Bench::new();
     bench.connect();
     bench.open_stream(1 << 30);

@@ -26,8 +26,8 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
-/// The samples in all buffers between a receiver and the host.
-const RX_BUFFER_SAMPLES: u64 = 8_710;
+/// What the queues of the recorded device hold.
+const BUFFER_SAMPLES: u64 = 8_710;
 
 /// The cycles that a control request takes from the network to its block.
 const CONTROL_CYCLES: u64 = 91;
@@ -120,7 +120,7 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: RX_BUFFER_SAMPLES,
+            rx_buffer_samples: BUFFER_SAMPLES,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
@@ -203,8 +203,8 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
-    let mut resets = Vec::new();
     let mut last = 0;
+    let mut resets = Vec::new();
     for line in lines {
         last = last.max(line["t"].as_u64().unwrap_or(0));
         if line["what"] == "radio_tx_samples" {
