@@ -39,7 +39,7 @@ impl TxAccounting {
         let too_many = self.lates.close();
         self.book_lates();
         self.restore_lates(too_many);
-        self.doubt_lates(reports_missed, waiting);
+        self.doubt_lates(reports_missed, waiting + self.lates.unreported_samples());
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
     }
