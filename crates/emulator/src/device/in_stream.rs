@@ -44,17 +44,28 @@ pub(crate) struct Totals {
 pub(crate) enum Cause {
     /// A command.
     Command,
-    /// A period is over; the totals when the status left.
-    Period(Totals),
-    /// A number did not follow the last one; the totals when the status left.
-    Gap(SequenceGap, Totals),
+    /// A period is over.
+    Period(Moment),
+    /// A number did not follow the last one.
+    Gap(SequenceGap, Moment),
+}
+
+/// The totals while a status leaves: the packet that caused it goes on meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Those that it shows.
+    shown: Totals,
+    /// Those with which the next period begins.
+    begins: Totals,
 }
 
 /// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
-/// The bytes that leave the buffer between the cause of a status and the reading of its counts.
+/// The bytes that leave the buffer between the cause of a status and the reading of its counts, and
+/// those until the next period begins.
 const STATUS_LAG_BYTES: u64 = 80;
+const PERIOD_LAG_BYTES: u64 = 208;
 
 /// The bit of a status that is sent because a period is over.
 const PERIOD_OVER: u64 = 1 << 47;
@@ -93,15 +104,15 @@ impl InStream {
         &mut self,
         number: Option<(PacketType, u16)>,
         flow_bytes: u64,
-    ) -> [Option<Cause>; 2] {
+    ) -> [Option<Cause>; 3] {
         let gap = number.and_then(|(kind, actual)| {
             let expected = std::mem::replace(&mut self.next_seq, actual.wrapping_add(1));
             (expected != actual).then_some(SequenceGap { kind, expected, actual })
         });
         let before = self.consumed;
         let period = self.count(flow_bytes);
-        let shown = |gap| Cause::Gap(gap, before.within(0, flow_bytes));
-        [gap.map(shown), period.map(Cause::Period)]
+        let told = |gap| Cause::Gap(gap, before.moment(0, flow_bytes));
+        [gap.map(told), period.map(Cause::Period), None]
     }
 
     /// Executes a stream command that leaves the buffer and has this number; `None` is one whose
@@ -111,16 +122,16 @@ impl InStream {
         seq: u16,
         command: Option<&CommandRepr>,
         flow_bytes: u64,
-    ) -> [Option<Cause>; 2] {
+    ) -> [Option<Cause>; 3] {
         let next = self.next_command_seq.replace(seq.wrapping_add(1));
         self.command_seq = seq;
         let before = self.consumed;
         let period = self.count(flow_bytes);
         let gap = next.filter(|&expected| expected != seq).map(|expected| {
             let gap = SequenceGap { kind: PacketType::StreamCommand, expected, actual: seq };
-            Cause::Gap(gap, before.within(0, flow_bytes))
+            Cause::Gap(gap, before.moment(0, flow_bytes))
         });
-        let Some(command) = command else { return [gap, period.map(Cause::Period)] };
+        let Some(command) = command else { return [gap, period.map(Cause::Period), None] };
         self.src_epid = command.src_epid;
         let CommandRepr { bytes, packets, .. } = *command;
         match command.op {
@@ -128,30 +139,30 @@ impl InStream {
                 (self.period_bytes, self.period_packets) = (bytes, packets);
                 (self.consumed, self.reported) = (Totals::default(), Totals::default());
                 (self.next_seq, self.next_command_seq, self.status_seq) = (0, None, 0);
-                return [None, Some(Cause::Command)];
+                return [None, Some(Cause::Command), None];
             }
             CommandOp::Ping => {}
             // They are the sender's totals, with or without this packet.
             CommandOp::Resync => self.consumed = Totals { bytes, packets },
         }
-        [gap, Some(Cause::Command)]
+        [gap, Some(Cause::Command), period.map(|_| Cause::Period(self.consumed.at_rest()))]
     }
 
-    /// Counts a packet; returns the totals at which a status shows them when a period is over.
+    /// Counts a packet; returns the moment of a status when a period is over.
     ///
     /// As in hardware it is the edge that counts: without one of the periods it is always over, and
     /// nothing is reported.
-    fn count(&mut self, flow_bytes: u64) -> Option<Totals> {
+    fn count(&mut self, flow_bytes: u64) -> Option<Moment> {
         let (bytes, packets) = self.until_report();
         let before = self.consumed;
         self.consumed = Totals {
             bytes: before.bytes.wrapping_add(flow_bytes),
             packets: before.packets.wrapping_add(1) & PACKETS_MASK,
         };
-        if packets == 1 {
-            Some(self.consumed)
-        } else if bytes > 0 && bytes <= flow_bytes {
-            Some(before.within(bytes, flow_bytes))
+        if bytes > 0 && bytes <= flow_bytes {
+            Some(before.moment(bytes, flow_bytes))
+        } else if packets == 1 {
+            Some(self.consumed.at_rest())
         } else {
             None
         }
@@ -177,16 +188,22 @@ impl InStream {
     /// without it, it gets the limit for hosts that count only bytes: UHD takes its window from the
     /// answer to its first INIT, which requests no reports, and never updates it.
     pub fn report(&mut self, own: Epid, cause: Cause) -> StatusRepr {
-        self.reported = self.consumed;
         let seq = self.status_seq;
         self.status_seq = seq.wrapping_add(1);
         let counts_packets = self.period_packets > 0;
         let info = u64::from(self.next_seq) << 16 | u64::from(self.command_seq);
-        let (status, shown, error_info) = match cause {
-            Cause::Command => (StreamCondition::Ok, self.consumed, info),
-            Cause::Period(shown) => (StreamCondition::Ok, shown, PERIOD_OVER | info),
-            Cause::Gap(gap, shown) => (StreamCondition::SequenceError, shown, gap.to_info()),
+        let (status, moment, error_info) = match cause {
+            Cause::Command => (StreamCondition::Ok, self.consumed.at_rest(), info),
+            Cause::Period(moment) => (StreamCondition::Ok, moment, PERIOD_OVER | info),
+            Cause::Gap(gap, moment) => (StreamCondition::SequenceError, moment, gap.to_info()),
         };
+        let Moment { shown, begins } = moment;
+        self.reported = begins;
+        let (bytes, packets) = self.until_report();
+        if bytes == 0 || packets == 0 {
+            // A period that is shorter than the rest of a packet does not end in it.
+            self.reported = self.consumed;
+        }
         StatusRepr {
             dst_epid: self.src_epid,
             seq,
@@ -203,10 +220,24 @@ impl InStream {
 }
 
 impl Totals {
-    /// Returns the totals of a status that is caused when `at` bytes of the next packet, which has
-    /// `flow_bytes`, have left: it counts the part of the packet that has left with it.
-    fn within(self, at: u64, flow_bytes: u64) -> Self {
-        let part = at.next_multiple_of(8).saturating_add(STATUS_LAG_BYTES).min(flow_bytes);
+    /// Returns the moment of a status that leaves between packets.
+    fn at_rest(self) -> Moment {
+        Moment { shown: self, begins: self }
+    }
+
+    /// Returns the moment of a status that is caused when `at` bytes of the next packet, which has
+    /// `flow_bytes`, have left.
+    fn moment(self, at: u64, flow_bytes: u64) -> Moment {
+        let at = at.next_multiple_of(8);
+        Moment {
+            shown: self.with(at.saturating_add(STATUS_LAG_BYTES), flow_bytes),
+            begins: self.with(at.saturating_add(PERIOD_LAG_BYTES), flow_bytes),
+        }
+    }
+
+    /// Returns the totals with a part of the next packet, or all of it.
+    fn with(self, part: u64, flow_bytes: u64) -> Self {
+        let part = part.min(flow_bytes);
         let packets = self.packets.wrapping_add(u64::from(part == flow_bytes)) & PACKETS_MASK;
         Self { bytes: self.bytes.wrapping_add(part), packets }
     }
@@ -281,7 +312,8 @@ mod tests {
             (960, OFF, vec![(3, 4, 960), (7, 8, 1920), (11, 12, 2880), (15, 16, 3840)]),
             (1000, OFF, vec![(4, 4, 1080), (9, 9, 2280), (14, 14, 3480)]),
             (OFF, 4, vec![(3, 4, 960), (7, 8, 1920), (11, 12, 2880), (15, 16, 3840)]),
-            (500, 4, vec![(2, 2, 584), (5, 5, 1304), (8, 8, 2024), (11, 11, 2744), (14, 14, 3464)]),
+            (500, 4, vec![(2, 2, 584), (5, 5, 1296), (8, 8, 2008), (10, 11, 2640), (13, 13, 3224)]),
+            (1, OFF, (0..16).map(|seq| (seq, seq.into(), 240 * u64::from(seq) + 88)).collect()),
             (0, 4, vec![]),
             (1000, 0, vec![]),
             (0, 0, vec![]),
@@ -297,7 +329,17 @@ mod tests {
             assert_eq!(got, want, "{period_bytes} bytes, {period_packets} packets");
             let ping = execute(&mut stream, 0, Some(command(CommandOp::Ping, 0, 0)));
             assert_eq!(counts(&ping[0]), (17, 3864, 16 << 16));
+            assert_eq!(ping.len(), if matches!(period_bytes, 1 | 500) { 2 } else { 1 });
         }
+    }
+
+    #[test]
+    fn a_command_that_ends_a_period_is_answered_twice() {
+        let mut stream = begun(1 << 30, 2);
+        assert!(consume(&mut stream, 0, 240).is_empty());
+        let told = execute(&mut stream, 0, Some(command(CommandOp::Ping, 0, 0)));
+        let told: Vec<_> = told.iter().map(counts).collect();
+        assert_eq!(told, [(2, 264, 1 << 16), (2, 264, PERIOD_OVER | 1 << 16)]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
+mod rx_turn;
 mod rx_watch;
 mod stream_blocks;
 mod transmit;
@@ -44,7 +45,6 @@ mod tx_channel;
 mod tx_fifo;
 
 use crate::antenna::{AntennaSource, Sc16};
-use crate::converter::Duc;
 use crate::counters::Counters;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{BlockKind, FrontEndKind, Image};
@@ -67,12 +67,14 @@ use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
 pub(crate) use fabric::HostAddress;
 pub use rx_watch::{RxBand, RxWatcher};
 pub(crate) use transmit::queue_bytes_wanted;
+
+/// The samples that fit the buffer of an endpoint of a block beside the radio.
+const BLOCK_BUFFER_SAMPLES: u64 = 1 << 14;
 
 /// The ticks that loopback channels process at once: samples transmitted in them are received
 /// before the next ticks are processed.
@@ -132,16 +134,19 @@ impl EmulatedDevice {
     pub fn new(parts: DeviceParts) -> Self {
         let image = parts.image;
         let shares = image.receivers();
-        let blocks = 1 + usize::from(image.has(BlockKind::Duc));
-        let (size, window) =
-            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width, blocks);
-        let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
+        let sizes =
+            |samples, blocks| transmit::sizes(samples, &parts.queue, shares, image.width, blocks);
+        let of_channels =
+            sizes(parts.tx_buffer_samples, 1 + usize::from(image.has(BlockKind::Duc)));
+        let of_blocks = sizes(parts.tx_buffer_samples.min(BLOCK_BUFFER_SAMPLES), 1);
+        let emissions = emission::of(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);
             let heard = match emissions.get(index) {
                 Some(emission) => !emission.is_unheard(),
                 None => image.takes_data(index),
             };
+            let (size, window) = if index < image.channels { of_channels } else { of_blocks };
             let fifo = TxFifo::new(size, heard);
             let index = index as u16;
             Endpoint::new(index, image.width, window, fifo)
@@ -362,30 +367,6 @@ impl EmulatedDevice {
             band,
         })
     }
-}
-
-/// Returns the ways of the transmitted samples, with memory for the longest cable.
-fn emissions(
-    sources: &[AntennaSource],
-    recorders: Vec<Recorder>,
-    has_duc: bool,
-) -> Box<[Emission]> {
-    let mut recorders = recorders.into_iter();
-    let emission = |_| {
-        let duc = has_duc.then(|| Box::new(Duc::new()));
-        Emission { duc, air: None, recorder: recorders.next() }
-    };
-    let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
-    let cables = sources.iter().filter_map(|source| match source {
-        AntennaSource::Loopback(cable) => Some(*cable),
-        AntennaSource::Signal(_) => None,
-    });
-    let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
-    for cable in cables {
-        let memory = longest + 2 * STRIDE_TICKS;
-        emissions[cable.channel].air = Some(TransmittedSamples::new(memory as usize));
-    }
-    emissions
 }
 
 #[cfg(test)]

@@ -34,8 +34,7 @@ fn open(capacity_bytes: u64) -> OutStream {
 /// As in the recorded exchange 33.
 #[test]
 fn an_answer_that_refuses_or_is_another_ones_is_a_setup_error_and_the_numbers_go_on() {
-    let mut stream =
-        OutStream { dst_epid: Epid(7), period_bytes: 100, ..OutStream::default() };
+    let mut stream = OutStream { dst_epid: Epid(7), period_bytes: 100, ..OutStream::default() };
     let begin = |stream: &mut OutStream| stream.configure(StreamCtrl::from_word(0x0B), SEP);
     for (seq, answer) in [
         (0, StatusRepr { status: StreamCondition::CommandError, ..status(1000, 0, 0) }),
@@ -120,6 +119,23 @@ fn a_resync_repairs_the_counters_after_loss() {
     assert_eq!((command.bytes, command.packets), (11 * 104, 11), "totals before this command");
     assert!(!stream.resync_due());
     assert_eq!(stream.bytes_in_flight(), 24);
+}
+
+/// As in the recorded exchange 48.
+#[test]
+fn a_resync_follows_a_window_of_packets_too() {
+    let mut stream = open(100_000);
+    stream.take_status(&StatusRepr { capacity_packets: 4, ..status(100_000, 0, 0) }).unwrap();
+    for sent in 1..=5 {
+        assert!(!stream.resync_due() && stream.packets_allowed(216) > 0);
+        stream.send_data(216);
+        let taken = StatusRepr { capacity_packets: 4, ..status(100_000, 216 * sent, sent) };
+        stream.take_status(&taken).unwrap();
+    }
+    assert!(stream.resync_due());
+    let command = stream.resync(SEP).unwrap();
+    assert_eq!((command.seq, command.packets, command.bytes), (0, 5, 5 * 216));
+    assert!(!stream.resync_due());
 }
 
 proptest! {

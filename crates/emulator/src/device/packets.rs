@@ -47,7 +47,14 @@ impl EmulatedDevice {
 
     /// Executes a management packet at an endpoint.
     pub(super) fn manage(&mut self, index: usize, packet: MgmtRepr) {
-        let Ok(effect) = self.fabric.execute(packet, &mut self.endpoints[index]) else {
+        let endpoint = &mut self.endpoints[index];
+        let waiting = endpoint.fifo.samples();
+        let effect = self.fabric.execute(packet, endpoint);
+        let dropped = waiting - endpoint.fifo.samples();
+        if index < self.image.channels {
+            self.note_dropped(index, dropped);
+        }
+        let Ok(effect) = effect else {
             return self.counters().management_malformed.inc();
         };
         if let Some(command) = effect.command {

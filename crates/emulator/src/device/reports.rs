@@ -1,9 +1,9 @@
 //! Control packets to the host: asynchronous messages, and the way of answers.
 
-use super::messages::Message;
+use super::messages::{Message, Unsolicited};
 use super::{EmulatedDevice, HostAddress};
 use millstream_wire::Epid;
-use millstream_wire::ctrl::{CtrlRepr, DataWords, Op};
+use millstream_wire::ctrl::{CLIENT_ZERO_PORT, CtrlRepr, DataWords, Op};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::async_msg::Event;
 
@@ -19,18 +19,44 @@ impl EmulatedDevice {
 
     /// Sends the next message of a block, unless one waits for its acknowledgement.
     pub(super) fn send_next_message(&mut self, block: usize) {
-        let Some((message, ctrl_seq)) = self.radio.blocks[block].messages.next() else { return };
+        while let Some((message, ctrl_seq)) = self.radio.blocks[block].messages.next() {
+            if self.send_message(block, message, ctrl_seq) {
+                return;
+            }
+            // Client zero acknowledges what is for no host.
+            let done = self.release_sender(block, message.tick);
+            debug_assert_eq!(done, Ok(()));
+        }
+    }
+
+    /// Lets a block and its receiver go on behind an acknowledged message.
+    ///
+    /// # Errors
+    /// [`Unsolicited`] when no message waits for an acknowledgement.
+    pub(super) fn release_sender(&mut self, block: usize, now: u64) -> Result<(), Unsolicited> {
+        if let Some(port) = self.radio.blocks[block].messages.acknowledge()? {
+            let channel = self.radio.blocks[block].first() + port;
+            self.radio.channels[channel].rx.release(now);
+        }
+        Ok(())
+    }
+
+    /// Sends a message; returns false when no host has requested any.
+    fn send_message(&mut self, block: usize, message: Message, ctrl_seq: u8) -> bool {
         let Message { port, event, tick } = message;
         let radio = &self.radio.blocks[block];
         let registers = &self.radio.channels[radio.first() + port];
-        let (epid, dst_port, address) = match event {
+        let (way, epid, dst_port, address) = match event {
             Event::RxLateCommand | Event::RxOverrun => {
-                (regs::RX_ERR_REM_EPID, regs::RX_ERR_REM_PORT, regs::RX_ERR_ADDR)
+                (regs::RX_ERR_PORT, regs::RX_ERR_REM_EPID, regs::RX_ERR_REM_PORT, regs::RX_ERR_ADDR)
             }
             Event::TxUnderrun | Event::TxLate | Event::TxBurstAck => {
-                (regs::TX_ERR_REM_EPID, regs::TX_ERR_REM_PORT, regs::TX_ERR_ADDR)
+                (regs::TX_ERR_PORT, regs::TX_ERR_REM_EPID, regs::TX_ERR_REM_PORT, regs::TX_ERR_ADDR)
             }
         };
+        if registers.register(way) as u16 == CLIENT_ZERO_PORT {
+            return false;
+        }
         let message = CtrlRepr {
             dst_epid: Epid(registers.register(epid) as u16),
             src_epid: self.endpoints[0].epid,
@@ -46,6 +72,7 @@ impl EmulatedDevice {
         if self.send_control(message) {
             self.counters().async_messages.inc();
         }
+        true
     }
 
     /// Sends a control packet with the next sequence number; returns false when its host is

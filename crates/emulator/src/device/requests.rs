@@ -68,7 +68,7 @@ impl EmulatedDevice {
     /// Passes a packet to its block; returns false when that has no space for it.
     fn accept(&mut self, request: &CtrlRepr, now: u64) -> bool {
         if request.dst_port == CLIENT_ZERO_PORT {
-            self.execute_client_zero(request);
+            self.execute_client_zero(request, now);
             return true;
         }
         let Some(number) = request.dst_port.checked_sub(block_port(CONTROL_ENDPOINTS, 0)) else {
@@ -100,15 +100,9 @@ impl EmulatedDevice {
 
     /// Takes the host's acknowledgement of a message of a radio block.
     fn take_acknowledgement(&mut self, block: usize, now: u64) {
-        match self.radio.blocks[block].messages.acknowledge() {
+        match self.release_sender(block, now) {
+            Ok(()) => self.send_next_message(block),
             Err(Unsolicited) => self.radio.blocks[block].fall_silent(),
-            Ok(receiver) => {
-                if let Some(port) = receiver {
-                    let channel = self.radio.blocks[block].first() + port;
-                    self.radio.channels[channel].rx.release(now);
-                }
-                self.send_next_message(block);
-            }
         }
     }
 
@@ -143,7 +137,7 @@ impl EmulatedDevice {
         }
     }
 
-    fn execute_client_zero(&mut self, request: &CtrlRepr) {
+    fn execute_client_zero(&mut self, request: &CtrlRepr, now: u64) {
         let address = request.address;
         self.serve(request, |device, access| match access {
             Access::Read => {
@@ -153,7 +147,7 @@ impl EmulatedDevice {
             Access::Write(value) => {
                 match client_zero::write(&device.image, address).ok_or(NoRegister)? {
                     RegisterWrite::None => {}
-                    RegisterWrite::Control(number) => device.control_block(number, value),
+                    RegisterWrite::Control(number) => device.control_block(number, value, now),
                 }
                 Ok(value)
             }

@@ -1,5 +1,6 @@
 //! The receive half of a radio channel: commands in, stretches of samples out, on simulated time.
 
+use super::rx_turn::Turn;
 use crate::time::DeviceClock;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,7 +27,7 @@ pub(crate) enum RxEvent {
     Started { tick: u64 },
     /// A timed command was already past; it is discarded.
     Late { tick: u64 },
-    /// The packet buffer is full; the radio has stopped.
+    /// The packet buffer is full; the radio has stopped behind the sample of this tick.
     Overrun { tick: u64 },
 }
 
@@ -75,10 +76,8 @@ pub(crate) struct NextPacket {
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
-    /// The ticks of a cycle of the radio: its bursts begin with a cycle, and without a DDC have
-    /// whole cycles.
-    cycle: u64,
-    /// What passes between two captures.
+    /// The cycles of the radio, and what passes between two captures: its bursts begin with a cycle,
+    /// and without a DDC have whole cycles.
     turn: Turn,
     /// The ticks of a sample in the bursts to come.
     decimation: u64,
@@ -95,38 +94,11 @@ pub(crate) struct RxChannel {
     is_held: bool,
 }
 
-/// The ticks that the core needs between two captures: it leaves one, takes the next command and
-/// compares its time, a step in each cycle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Turn {
-    /// Those that are lost before a capture without a time.
-    untimed: u64,
-    /// Those before which no capture with a time begins.
-    timed: u64,
-    /// Those after which one is found late at the earliest.
-    late: u64,
-}
-
-impl Turn {
-    /// Returns those of a core with this number of samples in a cycle, or of cycles for a sample.
-    const fn new(samples_per_cycle: u64, cycles_per_sample: u64) -> Self {
-        match cycles_per_sample {
-            1 => Self {
-                untimed: 3 * samples_per_cycle,
-                timed: 3 * samples_per_cycle,
-                late: 2 * samples_per_cycle,
-            },
-            _ => Self { untimed: 1, timed: 2, late: 1 },
-        }
-    }
-}
-
 impl RxChannel {
     /// Returns an idle channel whose packet buffer has `buffer_samples`.
     pub fn new(buffer_samples: u64) -> Self {
         Self {
             buffer_samples,
-            cycle: 1,
             turn: Turn::new(1, 1),
             decimation: 1,
             commands: VecDeque::with_capacity(SLOTS as usize),
@@ -140,14 +112,13 @@ impl RxChannel {
 
     /// Sets the samples that the radio processes in one cycle, or the cycles of a sample.
     pub fn with_cycle(self, samples_per_cycle: u64, cycles_per_sample: u64) -> Self {
-        let turn = Turn::new(samples_per_cycle, cycles_per_sample);
-        Self { cycle: samples_per_cycle, turn, ..self }
+        Self { turn: Turn::new(samples_per_cycle, cycles_per_sample), ..self }
     }
 
     /// Clears all state but the decimation.
     pub fn reset(&mut self) {
-        let (decimation, cycle, turn) = (self.decimation, self.cycle, self.turn);
-        *self = Self { decimation, cycle, turn, ..Self::new(self.buffer_samples) };
+        let (decimation, turn) = (self.decimation, self.turn);
+        *self = Self { decimation, turn, ..Self::new(self.buffer_samples) };
     }
 
     /// Returns whether samples enter the buffer.
@@ -211,13 +182,12 @@ impl RxChannel {
         }
     }
 
-    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB. A stop has no
-    /// time.
+    /// Stops: queued commands are dropped, the current packet ends with the sample of tick `now`.
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
             let segment = self.last();
-            let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
+            let end = segment.end.min(now + 1).max(segment.next + 1).max(segment.heard);
             // Whole samples, so that there is one for EOB.
             let unit = self.unit(&segment);
             let units = (end - segment.next).div_ceil(unit);
@@ -304,6 +274,22 @@ impl RxChannel {
         (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, end })
     }
 
+    /// Returns the samples that wait at `now`.
+    pub fn waiting_samples(&self, now: u64) -> u64 {
+        let of = |segment: &Segment| {
+            segment.end.min(now).saturating_sub(segment.next) / segment.decimation
+        };
+        self.segments.iter().map(of).sum()
+    }
+
+    /// Returns the first tick of the packet that a capture makes at `now`, and the ticks of each of
+    /// its packets of `packet_samples`.
+    pub fn packet_in_progress(&self, packet_samples: u64, now: u64) -> Option<(u64, u64)> {
+        let Segment { next, decimation, .. } = self.running.then(|| self.last())?;
+        let ticks = packet_samples * decimation;
+        Some((now - now.saturating_sub(next) % ticks, ticks))
+    }
+
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
     /// known.
     pub fn head_end(&self) -> u64 {
@@ -342,31 +328,16 @@ impl RxChannel {
         Some(self.start_of(&command, keeper, arrived).unwrap_or_else(|late| late))
     }
 
-    /// Returns the tick at which a command begins that came at `arrived`: that of the first cycle
-    /// then.
-    ///
-    /// Decided by the earliest time at which the radio could read the command, not by the time of
-    /// this call.
-    ///
-    /// # Errors
-    /// The tick at which it is found late.
+    /// Returns the tick at which a command begins that came at `arrived`, or `Err` with the tick at
+    /// which it is found late.
     fn start_of(&self, command: &Acquire, keeper: &DeviceClock, arrived: u64) -> Result<u64, u64> {
-        let after = |ticks| arrived.max(self.idle_from + if self.has_run { ticks } else { 0 });
-        let whole = |tick: u64| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick);
-        let Some(timestamp) = command.start else { return Ok(whole(after(self.turn.untimed))) };
-        match keeper.tick_of(timestamp, after(self.turn.timed)) {
-            Some(tick) => Ok(whole(tick)),
-            None => {
-                // Its time may still come before it is found late.
-                let tick = keeper.tick_of(timestamp, self.idle_from).map_or(0, |tick| tick + 1);
-                Err(after(self.turn.late).max(tick))
-            }
-        }
+        let idle_from = self.has_run.then_some(self.idle_from);
+        self.turn.start_of(command, keeper, arrived, idle_from)
     }
 
     /// Returns the ticks of which a segment has a whole number.
     fn unit(&self, segment: &Segment) -> u64 {
-        if segment.decimation == 1 { self.cycle } else { segment.decimation }
+        if segment.decimation == 1 { self.turn.cycle } else { segment.decimation }
     }
 
     fn check_overrun(&mut self, now: u64) -> Option<RxEvent> {
@@ -379,7 +350,7 @@ impl RxChannel {
         let end = (segment.next + room.max(self.unit(&segment))).min(segment.end);
         self.end_segment(end);
         self.is_held = true;
-        Some(RxEvent::Overrun { tick: end })
+        Some(RxEvent::Overrun { tick: end - 1 })
     }
 
     /// Returns whether commands have to wait until some of the short bursts before them are sent.

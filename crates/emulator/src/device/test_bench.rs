@@ -57,6 +57,27 @@ impl PortTx for Recorder {
     }
 }
 
+/// A port that forgets sent packets.
+#[derive(Default)]
+pub struct Nowhere(millstream_link::port::FrameLoan);
+impl PortTx for Nowhere {
+    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
+        &mut self.0
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(9000, 64)
+    }
+
+    fn send(&mut self, _: &[u8], _: SocketAddrV4) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The device, and the actions of a host.
 pub struct Bench {
     pub device: EmulatedDevice,
@@ -202,6 +223,7 @@ impl Bench {
             (0x1030, 2),
             (0x1034, CONTROL.into()),
             (0x1038, 0x1000),
+            (0x1048, 1),
             (0x104C, 2),
             (0x1050, CONTROL.into()),
         ] {

@@ -1,8 +1,8 @@
 //! From the endpoints' buffers to transmission: samples, credit, and reports to the host.
 
 use super::EmulatedDevice;
-use super::emission::Emission;
 use super::client_zero::MTU_BYTES;
+use super::emission::Emission;
 use super::endpoint::CreditWindow;
 use super::tx_channel::{LatePolicy, TxStep};
 use super::tx_fifo::{FifoSize, Leaving, TxPacket};

@@ -145,13 +145,13 @@ impl TxChannel {
             self.interpolation = self.next_interpolation;
         }
         let dry = in_burst && self.next < now;
-        let Some(head) = head else { return dry.then(|| self.underflow(policy)) };
+        let Some(head) = head else { return dry.then(|| self.underflow()) };
         if self.phase == Phase::Skipping {
             self.leave_skipping(&head);
             return Some(TxStep::Skip);
         }
         if in_burst && head.arrived > self.next {
-            return Some(self.underflow(policy));
+            return Some(self.underflow());
         }
         // The earliest tick at which the radio could read the packet.
         let seen = head.arrived.max(self.next);
@@ -220,12 +220,11 @@ impl TxChannel {
         TxStep::Send { tick: start, count, ticks, begins, follows, done, ack }
     }
 
-    fn underflow(&mut self, policy: LatePolicy) -> TxStep {
+    /// Between two packets it ends the burst whatever the policy is: the next packet is looked at
+    /// anew.
+    fn underflow(&mut self) -> TxStep {
         self.dry_from = Some(self.next);
-        self.phase = match policy {
-            LatePolicy::NextPacket => Phase::Idle,
-            LatePolicy::NextBurst => Phase::Skipping,
-        };
+        self.phase = Phase::Idle;
         TxStep::Underflow { tick: self.next }
     }
 

@@ -80,7 +80,7 @@ fn reference(policy: LatePolicy, packets: &[TxPacket], ticks: u64) -> Vec<Told> 
             else {
                 if state == Phase::Burst {
                     told.push(Told::Underflow(tick));
-                    state = spoilt;
+                    state = Phase::Idle;
                 }
                 break;
             };
@@ -227,7 +227,9 @@ fn a_burst_that_begins_where_the_last_one_ended_loses_its_first_packet() {
         rig.push(packet(10, Some(112 + gap), 1, true));
         rig.run(1000);
         assert_eq!(rig.told[2], Told::Ack(101));
-        let next = if late { [Told::Late(102), Told::Sent(114.min(112 + gap), 12)] } else {
+        let next = if late {
+            [Told::Late(102), Told::Sent(114.min(112 + gap), 12)]
+        } else {
             [Told::Sent(105, 2), Told::Sent(106, 3)]
         };
         assert_eq!(rig.told[3..5], next);
@@ -265,8 +267,7 @@ fn an_event_is_due_when_the_data_end_or_patience_does() {
 fn a_radio_with_cycles_takes_whole_ones_from_each_packet() {
     let mut rig = Rig::new(LatePolicy::NextPacket);
     rig.channel = TxChannel::new().with_cycle(4);
-    let packet =
-        |timestamp, samples, eob| TxPacket { arrived: 0, timestamp, samples, eob };
+    let packet = |timestamp, samples, eob| TxPacket { arrived: 0, timestamp, samples, eob };
     rig.push(packet(Some(101), 5, false));
     rig.push(packet(None, 2, true));
     rig.push(packet(None, 1, true));

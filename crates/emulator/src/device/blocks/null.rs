@@ -200,7 +200,8 @@ mod tests {
                 let announced = Some(length as usize - 8);
                 assert_eq!((packet.bytes, packet.announced, packet.eob), (bytes, announced, false));
                 let first = number * (lines as u16 + 1);
-                let want = (0..bytes as u16 / 4).map(|item| (!(first + item / 2), first + item / 2));
+                let want =
+                    (0..bytes as u16 / 4).map(|item| (!(first + item / 2), first + item / 2));
                 assert_eq!(sent(&mut block, 0), want.collect::<Vec<_>>());
             }
             block.write(regs::CONTROL, 0);

@@ -1,11 +1,14 @@
 //! The recorded device, and the replay of a file to it.
 
-use super::compare::{Group, Statuses, compare_emitted, difference, group};
+use super::compare::{AnswerGroup, Statuses, compare_emitted, difference, group};
 use crate::antenna::{Antenna, AntennaSource, Sc16};
 use crate::device::*;
 use crate::personality::DeviceKind;
 use crate::time::SampleClock;
 use crate::tx_out::PlayedSamples;
+use millstream_wire::chdr::{Packet, Width};
+use millstream_wire::mgmt::{MgmtRepr, Op};
+use millstream_wire::regs::sep;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
@@ -23,12 +26,18 @@ const CYCLES_HZ: f64 = 200e6;
 const LATE_CYCLES: u64 = 1_000;
 const EARLY_CYCLES: u64 = 6_000;
 
+/// What the queues of the recorded device hold.
+const BUFFER_SAMPLES: u64 = 8_710;
+
+/// The cycles that a control request takes from the network to its block.
+const CONTROL_CYCLES: u64 = 91;
+
 /// The port of a host's socket 0.
 const FIRST_PORT: u16 = 4_000;
 
 /// A datagram from the device.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct TimedAnswer {
     pub cycle: u64,
     /// The host's socket; `None` for nobody's.
     pub socket: Option<u64>,
@@ -85,7 +94,7 @@ struct Replay {
     device: EmulatedDevice,
     sent: [Sent; 2],
     cycle: u64,
-    answers: Vec<Answer>,
+    answers: Vec<TimedAnswer>,
     /// What its channels transmit.
     played: [PlayedSamples; 2],
 }
@@ -98,7 +107,8 @@ impl Replay {
         let antenna =
             |swapped| AntennaSource::Signal(Box::new(RecordedAntenna { swapped }) as Box<_>);
         let mut queue = Capabilities::new(9000, 64);
-        queue.recv_queue_bytes = 8 << 20;
+        // Its buffers have no limit of packets.
+        queue.recv_queue_bytes = 1 << 40;
         let rate_hz = CYCLES_HZ / cycles_per_tick as f64;
         let mut device = EmulatedDevice::new(DeviceParts {
             image: Image::recorded(cycles_per_tick as u32),
@@ -110,13 +120,14 @@ impl Replay {
                 .iter()
                 .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
                 .collect(),
-            rx_buffer_samples: 4_096,
+            rx_buffer_samples: BUFFER_SAMPLES,
             tx_buffer_samples: 65_536,
             queue,
             links: sent.iter().map(port).collect(),
             counters: Arc::default(),
         });
         device.execute(DeviceCommand::DeviceId(1));
+        device.senders.iter_mut().for_each(RxSender::gather_nothing);
         Self { device, sent, cycle: 0, answers: Vec::new(), played }
     }
 
@@ -141,7 +152,8 @@ impl Replay {
     }
 
     fn receive(&mut self, line: &Line) {
-        self.run(line.end);
+        let is_control = line.bytes[6] >> 5 == 4;
+        self.run(line.end + if is_control { CONTROL_CYCLES } else { 0 });
         let port = FIRST_PORT + line.socket.unwrap() as u16;
         let socket = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let now_ns = Self::ns(self.cycle);
@@ -154,7 +166,7 @@ impl Replay {
         assert!(second.lock().unwrap().is_empty(), "no host is behind the second transport");
         for (to, bytes) in first.lock().unwrap().drain(..) {
             let socket = Some(u64::from(to.port() - FIRST_PORT));
-            self.answers.push(Answer { cycle: now_ns / CYCLE_NS, socket, bytes });
+            self.answers.push(TimedAnswer { cycle: now_ns / CYCLE_NS, socket, bytes });
         }
     }
 }
@@ -191,24 +203,43 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     let mut wanted = Vec::new();
     let mut found = Vec::new();
     let mut emitted = Vec::new();
+    let mut last = 0;
+    let mut resets = Vec::new();
     for line in lines {
+        last = last.max(line["t"].as_u64().unwrap_or(0));
         if line["what"] == "radio_tx_samples" {
             emitted.push(line.clone());
         }
         let Some(line) = Line::parse(&line) else { continue };
         if line.to_device {
+            if resets_output(&line.bytes) {
+                resets.push(line.end);
+            }
             replay.receive(&line);
         } else {
             replay.run(line.end);
             let Line { end: cycle, socket, bytes, .. } = line;
-            wanted.push(Answer { cycle, socket, bytes });
+            wanted.push(TimedAnswer { cycle, socket, bytes });
         }
     }
-    replay.run(replay.cycle + LATE_CYCLES);
-    let mut groups: BTreeMap<_, [Vec<Answer>; 2]> = BTreeMap::new();
+    replay.run(last.max(replay.cycle) + LATE_CYCLES);
+    let mut groups: BTreeMap<_, [Vec<TimedAnswer>; 2]> = BTreeMap::new();
+    let begins: Vec<_> = wanted.iter().filter(|it| group(it, statuses).1 == "commands").collect();
+    let begins: Vec<_> = begins.into_iter().map(|it| (it.socket, it.cycle)).collect();
+    let latest =
+        |cycles: &mut dyn Iterator<Item = u64>, cycle| cycles.filter(|it| *it <= cycle).max();
+    // How much of a stream leaves behind the reset of its endpoint is not determined.
+    let is_stale = |answer: &TimedAnswer| {
+        let mut begins = begins.iter().filter(|it| it.0 == answer.socket).map(|it| it.1);
+        let begun = latest(&mut begins, answer.cycle + LATE_CYCLES);
+        group(answer, statuses).1 == "data"
+            && latest(&mut resets.iter().copied(), answer.cycle) > begun
+    };
     // What leaves for nobody must not be sent.
     for (side, answers) in [wanted, std::mem::take(&mut replay.answers)].into_iter().enumerate() {
-        for answer in answers.into_iter().filter(|answer| answer.socket.is_some()) {
+        for answer in
+            answers.into_iter().filter(|answer| answer.socket.is_some() && !is_stale(answer))
+        {
             groups.entry(group(&answer, statuses)).or_default()[side].push(answer);
         }
     }
@@ -219,10 +250,22 @@ pub fn differences(file: &str, statuses: Statuses) -> Vec<String> {
     found
 }
 
+/// Returns whether a datagram resets the output stream of an endpoint.
+fn resets_output(datagram: &[u8]) -> bool {
+    let packet = Packet::parse(datagram, Width::W64);
+    let Some(request) = packet.ok().and_then(|packet| MgmtRepr::parse(&packet).ok()) else {
+        return false;
+    };
+    request.hops().flatten().any(|op| {
+        let reset = |value| value & sep::RESET_OSTRM != 0;
+        matches!(op, Op::CfgWrite { address: sep::RESET_AND_FLUSH, value } if reset(*value))
+    })
+}
+
 fn compare_group(
-    name: &Group,
-    wanted: &[Answer],
-    answers: &[Answer],
+    name: &AnswerGroup,
+    wanted: &[TimedAnswer],
+    answers: &[TimedAnswer],
     statuses: Statuses,
     found: &mut Vec<String>,
 ) {
