@@ -193,8 +193,8 @@ impl TxAccounting {
         }
     }
 
-    /// Takes a report in its order. Returns whether it answered a query, and then whether everything
-    /// is known.
+    /// Takes a report in its order. Returns whether it answered a query, and then whether
+    /// everything is known.
     fn examine(&mut self, report: &Report) -> Option<bool> {
         let place = match report.says {
             ReportKind::Ok(place) => place,

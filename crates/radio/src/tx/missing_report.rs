@@ -1,8 +1,8 @@
 //! The device's progress where reports are missing: what is unknown, and its bounds.
 //!
 //! A missing report may have been about a packet with a wrong number. What the device passed until
-//! the next report is unknown then. If it was one report, and the device's count agrees later, there
-//! was no such packet.
+//! the next report is unknown then. If it was one report, and the device's count agrees later,
+//! there was no such packet.
 
 use super::ledger::TxCause;
 use super::progress::DeviceProgress;
