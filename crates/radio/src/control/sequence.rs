@@ -1,7 +1,7 @@
 //! Finds which messages of a block are new, and counts those that never came.
 //!
-//! A block counts its messages in six bits. The network may repeat one; counted twice, a late packet
-//! would be two losses, and acknowledged twice, it would silence the block. Packets have
+//! A block counts its messages in six bits. The network may repeat one; counted twice, a late
+//! packet would be two losses, and acknowledged twice, it would silence the block. Packets have
 //! numbers of 16 bits: these tell an old message from one behind a long outage.
 
 use millstream_wire::ctrl::{CtrlRepr, SEQ_MODULUS};

@@ -226,7 +226,8 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.rx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let (number, path) = self.path(StreamDirection::Rx, chain, &self.rx, RxChannel::is_leased)?;
+        let (number, path) =
+            self.path(StreamDirection::Rx, chain, &self.rx, RxChannel::is_leased)?;
         let options = PortOptions {
             // A longer packet than the path carries does not belong to this stream.
             datagram_bytes_max: path.frame_bytes,
@@ -272,7 +273,8 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.tx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let (number, path) = self.path(StreamDirection::Tx, chain, &self.tx, TxChannel::is_leased)?;
+        let (number, path) =
+            self.path(StreamDirection::Tx, chain, &self.tx, TxChannel::is_leased)?;
         let options = PortOptions {
             datagram_bytes_max: path.frame_bytes,
             send_queue_bytes: args.send_queue_bytes,

@@ -128,9 +128,9 @@ impl Device {
         )?)
     }
 
-    /// Returns the id of this host's end of the stream from or to an endpoint. Each has one, for all
-    /// of its streams: a device knows the addresses of the last 64 ids only, and the oldest of them
-    /// is that of control.
+    /// Returns the id of this host's end of the stream from or to an endpoint. Each has one, for
+    /// all of its streams: a device knows the addresses of the last 64 ids only, and the oldest of
+    /// them is that of control.
     fn stream_epid(&self, direction: StreamDirection, endpoint: &Endpoint) -> Epid {
         let all = &self.topology.endpoints;
         let place = all.iter().position(|one| one.epid == endpoint.epid).unwrap_or(0) as u16;

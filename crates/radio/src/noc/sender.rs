@@ -75,7 +75,11 @@ impl BlockSender {
         // The answer to the first INIT tells the window, by which the second one asks for reports.
         sender.init(0, PACKETS_UNLIMITED.into(), u64::from(u32::MAX))?;
         let (bytes, packets) = sender.capacity;
-        sender.init(1, report_period(packets.min(PACKETS_UNLIMITED.into())), report_period(bytes))?;
+        sender.init(
+            1,
+            report_period(packets.min(PACKETS_UNLIMITED.into())),
+            report_period(bytes),
+        )?;
         let packet_bytes = sender.flow_bytes(sender.samples_per_packet);
         if packets == 0 || bytes < packet_bytes {
             let reason = format!(

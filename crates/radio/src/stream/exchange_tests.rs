@@ -43,7 +43,8 @@ impl Replay {
         let bench = Bench::idle_of(HOST, spp);
         let mut replay = Self { bench, samples: 0, at: 0, results: Vec::new() };
         for datagram in exchange {
-            let control = parse(&datagram.bytes).filter(|repr| !repr.is_ack && repr.op == Op::Write);
+            let control =
+                parse(&datagram.bytes).filter(|repr| !repr.is_ack && repr.op == Op::Write);
             match control {
                 Some(repr) if datagram.from_device => replay.message(&repr),
                 Some(repr) if !replay.command(repr.address, repr.data.first()) => break,
@@ -128,10 +129,7 @@ fn finite_captures_of_the_logic_are_whole() {
 #[test]
 fn captures_behind_each_other_begin_after_the_pause_that_the_logic_makes() {
     // One cycle in four has a sample, or each.
-    for (name, pause) in [
-        ("42-receive-queued", 1),
-        ("43-receive-queued-one-cycle-a-sample", 3),
-    ] {
+    for (name, pause) in [("42-receive-queued", 1), ("43-receive-queued-one-cycle-a-sample", 3)] {
         let replay = Replay::of(name);
         let ledger = &replay.bench.core.ledger;
         let late = ledger.lost(Cause::LateCommand);

@@ -1,9 +1,9 @@
 //! Tests of samples that stop while the device answers, and of times that one packet alone has.
 
 use super::*;
-use crate::stream::gap_causes::GapCauses;
 use crate::RxError;
 use crate::stream::SAMPLES_STOPPED;
+use crate::stream::gap_causes::GapCauses;
 
 /// Checks ten times a second, for twice the time that is allowed; `each` comes before each check.
 /// Returns when the stream ended.

@@ -80,9 +80,9 @@ pub fn survey(
     Ok((entry_port, reached))
 }
 
-/// Registers this host with the transport of `management`, and finds the crossbar behind it. Returns
-/// the transport's port of the crossbar, and the crossbar's ports behind those of transports: only
-/// there are endpoints, and a transport that nothing is connected to does not answer.
+/// Registers this host with the transport of `management`, and finds the crossbar behind it.
+/// Returns the transport's port of the crossbar, and the crossbar's ports behind those of
+/// transports: only there are endpoints, and a transport without a peer does not answer.
 fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioError> {
     let info = ask(management, "a query of its transport", &[])?;
     if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {

@@ -1,9 +1,9 @@
 //! Tests of the accounting against a simulated device behind a network that loses, repeats and
 //! reorders.
 
+use millstream_wire::Width;
 use millstream_wire::chdr::{self, DataRepr};
 use millstream_wire::stream::{CommandRepr, PACKETS_UNLIMITED};
-use millstream_wire::Width;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -4,9 +4,7 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{
-    CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace,
-};
+use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
 use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};
@@ -195,8 +193,8 @@ impl TxAccounting {
         }
     }
 
-    /// Takes a report in its order. Returns whether it answered a query, and then whether everything
-    /// is known.
+    /// Takes a report in its order. Returns whether it answered a query, and then whether
+    /// everything is known.
     fn examine(&mut self, report: &Report) -> Option<bool> {
         let place = match report.says {
             ReportKind::Ok(place) => place,
@@ -215,7 +213,7 @@ impl TxAccounting {
             self.course.miss_reports(1);
             return None;
         };
-        self.course.progress(at);
+        self.course.progress(at, report.counted.bytes);
         let audit = self.audits.answer(place.command)?;
         Some(self.answered(&audit, at, report.counted))
     }
@@ -234,7 +232,7 @@ impl TxAccounting {
             // Those not counted may all be packets of samples.
             let place = packets.checked_sub(open).filter(|_| self.course.missed == 0);
             if let Some(place) = place.filter(|place| *place > self.course.record.passed()) {
-                self.course.progress(place);
+                self.course.progress(place, counted.bytes);
             }
             return None;
         }

@@ -90,7 +90,10 @@ mod tests {
         assert!(!audits.is_due(11) && audits.is_due(12));
         assert_eq!(audits.answer(7), None);
         assert_eq!(audits.answer(0).map(|audit| audit.sent), Some(10));
-        assert_eq!((audits.answer(0), audits.answer(u16::MAX), audits.is_open()), (None, None, true));
+        assert_eq!(
+            (audits.answer(0), audits.answer(u16::MAX), audits.is_open()),
+            (None, None, true)
+        );
         assert_eq!(audits.answer(1).map(|audit| audit.sent), Some(11));
         assert!(!audits.is_open());
     }

@@ -39,7 +39,7 @@ impl TxAccounting {
         let too_many = self.lates.close();
         self.book_lates();
         self.restore_lates(too_many);
-        self.doubt_lates(reports_missed, waiting);
+        self.doubt_lates(reports_missed, waiting + self.lates.unreported_samples());
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
     }
@@ -60,11 +60,18 @@ impl TxAccounting {
         let varied = packets.saturating_mul(self.full - self.smallest).min(self.shortage);
         ledger.doubt_lost(TxCause::Late, varied);
         ledger.doubt_transmitted(varied);
+        if self.course.troubled && self.late_packets > 0 {
+            // One that came behind the end of its burst may have been late in another one.
+            ledger.doubt_transmitted(self.full);
+        }
         if ledger.repeated.max > 0 {
             // A report may be about a copy, which counted as a full packet.
             let copies = ledger.repeated.max / self.smallest.max(1);
             ledger.doubt_lost(TxCause::Late, copies.saturating_mul(self.full));
-            ledger.repeated.min = ledger.repeated.min.saturating_sub(late);
+            // There is no report about copies while another one waits.
+            let some = self.late_packets > 0;
+            let least = ledger.repeated.min.saturating_sub(late);
+            ledger.repeated.min = if some { 0 } else { least };
         }
         ledger.doubt_transmitted(reports_missed.saturating_mul(self.full));
         // The last report of a burst is missing: transmitted or late.

@@ -8,7 +8,8 @@
 //! PING ───────────▶ base + resync + ping
 //! RESYNC further ─▶ the answers before are complete
 //! ```
-//! The count of the logic is the usual case, and one measurement shows it. A lost or repeated packet can imitate another one: that takes several equal measurements.
+//! The count of the logic is the usual case, and one measurement shows it. A lost or repeated packet
+//! can imitate another one: that takes several equal measurements.
 
 use millstream_wire::Width;
 use millstream_wire::stream::{CommandOp, StatusRepr, StreamCondition};

@@ -1,8 +1,8 @@
 //! The device's progress where reports are missing: what is unknown, and its bounds.
 //!
 //! A missing report may have been about a packet with a wrong number. What the device passed until
-//! the next report is unknown then. If it was one report, and the device's count agrees later, there
-//! was no such packet.
+//! the next report is unknown then. If it was one report, and the device's count agrees later,
+//! there was no such packet.
 
 use super::ledger::TxCause;
 use super::progress::DeviceProgress;
@@ -26,24 +26,23 @@ impl DeviceProgress {
     }
 
     /// Takes the number of the packet that the device expects, behind reports that may be missing.
-    pub(super) fn reach(&mut self, place: u64) {
+    pub(super) fn reach(&mut self, place: u64, counted_bytes: u64) {
         if place < self.least {
             // Only a packet that no report told about leads there.
             self.miss_reports(LOST);
         }
         match std::mem::take(&mut self.missed) {
             0 => {}
-            missed => self.resolve(place, missed),
+            missed => self.resolve(place, missed, counted_bytes),
         }
     }
 
     /// Counts as unknown what the device passed up to packet `place`, behind `missed` missing
     /// reports.
-    fn resolve(&mut self, place: u64, missed: u32) {
+    fn resolve(&mut self, place: u64, missed: u32, counted_bytes: u64) {
+        self.end_run(self.least, counted_bytes);
         let passed = self.record.passed();
-        let samples = self.record.pieces(passed..place.max(passed)).map(|piece| piece.total()).sum();
-        self.ledger.doubt(samples, 0);
-        self.record.pass(place.max(passed));
+        let samples = self.pass_murky(place);
         if missed == 1 && place >= passed && self.repeats_to <= self.least {
             // A wrong number that no second report follows is that of a packet ahead, or of the one
             // before once more.
@@ -59,9 +58,18 @@ impl DeviceProgress {
             }
             self.ledger.repeat(0, u64::MAX);
             self.missing.clear(place.max(passed));
-            (self.doubt, self.loose) = (None, true);
+            (self.doubt, self.loose, self.murky) = (None, true, self.record.sent());
         }
         self.begin_run(place);
+    }
+
+    /// Counts as unknown the packets in flight before `to`. Returns their samples.
+    pub(super) fn pass_murky(&mut self, to: u64) -> u64 {
+        let to = to.max(self.record.passed());
+        let samples = self.record.pieces(self.record.passed()..to).map(|piece| piece.total()).sum();
+        self.ledger.doubt(samples, 0);
+        self.record.pass(to);
+        samples
     }
 
     /// Takes by how much the device's place is ahead of its exact count.
@@ -77,7 +85,7 @@ impl DeviceProgress {
     pub fn close(&mut self) -> u64 {
         let before = self.ledger.unknown.samples;
         if self.record.samples() > 0 || self.astray || self.missed > 0 {
-            self.resolve(self.record.sent(), LOST);
+            self.resolve(self.record.sent(), LOST, 0);
         }
         self.ledger.unknown.samples - before
     }

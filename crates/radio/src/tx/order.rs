@@ -88,8 +88,7 @@ impl ReportOrder {
 mod tests {
     use super::*;
 
-    const OK: ReportKind =
-        ReportKind::Ok(StreamPlace { period: false, expected: 0, command: 0 });
+    const OK: ReportKind = ReportKind::Ok(StreamPlace { period: false, expected: 0, command: 0 });
 
     fn take(order: &mut ReportOrder, seq: u16) -> Vec<(u16, u16)> {
         order.put(Report { seq, counted: Totals::default(), says: OK });
@@ -111,11 +110,7 @@ mod tests {
     #[test]
     fn reports_with_one_number_are_taken_as_they_come() {
         let mut order = ReportOrder::new(0, true);
-        let report = |packets| Report {
-            seq: 0,
-            counted: Totals { packets, bytes: 0 },
-            says: OK,
-        };
+        let report = |packets| Report { seq: 0, counted: Totals { packets, bytes: 0 }, says: OK };
         assert!(!order.put(report(0)), "the answer to the opening, once more");
         assert!(order.is_numbered());
         for packets in [1, 2, 2, 9] {

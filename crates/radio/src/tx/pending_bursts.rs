@@ -62,6 +62,8 @@ pub(super) struct PendingBursts {
     ambiguous: u64,
     /// A burst ran dry since the last acknowledgement.
     dry: bool,
+    /// See [`PendingBursts::unreported_samples`].
+    unreported: u64,
 }
 
 impl PendingBursts {
@@ -69,7 +71,15 @@ impl PendingBursts {
     /// `ticks_per_sample` ticks of the radio.
     pub fn new(full: u64, ticks_per_sample: u64) -> Self {
         let bursts = VecDeque::with_capacity(BURSTS);
-        Self { full, ticks_per_sample, bursts, fresh: true, ambiguous: 0, dry: false }
+        Self {
+            full,
+            ticks_per_sample,
+            bursts,
+            fresh: true,
+            ambiguous: 0,
+            dry: false,
+            unreported: 0,
+        }
     }
 
     /// Returns whether a report is missing: each burst's end has one, transmitted or late.
@@ -91,6 +101,12 @@ impl PendingBursts {
     /// Returns the packets of bursts whose end has not been acknowledged.
     pub fn packets(&self) -> u64 {
         self.bursts.iter().map(|burst| burst.packets).sum()
+    }
+
+    /// Returns the most samples of acknowledged bursts that were late without a report: while a
+    /// message of the radio waits for its acknowledgement, there is none about further packets.
+    pub fn unreported_samples(&self) -> u64 {
+        self.unreported
     }
 
     /// Returns the samples of bursts whose end has not been acknowledged.
@@ -169,11 +185,17 @@ impl PendingBursts {
             return 0;
         };
         let full = self.full;
-        self.dry = false;
+        let was_dry = std::mem::take(&mut self.dry);
         let (mut excess, mut unclear) = (0, 0);
-        for burst in self.bursts.drain(..=index).take(index) {
-            excess += burst.excess(full);
-            unclear += u64::from(burst.is_unclear());
+        for (place, burst) in self.bursts.drain(..=index).enumerate() {
+            let is_it = place == index;
+            if burst.lates > 0 || was_dry || !is_it {
+                self.unreported += burst.packets.saturating_sub(burst.lates) * full;
+            }
+            if !is_it {
+                excess += burst.excess(full);
+                unclear += u64::from(burst.is_unclear());
+            }
         }
         self.ambiguous += unclear;
         excess

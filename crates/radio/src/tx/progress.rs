@@ -52,6 +52,8 @@ pub(super) struct DeviceProgress {
     /// Reports missing before the next one.
     pub(super) missed: u32,
     pub(super) doubt: Option<Doubt>,
+    /// Packets before this one may have been taken although they seem skipped.
+    pub(super) murky: u64,
     /// Skipped packets that the window has not yet included.
     pub(super) deficit: OverWindow,
     /// Bytes in the device's buffer that the window has not yet included.
@@ -91,6 +93,7 @@ impl DeviceProgress {
             loose: false,
             missed: 0,
             doubt: None,
+            murky: 0,
             deficit: OverWindow::default(),
             surplus: OverWindow::default(),
             crowded: None,
@@ -137,8 +140,8 @@ impl DeviceProgress {
     }
 
     /// Takes the packet that the device expects.
-    pub fn progress(&mut self, place: u64) {
-        self.reach(place);
+    pub fn progress(&mut self, place: u64, counted_bytes: u64) {
+        self.reach(place, counted_bytes);
         self.least = place;
         if place > self.record.passed() {
             self.pass(place);
@@ -161,19 +164,22 @@ impl DeviceProgress {
             return self.miss_reports(LOST);
         }
         let (due, came) = (due as u64, came as u64);
-        self.reach(due);
+        self.reach(due, counted_bytes);
         self.end_run(due, counted_bytes);
         self.shift = self.shift.wrapping_add(step);
         self.skip(came, counted_bytes);
         self.begin_run(came);
         self.least = came + 1;
+        if came == self.record.passed() {
+            self.pass(came + 1);
+        }
     }
 
     /// Handles a query that found the device at packet `place`, with `sent` sent before it. Those
     /// between are lost. `lead`: by how much the place is ahead of the device's count, if that is
     /// exact.
     pub fn settle(&mut self, place: u64, sent: u64, lead: Option<i64>, counted_bytes: u64) {
-        self.reach(place);
+        self.reach(place, counted_bytes);
         self.end_run(place, counted_bytes);
         self.skip(sent, counted_bytes);
         self.begin_run(place);
@@ -255,6 +261,7 @@ impl DeviceProgress {
 
     /// Counts the packets in flight before `to` as skipped.
     fn skip(&mut self, to: u64, counted_bytes: u64) {
+        self.pass_murky(to.min(self.murky));
         let from = self.record.passed();
         if to <= from {
             return;

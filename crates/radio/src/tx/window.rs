@@ -219,8 +219,8 @@ impl CreditWindow {
         true
     }
 
-    /// Counts packets that the device has skipped: they take no space, unless they come late. Returns
-    /// true when half a window was skipped since the last query, which may then fill the buffer.
+    /// Counts packets that the device has skipped: they take no space, unless they come late.
+    /// Returns true when half a window was skipped since the last query: it may fill the buffer.
     pub fn note_skipped(&mut self, packets: u64, bytes: u64) -> bool {
         self.missing.packets = self.missing.packets.wrapping_add(packets);
         self.missing.bytes = self.missing.bytes.wrapping_add(bytes);
@@ -244,8 +244,8 @@ impl CreditWindow {
         self.spare_bytes = wanted.min(self.capacity.bytes / 2).max(least);
     }
 
-    /// Applies the answer to a query. `missing` is the difference between the packets sent before it
-    /// and the count, if that is exact: then it holds, whatever the reports said. The reserve
+    /// Applies the answer to a query. `missing` is the difference between the packets sent before
+    /// it and the count, if that is exact: then it holds, whatever the reports said. The reserve
     /// decreases with each answer. Returns true when more than half a window was missing.
     pub fn audited(&mut self, missing: Option<Totals>) -> bool {
         if let Some(missing) = missing {
@@ -336,7 +336,10 @@ mod tests {
             assert_eq!(window.room_packets(1000), room);
         }
         window.send(9, 1000);
-        assert!(window.audited(Some(Totals { packets: 12, bytes: 12_000 })), "more than half of it");
+        assert!(
+            window.audited(Some(Totals { packets: 12, bytes: 12_000 })),
+            "more than half of it"
+        );
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 4));
     }

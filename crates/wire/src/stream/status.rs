@@ -125,11 +125,7 @@ impl StreamPlace {
     /// Decodes a detail.
     #[must_use]
     pub const fn from_info(info: u64) -> Self {
-        Self {
-            period: info >> 47 & 1 == 1,
-            expected: (info >> 16) as u16,
-            command: info as u16,
-        }
+        Self { period: info >> 47 & 1 == 1, expected: (info >> 16) as u16, command: info as u16 }
     }
 }
 
