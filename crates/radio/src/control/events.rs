@@ -32,7 +32,8 @@ impl ChannelEvents {
         self.overruns.load(Ordering::Acquire)
     }
 
-    /// Returns the device's time of the last overrun, ticks.
+    /// Returns the device's time of the first sample that is missing behind the last overrun, ticks:
+    /// the message has that of the last sample before.
     pub fn overrun_ticks(&self) -> u64 {
         self.overrun_ticks.load(Ordering::Relaxed)
     }
@@ -77,7 +78,7 @@ impl ChannelEvents {
     pub(super) fn note(&self, event: Event, ticks: u64) {
         match event {
             Event::RxOverrun => {
-                self.overrun_ticks.store(ticks, Ordering::Relaxed);
+                self.overrun_ticks.store(ticks.wrapping_add(1), Ordering::Relaxed);
                 self.overruns.fetch_add(1, Ordering::Release);
             }
             Event::RxLateCommand => {

@@ -75,7 +75,8 @@ impl Replay {
             Some((Event::RxLateCommand, 0)) => core.reports.late_commands += 1,
             Some((Event::RxOverrun, 0)) => {
                 core.reports.overruns += 1;
-                core.reports.overrun_ticks = repr.timestamp.expect("it has a time");
+                // Behind the sample whose time the message has.
+                core.reports.overrun_ticks = repr.timestamp.expect("it has a time") + 1;
             }
             other => panic!("{other:?}"),
         }
@@ -145,7 +146,7 @@ fn captures_behind_each_other_begin_after_the_pause_that_the_logic_makes() {
 fn an_overrun_of_the_logic_ends_in_a_restart() {
     let mut replay = Replay::of("45-receive-overrun");
     let core = &mut replay.bench.core;
-    assert_eq!((core.counters.overruns, core.reports.overrun_ticks), (1, 13_069));
+    assert_eq!((core.counters.overruns, core.reports.overrun_ticks), (1, 13_070));
     assert!(matches!(core.step.take(), Some(Step::Restart { attempts: 0 })));
     // All samples up to it came.
     assert_eq!(core.tracker.next_ticks(), Some(13_070));
