@@ -76,8 +76,8 @@ pub(crate) struct NextPacket {
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
-    /// The cycles of the radio, and what passes between two captures: bursts begin with a cycle, and
-    /// without a DDC have whole cycles.
+    /// The cycles of the radio, and what passes between two captures: bursts begin with a cycle,
+    /// and without a DDC have whole cycles.
     turn: Turn,
     /// The ticks of a sample in the bursts to come.
     decimation: u64,

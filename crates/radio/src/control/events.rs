@@ -32,8 +32,8 @@ impl ChannelEvents {
         self.overruns.load(Ordering::Acquire)
     }
 
-    /// Returns the device's time of the first sample that is missing behind the last overrun, ticks:
-    /// the message has that of the last sample before.
+    /// Returns the device's time of the first sample that is missing behind the last overrun,
+    /// ticks: the message has that of the last sample before.
     pub fn overrun_ticks(&self) -> u64 {
         self.overrun_ticks.load(Ordering::Relaxed)
     }
