@@ -32,8 +32,7 @@ impl ChannelEvents {
         self.overruns.load(Ordering::Acquire)
     }
 
-    /// Returns the device's time of the first sample that is missing behind the last overrun,
-    /// ticks: the message has that of the last sample before.
+    /// Returns the device's time of the last sample before the last overrun, ticks.
     pub fn overrun_ticks(&self) -> u64 {
         self.overrun_ticks.load(Ordering::Relaxed)
     }
@@ -78,7 +77,7 @@ impl ChannelEvents {
     pub(super) fn note(&self, event: Event, ticks: u64) {
         match event {
             Event::RxOverrun => {
-                self.overrun_ticks.store(ticks.wrapping_add(1), Ordering::Relaxed);
+                self.overrun_ticks.store(ticks, Ordering::Relaxed);
                 self.overruns.fetch_add(1, Ordering::Release);
             }
             Event::RxLateCommand => {
