@@ -137,7 +137,7 @@ fn messages_are_noted_and_acknowledged_and_noise_is_counted() {
         let ack = parse(&bytes);
         assert!(ack.is_ack && ack.ctrl_seq == 9 && ack.dst_epid == PEER, "{ack}");
     }
-    assert_eq!((events.overruns(), events.overrun_ticks(), events.late_commands()), (1, 4712, 1));
+    assert_eq!((events.overruns(), events.overrun_ticks(), events.late_commands()), (1, 4711, 1));
     assert_eq!(control.counters().malformed.load(Ordering::Relaxed), 1);
     assert_eq!(control.counters().unknown_messages.load(Ordering::Relaxed), 1);
 }

@@ -77,7 +77,7 @@ impl ChannelEvents {
     pub(super) fn note(&self, event: Event, ticks: u64) {
         match event {
             Event::RxOverrun => {
-                self.overrun_ticks.store(ticks.wrapping_add(1), Ordering::Relaxed);
+                self.overrun_ticks.store(ticks, Ordering::Relaxed);
                 self.overruns.fetch_add(1, Ordering::Release);
             }
             Event::RxLateCommand => {

@@ -75,7 +75,6 @@ impl Replay {
             Some((Event::RxLateCommand, 0)) => core.reports.late_commands += 1,
             Some((Event::RxOverrun, 0)) => {
                 core.reports.overruns += 1;
-                // Behind the sample whose time the message has.
                 core.reports.overrun_ticks = repr.timestamp.expect("it has a time") + 1;
             }
             other => panic!("{other:?}"),
