@@ -17,7 +17,7 @@ fn a_radio_is_found_by_its_address() {
     }
     let document = millstream(Path::new("/"), &[&find[..], &["--json"]].concat()).json();
     let found = &document["results"]["radios"][0];
-    assert_eq!((&found["addr"], &found["claimed"]), (&addr.into(), &false.into()));
+    assert_eq!((&found["addr"], &found["claimed"]), (&addr.as_str().into(), &false.into()));
     assert_eq!(found["fields"]["serial"], "FIND-ME");
     assert_eq!((&found["usable"], &found["obstacle"]), (&true.into(), &serde_json::Value::Null));
     // Its management server is not there: it is listed with the reason.
