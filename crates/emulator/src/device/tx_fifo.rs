@@ -16,6 +16,7 @@ pub(crate) struct FifoSize {
     pub bytes: usize,
     /// Bytes of the buffers behind it, in the blocks on the way.
     pub behind_bytes: usize,
+    /// Packets, without those in the buffers behind it.
     pub packets: usize,
 }
 
@@ -90,7 +91,8 @@ impl TxFifo {
         Self {
             size,
             waiting: VecDeque::with_capacity(size.packets),
-            passed: VecDeque::with_capacity(size.packets),
+            // A packet has a word or more.
+            passed: VecDeque::with_capacity(1 + size.behind_bytes / 8),
             ring: vec![[0; SC16_LEN]; ring].into(),
             write: 0,
             waiting_bytes: 0,
@@ -226,7 +228,7 @@ impl TxFifo {
 
     /// Returns whether there is space for a packet.
     pub fn has_room(&self, flow_bytes: usize) -> bool {
-        let packets = self.waiting.len() + self.passed.len();
+        let packets = self.waiting.len();
         self.waiting_bytes + flow_bytes <= self.size.bytes && packets < self.size.packets
     }
 

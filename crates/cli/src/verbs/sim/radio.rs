@@ -184,8 +184,9 @@ pub fn device(text: &str) -> Result<DeviceKind, String> {
 }
 
 fn uhd(text: &str) -> Result<UhdGeneration, String> {
-    let names =
-        || format!("the versions are auto and 4.0 to 4.11, for example {}", UhdGeneration::NAMES);
+    let names = || {
+        format!("the known versions are auto and 4.0 to 4.11, for example {}", UhdGeneration::NAMES)
+    };
     UhdGeneration::named(text).ok_or_else(names)
 }
 
