@@ -8,9 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The captures that this program has begun.
 static BEGUN: Mutex<Vec<Begun>> = Mutex::new(Vec::new());
 
+/// Device and inode, and the name: a file that is removed leaves its inode to another one.
+type FileId = (u64, u64, String);
+
 struct Begun {
-    /// Device and inode.
-    file: (u64, u64),
+    file: FileId,
     writers: usize,
     /// There has been more than one writer at a time.
     shared: bool,
@@ -22,7 +24,7 @@ struct Begun {
 /// on in its file. Each writer appends whole blocks, which other writers do not part.
 #[derive(Debug)]
 pub(super) struct CaptureFile {
-    file: (u64, u64),
+    file: FileId,
     /// Its bytes before this writer.
     pub start: u64,
     /// No other writer has begun a section that goes on.
@@ -38,7 +40,7 @@ impl CaptureFile {
     pub fn open(path: &str) -> io::Result<(File, CaptureFile)> {
         let file = File::options().append(true).create(true).open(path)?;
         let about = file.metadata()?;
-        let id = (about.dev(), about.ino());
+        let id = (about.dev(), about.ino(), path.to_owned());
         let start = if about.is_file() { about.len() } else { 0 };
         let mut begun = begun();
         let known = begun.iter_mut().find(|one| one.file == id);
@@ -53,7 +55,7 @@ impl CaptureFile {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
             }
             None => {
-                begun.push(Begun { file: id, writers: 1, shared: false });
+                begun.push(Begun { file: id.clone(), writers: 1, shared: false });
                 1
             }
         };
