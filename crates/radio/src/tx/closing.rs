@@ -33,7 +33,8 @@ impl TxAccounting {
         let too_many = self.lates.close();
         self.book_lates();
         self.restore_lates(too_many);
-        self.doubt_lates(reports_missed, self.lates.unreported_samples());
+        let in_order = !self.course.troubled;
+        self.doubt_lates(reports_missed, self.lates.unreported_samples(in_order));
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
     }

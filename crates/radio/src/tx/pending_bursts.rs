@@ -87,6 +87,8 @@ pub(super) struct PendingBursts {
     counted: u64,
     /// See [`PendingBursts::unreported_samples`].
     unreported: u64,
+    /// All samples of the same bursts.
+    doubted: u64,
 }
 
 impl PendingBursts {
@@ -105,6 +107,7 @@ impl PendingBursts {
             faults: 0,
             counted: 0,
             unreported: 0,
+            doubted: 0,
         }
     }
 
@@ -135,9 +138,10 @@ impl PendingBursts {
     }
 
     /// Returns the most samples that were late without a report, in the bursts that were
-    /// acknowledged or closed.
-    pub fn unreported_samples(&self) -> u64 {
-        self.unreported
+    /// acknowledged or closed. With packets out of their order, reports between the same
+    /// acknowledgements may be about earlier bursts.
+    pub fn unreported_samples(&self, in_order: bool) -> u64 {
+        if in_order { self.unreported } else { self.doubted }
     }
 
     /// Counts a sent packet; with `eob` it ends its burst. `ticks` is the time of its first sample.
@@ -242,6 +246,7 @@ impl PendingBursts {
         if lacking || silent {
             let all: u64 = self.bursts.range(..count).map(|burst| burst.samples).sum();
             self.unreported += all.saturating_sub(counted);
+            self.doubted += all;
         }
         if lacking {
             self.ambiguous += self.bursts.range(..count).map(|burst| burst.lates).sum::<u64>();
