@@ -20,6 +20,11 @@ impl TxAccounting {
         self.restore_lates(too_many);
     }
 
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.lates.is_unacknowledged(!self.course.troubled)
+    }
+
     /// Closes the accounting of the stream. `reports_missed` reports about its packets may not have
     /// come.
     pub fn close(&mut self, reports_missed: u64) {
@@ -30,10 +35,10 @@ impl TxAccounting {
         let behind = self.course.stragglers().saturating_sub(of_last);
         let reports_missed = reports_missed + behind;
         self.course.close();
-        let too_many = self.lates.close();
+        let in_order = !self.course.troubled;
+        let too_many = self.lates.close(in_order);
         self.book_lates();
         self.restore_lates(too_many);
-        let in_order = !self.course.troubled;
         self.doubt_lates(reports_missed, self.lates.unreported_samples(in_order));
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);

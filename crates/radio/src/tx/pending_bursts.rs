@@ -122,9 +122,11 @@ impl PendingBursts {
         ended > self.open().map(|(_, burst)| burst.lates).sum()
     }
 
-    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
-    pub fn is_unacknowledged(&self) -> bool {
-        self.open().any(|(_, burst)| burst.ended)
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late. With
+    /// packets out of their order, reports of lateness may have been about earlier bursts.
+    pub fn is_unacknowledged(&self, in_order: bool) -> bool {
+        let silent = |burst: &SentBurst| !(in_order && burst.is_all_late(self.full));
+        self.bursts.iter().any(|burst| burst.ended && silent(burst))
     }
 
     /// Reports that may have been about another burst than the one they were counted for.
@@ -223,7 +225,9 @@ impl PendingBursts {
             return 0;
         };
         self.dry = false;
-        self.bound(index + 1, false);
+        // One before it that nothing was said about: its acknowledgement is lost, or was this one.
+        let silent = self.open().any(|(place, burst)| place < index && burst.lates == 0);
+        self.bound(index + 1, silent);
         let full = self.full;
         let (mut excess, mut unclear) = (0, 0);
         for (place, burst) in self.bursts.drain(..=index).enumerate() {
@@ -254,9 +258,9 @@ impl PendingBursts {
     }
 
     /// Ends the reports. Returns the samples that had been counted too much.
-    pub fn close(&mut self) -> u64 {
+    pub fn close(&mut self, in_order: bool) -> u64 {
         // Behind the last acknowledgement no further message shows that one is missing.
-        self.bound(self.bursts.len(), self.is_unacknowledged());
+        self.bound(self.bursts.len(), self.is_unacknowledged(in_order));
         let full = self.full;
         self.ambiguous += self.bursts.iter().filter(|burst| burst.is_unclear(full)).count() as u64;
         self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
@@ -287,7 +291,7 @@ mod tests {
         lates.acknowledge(1000 + 100 * 16 - 1 + 2);
         assert_eq!(lates.bursts.len(), 1);
         lates.acknowledge(9000 + 50 * 16 - 1);
-        assert!(!lates.is_unacknowledged());
+        assert!(!lates.is_unacknowledged(true));
     }
 
     #[test]
@@ -297,7 +301,7 @@ mod tests {
         assert_eq!(lates.late(), 100);
         // The clock was set meanwhile.
         assert_eq!(lates.acknowledge(77_000), 0);
-        assert!(!lates.is_unacknowledged());
+        assert!(!lates.is_unacknowledged(true));
         send(&mut lates, 2000, &[100, 30]);
         send(&mut lates, 3000, &[40]);
         lates.acknowledge(77_000);
@@ -312,7 +316,7 @@ mod tests {
         lates.packet(0, Some(130), true);
         lates.run_dry();
         assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
-        assert_eq!((lates.waiting_samples(), lates.close()), (100, 0));
+        assert_eq!((lates.waiting_samples(), lates.close(true)), (100, 0));
         assert_eq!(lates.ambiguous(), 2, "the short packet may have been the late one");
     }
 
@@ -349,7 +353,7 @@ mod tests {
         assert_eq!(lates.acknowledge(second), 93);
         send(&mut lates, 9000, &[100, 9]);
         assert_eq!(lates.late(), 100);
-        assert_eq!(lates.close(), 91);
+        assert_eq!(lates.close(true), 91);
     }
 
     #[test]
@@ -374,7 +378,7 @@ mod tests {
         assert!(lates.is_waiting());
         assert_eq!((lates.late(), lates.ambiguous()), (100, 0));
         assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
-        assert!(lates.is_unacknowledged() && !lates.is_waiting(), "both ends may have been late");
+        assert!(lates.is_unacknowledged(true) && !lates.is_waiting(), "both ends may have been late");
     }
 
     #[test]
