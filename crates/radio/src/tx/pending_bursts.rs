@@ -227,21 +227,24 @@ impl PendingBursts {
         self.dry = false;
         // One before it that nothing was said about: its acknowledgement is lost, or was this one.
         let silent = self.open().any(|(place, burst)| place < index && burst.lates == 0);
-        self.bound(index + 1, silent);
+        self.end(index + 1, index, silent)
+    }
+
+    /// Ends the first bursts, `count` of them, of which so many are `unacknowledged`. Messages
+    /// about them may be lost; if `silent`, they are. Returns the samples counted too much.
+    fn end(&mut self, count: usize, unacknowledged: usize, silent: bool) -> u64 {
         let full = self.full;
-        let (mut excess, mut unclear) = (0, 0);
-        for (place, burst) in self.bursts.drain(..=index).enumerate() {
-            if place != index {
-                excess += burst.excess(full);
-                unclear += u64::from(burst.is_unclear(full));
-            }
-        }
+        let before = || self.bursts.range(..unacknowledged);
+        let excess = before().map(|burst| burst.excess(full)).sum();
+        let unclear = before().filter(|burst| burst.is_unclear(full)).count() as u64;
         self.ambiguous += unclear;
+        self.counted = self.counted.saturating_sub(excess);
+        self.bound(count, silent);
+        self.bursts.drain(..count);
         excess
     }
 
-    /// Bounds the late samples of the first bursts, `count` of them. Messages about them may be
-    /// lost; if `silent`, they are.
+    /// Bounds the late samples of the first bursts, see [`PendingBursts::end`].
     fn bound(&mut self, count: usize, silent: bool) {
         let counted = std::mem::take(&mut self.counted);
         let Some(first) = self.bursts.front() else { return };
@@ -260,146 +263,11 @@ impl PendingBursts {
     /// Ends the reports. Returns the samples that had been counted too much.
     pub fn close(&mut self, in_order: bool) -> u64 {
         // Behind the last acknowledgement no further message shows that one is missing.
-        self.bound(self.bursts.len(), self.is_unacknowledged(in_order));
-        let full = self.full;
-        self.ambiguous += self.bursts.iter().filter(|burst| burst.is_unclear(full)).count() as u64;
-        self.bursts.drain(..).map(|burst| burst.excess(full)).sum()
+        let count = self.bursts.len();
+        self.end(count, count, self.is_unacknowledged(in_order))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sends a burst of packets from `ticks` on.
-    fn send(lates: &mut PendingBursts, ticks: u64, packets: &[u64]) -> u64 {
-        let mut next = ticks;
-        for (index, samples) in packets.iter().enumerate() {
-            lates.packet(*samples, Some(next), index + 1 == packets.len());
-            next += samples;
-        }
-        next - 1
-    }
-
-    #[test]
-    fn an_acknowledgement_a_few_ticks_away_is_of_its_burst() {
-        let mut lates = PendingBursts::new(100, 16);
-        lates.packet(100, Some(1000), true);
-        lates.packet(50, Some(9000), true);
-        lates.acknowledge(1000 + 100 * 16 - 1 + 70);
-        assert_eq!(lates.bursts.len(), 2, "too far away");
-        lates.acknowledge(1000 + 100 * 16 - 1 + 2);
-        assert_eq!(lates.bursts.len(), 1);
-        lates.acknowledge(9000 + 50 * 16 - 1);
-        assert!(!lates.is_unacknowledged(true));
-    }
-
-    #[test]
-    fn an_acknowledgement_of_another_time_is_of_the_only_burst() {
-        let mut lates = PendingBursts::new(100, 1);
-        send(&mut lates, 1000, &[100, 30]);
-        assert_eq!(lates.late(), 100);
-        // The clock was set meanwhile.
-        assert_eq!(lates.acknowledge(77_000), 0);
-        assert!(!lates.is_unacknowledged(true));
-        send(&mut lates, 2000, &[100, 30]);
-        send(&mut lates, 3000, &[40]);
-        lates.acknowledge(77_000);
-        assert_eq!((lates.bursts.len(), lates.ambiguous()), (2, 1));
-    }
-
-    #[test]
-    fn behind_a_flush_a_report_may_be_about_a_packet_of_another_length() {
-        let mut lates = PendingBursts::new(100, 1);
-        lates.packet(100, Some(0), false);
-        lates.packet(30, Some(100), false);
-        lates.packet(0, Some(130), true);
-        lates.run_dry();
-        assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
-        assert_eq!((lates.waiting_samples(), lates.close(true)), (100, 0));
-        assert_eq!(lates.ambiguous(), 2, "the short packet may have been the late one");
-    }
-
-    #[test]
-    fn a_short_packet_that_is_its_own_burst_is_known() {
-        let mut lates = PendingBursts::new(100, 1);
-        let first = send(&mut lates, 1000, &[30]);
-        send(&mut lates, 2000, &[40]);
-        let third = send(&mut lates, 3000, &[50]);
-        assert_eq!(lates.acknowledge(first), 0);
-        assert_eq!(lates.late(), 40);
-        assert!(lates.is_waiting());
-        assert_eq!(lates.acknowledge(third), 0);
-        assert!(!lates.is_waiting());
-    }
-
-    #[test]
-    fn the_head_of_a_burst_is_full_packets() {
-        let mut lates = PendingBursts::new(100, 1);
-        let last = send(&mut lates, 1000, &[100, 100, 7]);
-        assert_eq!((lates.late(), lates.late()), (100, 100));
-        assert_eq!(lates.acknowledge(last), 0);
-        send(&mut lates, 5000, &[100, 100, 7]);
-        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
-        assert!(!lates.is_waiting());
-    }
-
-    #[test]
-    fn a_tail_that_is_late_shows_when_its_acknowledgement_does_not_come() {
-        let mut lates = PendingBursts::new(100, 1);
-        send(&mut lates, 1000, &[100, 100, 7]);
-        let second = send(&mut lates, 5000, &[100, 9]);
-        assert_eq!(lates.late(), 100, "it was the last one");
-        assert_eq!(lates.acknowledge(second), 93);
-        send(&mut lates, 9000, &[100, 9]);
-        assert_eq!(lates.late(), 100);
-        assert_eq!(lates.close(true), 91);
-    }
-
-    #[test]
-    fn short_packets_in_the_middle_of_a_burst_count_what_they_hold() {
-        let mut lates = PendingBursts::new(100, 1);
-        let last = send(&mut lates, 1000, &[50, 60, 100, 100, 7, 0]);
-        assert_eq!((lates.late(), lates.late()), (50, 60));
-        assert_eq!((lates.late(), lates.late(), lates.late()), (100, 100, 7));
-        assert!(lates.is_waiting());
-        assert_eq!((lates.acknowledge(last + 1), lates.is_waiting()), (0, false));
-        send(&mut lates, 5000, &[50, 60]);
-        let third = send(&mut lates, 9000, &[100, 9]);
-        assert_eq!((lates.late(), lates.late()), (50, 60));
-        assert_eq!(lates.acknowledge(third), 0);
-    }
-
-    #[test]
-    fn a_report_that_may_be_about_the_next_burst_is_counted() {
-        let mut lates = PendingBursts::new(100, 1);
-        send(&mut lates, 1000, &[100, 100, 7]);
-        send(&mut lates, 5000, &[100, 9]);
-        assert!(lates.is_waiting());
-        assert_eq!((lates.late(), lates.ambiguous()), (100, 0));
-        assert_eq!((lates.late(), lates.ambiguous()), (100, 1));
-        assert!(lates.is_unacknowledged(true) && !lates.is_waiting(), "both ends may have been late");
-    }
-
-    #[test]
-    fn a_report_before_anything_was_sent_is_about_another_stream() {
-        let mut lates = PendingBursts::new(100, 1);
-        assert_eq!(lates.late(), 0);
-        lates.packet(10, None, true);
-        assert_eq!((lates.late(), lates.late()), (10, 100));
-    }
-
-    #[test]
-    fn bursts_without_time_are_acknowledged_in_turn() {
-        let mut lates = PendingBursts::new(100, 1);
-        for _ in 0..2 * BURSTS {
-            lates.packet(10, None, true);
-        }
-        for _ in 0..BURSTS {
-            assert!(lates.is_waiting());
-            assert_eq!(lates.acknowledge(77), 0);
-        }
-        assert!(!lates.is_waiting());
-        assert_eq!((lates.acknowledge(77), lates.late()), (0, 100));
-    }
-}
+#[path = "pending_bursts_tests.rs"]
+mod tests;
