@@ -151,7 +151,7 @@ const FAILED_ONCE: [u64; 28] = [
     1_768,
     // Reports about packets that came behind the end of their burst counted for the next one.
     7_014,
-    // The acknowledgement of a burst that a lost packet made shorter was taken for that of the next.
+    // The acknowledgement of a burst with a lost packet was taken for that of the next one.
     11_370,
     // What was skipped before a missing report came late.
     13_403,
