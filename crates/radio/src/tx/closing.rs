@@ -20,26 +20,26 @@ impl TxAccounting {
         self.restore_lates(too_many);
     }
 
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.lates.is_unacknowledged(!self.course.troubled)
+    }
+
     /// Closes the accounting of the stream. `reports_missed` reports about its packets may not have
     /// come.
     pub fn close(&mut self, reports_missed: u64) {
-        // Without the acknowledgement of a burst with time, its last reports may be lost: no later
-        // one shows that they are missing.
-        let waits =
-            if self.timed { self.lates.is_unacknowledged() } else { self.lates.is_waiting() };
-        let acknowledged = !waits;
         // Behind the last acknowledgement no further report shows that one is missing. Those that
         // came may all be about the bursts behind it, and none about a packet that came last.
-        let others = if acknowledged { 0 } else { self.lates.packets() };
+        let others = self.lates.packets();
         let of_last = self.late_behind.saturating_sub(others);
         let behind = self.course.stragglers().saturating_sub(of_last);
         let reports_missed = reports_missed + behind;
         self.course.close();
-        let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };
-        let too_many = self.lates.close();
+        let in_order = !self.course.troubled;
+        let too_many = self.lates.close(in_order);
         self.book_lates();
         self.restore_lates(too_many);
-        self.doubt_lates(reports_missed, waiting + self.lates.unreported_samples());
+        self.doubt_lates(reports_missed, self.lates.unreported_samples(in_order));
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
     }

@@ -148,7 +148,7 @@ fn the_radio_s_messages_become_events_in_their_order() {
         events,
         [TxEvent::Underflow { time_ticks: underflow }, TxEvent::BurstAck { time_ticks: ack }]
     );
-    assert!(!core.account.lates.is_unacknowledged());
+    assert!(!core.account.is_unacknowledged());
     for _ in 0..EVENTS_MAX + 3 {
         core.take_event(Event::TxLate, 9);
     }

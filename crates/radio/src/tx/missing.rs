@@ -94,10 +94,16 @@ impl Missing {
         self.pieces.iter_mut().for_each(|piece| piece.1 = cause);
     }
 
+    /// Records that it is unknown which packets before number `floor` were skipped. The pieces
+    /// stay, as what may still come late.
+    pub fn blur(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
+    }
+
     /// Drops all pieces; packets before number `floor` are unknown from now on.
     pub fn clear(&mut self, floor: u64) {
         self.pieces.clear();
-        self.floor = floor;
+        self.blur(floor);
     }
 
     fn forget(&mut self, horizon: u64) {
@@ -114,7 +120,7 @@ impl Missing {
 
     fn drop_first(&mut self) {
         if let Some((piece, _)) = self.pieces.pop_front() {
-            self.floor = piece.end();
+            self.blur(piece.end());
         }
     }
 }

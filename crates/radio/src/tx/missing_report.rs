@@ -47,7 +47,7 @@ impl DeviceProgress {
             // A wrong number that no second report follows is that of a packet ahead, or of the one
             // before once more.
             self.ledger.repeat(0, self.full);
-            self.missing.clear(place);
+            self.missing.blur(place);
             let is_first = self.doubt.is_none() && !self.loose;
             self.doubt = is_first.then_some(Doubt { samples, again: self.full });
             self.loose |= !is_first;
