@@ -2,9 +2,10 @@
 # Each installs the Debian packages that it needs when run as root, and otherwise says which are missing.
 
 CARGO ?= cargo
-BIN   := target/release/millstream
-
-SOAPY := target/release/libmillstreamSupport.so
+# Asked when a recipe needs it.
+TARGET = $(shell scripts/target.sh)
+BIN    = $(TARGET)/release/millstream
+SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
@@ -50,12 +51,10 @@ soapy: rust
 	@scripts/need.sh soapy
 	soapy/build.sh release
 
-install-soapy: $(SOAPY)
+install-soapy:
+	@[ -e "$(SOAPY)" ] || { echo "$(SOAPY) is missing: run make soapy" >&2; exit 1; }
 	install -d $(DESTDIR)$(SOAPY_MODULES)
 	install -m 755 $(SOAPY) $(DESTDIR)$(SOAPY_MODULES)/
-
-$(SOAPY):
-	@echo "$(SOAPY) is missing: run make soapy" >&2; exit 1
 
 test: rust
 	@scripts/need.sh test
@@ -110,7 +109,7 @@ test-zenoh: rust
 	$(CARGO) clippy -p millstream-publish -p millstream-cli --features millstream-cli/zenoh --all-targets -- -D warnings
 	$(CARGO) test -p millstream-publish --features zenoh
 	$(CARGO) build -p millstream-cli --features zenoh
-	MILLSTREAM=$(CURDIR)/target/debug/millstream peers/zenoh_publish.py || [ $$? -eq 77 ]
+	MILLSTREAM=$(TARGET)/debug/millstream peers/zenoh_publish.py || [ $$? -eq 77 ]
 
 test-gpu: rust
 	@scripts/need.sh test-gpu
@@ -175,4 +174,4 @@ clean:
 	rm -rf fuzz/target demo.ts demo.png
 
 rust:
-	@command -v $(CARGO) >/dev/null || { echo "Rust is missing: install 1.89 or newer from https://rustup.rs" >&2; exit 1; }
+	@scripts/rust.sh

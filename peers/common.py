@@ -19,8 +19,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHORT = "MILLSTREAM_PEER_LIMIT_S" in os.environ
 # The seconds that a peer may take.
 LIMIT_S = int(os.environ.get("MILLSTREAM_PEER_LIMIT_S", "3600"))
-MILLSTREAM = os.environ.get("MILLSTREAM", os.path.join(ROOT, "target/release/millstream"))
 CARGO = os.environ.get("CARGO", "cargo")
+
+
+def built(name):
+    """The path of something in cargo's folder of build results; the usual one where cargo does not say."""
+    asked = subprocess.run([os.path.join(ROOT, "scripts/target.sh")], capture_output=True, text=True, check=False)
+    return os.path.join(asked.stdout.strip() or os.path.join(ROOT, "target"), name)
+
+
+MILLSTREAM = os.environ.get("MILLSTREAM") or built("release/millstream")
 # Debian's Python, which sees Debian's modules.
 PYTHON = "/usr/bin/python3"
 SKIPPED = 77
@@ -35,7 +43,7 @@ def example(package, name, *options):
     """The command of one of our example programs: cargo builds it with its options, or make test has built it."""
     if "MILLSTREAM_BUILT" not in os.environ:
         return [CARGO, "run", "--quiet", *options, "-p", package, "--example", name, "--"]
-    program = os.path.join(ROOT, "target/debug/examples", name)
+    program = built(f"debug/examples/{name}")
     if not os.access(program, os.X_OK):
         sys.exit(f"{program} is missing: run make test, or unset MILLSTREAM_BUILT")
     return [program]

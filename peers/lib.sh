@@ -7,7 +7,7 @@
 #   stop_radio                          # fails when the radio did not end cleanly
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-MILLSTREAM="${MILLSTREAM:-$ROOT/target/release/millstream}"
+MILLSTREAM="${MILLSTREAM:-$("$ROOT/scripts/target.sh")/release/millstream}"
 WORK="$(mktemp -d)"
 RADIO_PID=
 

@@ -2,8 +2,9 @@
 
 Debian ships the module, but not its starter program, nor `mprpc`, below its RPC server, nor the
 extension module for the hardware. This harness starts it, stands in for those two and mends what
-fails on today's libraries. It serves until it is killed and binds every address of
-discovery, RPC and CHDR: it wants a network namespace of its own (`namespace.Neighbour`).
+fails on today's libraries and with hosts of its own version. It serves until it is killed and
+binds every address of discovery, RPC and CHDR: it wants a network namespace of its own
+(`namespace.Neighbour`). Tried: the simulators of UHD 4.3 (MPM 4.2), 4.8 and 4.9 (MPM 5.3).
 
 Usage: mpm_simulator.py SOURCE SINK
   SOURCE  the sample bytes that it sends to a host; every stream begins at its start
@@ -11,6 +12,7 @@ Usage: mpm_simulator.py SOURCE SINK
 """
 
 import importlib.util
+import multiprocessing
 import sys
 import tempfile
 import types
@@ -20,6 +22,7 @@ NEEDED = {"usrp_mpm": "python3-uhd", "gevent": "python3-gevent", "msgpack": "pyt
           "six": "python3-six", "systemd": "python3-systemd"}
 HARDWARE = "usrp_mpm.libpyusrp_periphs"
 SERIAL = "SIM0001"
+FLUSH_TIMEOUT = 0x3C
 RPC_PORT = 49601
 ANY_HOST = "0.0.0.0"
 CONFIG = """
@@ -83,10 +86,25 @@ def mend_libraries():
 
     `get_links` no longer takes a list. A missing mender artifact would be a nil in a string map.
     A sink is closed only when the next stream begins: what it got has to be in its file before.
+    Hosts write the register of the flush's time-out, which real endpoints have and it does not.
+    UHD asks for the temperature of the board and for the source of time since version 4.4.
     """
     import pyroute2
-    from usrp_mpm.periph_manager import base
-    from usrp_mpm.simulator import sample_source
+    from usrp_mpm.periph_manager import base, sim
+    from usrp_mpm.simulator import sample_source, sim_dboard
+    from usrp_mpm.simulator.stream_ep_regs import StreamEpRegs
+
+    write = StreamEpRegs.write
+    StreamEpRegs.write = lambda self, address, value: (
+        None if address == FLUSH_TIMEOUT else write(self, address, value))
+
+    board = sim_dboard.SimulatedCatalinaDboard
+    for sensors in (board.rx_sensor_callback_map, board.tx_sensor_callback_map):
+        sensors["ad9361_temperature"] = "temperature"
+    board.temperature = lambda _self, _channel: {
+        "name": "temp_ad9361", "type": "REALNUM", "unit": "C", "value": "30.0"}
+
+    sim.sim.get_time_source = lambda _self: "internal"
 
     get_links = pyroute2.IPRoute.get_links
     pyroute2.IPRoute.get_links = lambda self, index=0, **options: get_links(
@@ -105,16 +123,19 @@ def main():
     """Serves until it is killed."""
     source, sink = sys.argv[1:]
     usrp_mpm = install_stand_ins()
+    from usrp_mpm import rpc_server
+    from usrp_mpm.discovery import spawn_discovery_process
     mend_libraries()
     usrp_mpm.get_main_logger(use_console=True, use_journal=False, console_color=False)
     state = usrp_mpm.mpmtypes.SharedState()
     with tempfile.NamedTemporaryFile("w") as config:
         config.write(CONFIG.format(source=source, sink=sink, serial=SERIAL))
         config.flush()
-        servers = [
-            usrp_mpm.spawn_rpc_process(RPC_PORT, state, {"config": config.name}),
-            usrp_mpm.spawn_discovery_process(state, ANY_HOST),
-        ]
+        # The function that starts this process swaps two arguments in UHD 4.3.
+        serve = rpc_server._rpc_server_process  # pylint: disable=protected-access
+        calls = multiprocessing.Process(target=serve, args=(state, RPC_PORT, {"config": config.name}))
+        calls.start()
+        servers = [calls, spawn_discovery_process(state, ANY_HOST)]
         for server in servers:
             server.join()
 

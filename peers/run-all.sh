@@ -5,6 +5,9 @@
 #
 # Peers that only calculate run beside the others, which wait more than they calculate, with the lowest priority. So do
 # long ones that wait most of their time, in a network namespace of their own: their limits are far above what they take.
+#
+# Then the peers of UHD run again with the UHD of other Debians (peers/roots.sh), beside each other; their names end with its
+# version, such as uhd_devices.py@4.8. Those that are left out take long and ask little of UHD's version.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # Peers that could take longer do less then.
@@ -12,13 +15,18 @@ export MILLSTREAM_PEER_LIMIT_S=300
 calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statistics_scipy.py)
 calculating+=(cachegrind_misses.py qemu_cpu_models.py)
 waiting=(net_linux.py mpm_host.py)
-passed=0 failed=() skipped=0 times=
+again=(uhd_find_probe.sh uhd_rx_samples.py uhd_rx_timed.py uhd_python_rx.py uhd_tx_samples.py uhd_tx_events.py uhd_python_tx.py)
+again+=(uhd_benchmark_rate.py uhd_tuning.py uhd_devices.py gnuradio_usrp_source.py mpm_host.py soapy_uhd.py soapy_python.py)
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+suites=()
+for suite in bookworm trixie sid; do [ "$suite" = "$codename" ] || suites+=("$suite"); done
+passed=0 failed=() skipped=0 times= at=
 said=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$said"' EXIT
 
 # Runs one peer, by the words that follow; leaves what it said, its exit status and its seconds.
 ask() {
-  local start=$SECONDS name=${1##*/} outcome
+  local start=$SECONDS name=${1##*/}$at outcome
   "${@:2}" timeout --kill-after=10 "$MILLSTREAM_PEER_LIMIT_S" "$1" > >(tee "$said/$name") 2>&1 &
   running=$!
   wait $running
@@ -45,6 +53,9 @@ beside() {
     done
   ) >/dev/null &
 }
+for suite in "${suites[@]}"; do
+  { nice -n 19 peers/roots.sh "$suite" >"$said/$suite" 2>&1; echo $? >"$said/$suite.end"; } &
+done
 beside 900 19 "${calculating[@]}"
 beside 300 0 "${waiting[@]}"
 for peer in peers/*_*.py peers/*_*.sh; do
@@ -58,6 +69,37 @@ for name in "${calculating[@]}" "${waiting[@]}"; do
   echo "== peers/$name"
   cat "$said/$name"
   count "peers/$name"
+done
+# again_with SUITE VERSION: the peers of UHD, with that of a Debian, in a network of their own: a search finds their radios only.
+# UHD 4.3 resolves no address where there is none but that of loopback.
+again_with() {
+  local apart=(unshare --net)
+  [ "$(id -u)" -eq 0 ] || apart+=(--map-root-user)
+  apart+=(sh -c 'ip link set lo up && ip addr add 10.77.77.77/32 dev lo && exec "$@"' sh)
+  (
+    trap 'kill $running; exit 1' TERM
+    at=@$2
+    for name in "${again[@]}"; do ask "peers/$name" "${apart[@]}" peers/roots.sh "$1"; done
+  ) >/dev/null &
+}
+versions=()
+for suite in "${suites[@]}"; do
+  if version=$(tail -n 1 "$said/$suite") && [[ $version =~ ^[0-9]+\.[0-9]+$ ]]; then
+    versions+=("$version")
+    again_with "$suite" "$version"
+  else
+    echo "== peers/roots.sh $suite"
+    cat "$said/$suite"
+    [ "$(cat "$said/$suite.end")" = 77 ] && skipped=$((skipped + 1)) || failed+=("$suite")
+  fi
+done
+wait
+for version in "${versions[@]}"; do
+  for name in "${again[@]}"; do
+    echo "== peers/$name@$version"
+    cat "$said/$name@$version"
+    count "peers/$name@$version"
+  done
 done
 for peer in "${failed[@]}"; do
   echo "== $peer FAILED; its last lines:"

@@ -4,9 +4,9 @@ import itertools
 import os
 import shutil
 
-from common import ROOT, skip
+from common import built, skip
 
-MODULES = os.environ.get("MILLSTREAM_SOAPY", os.path.join(ROOT, "target/release"))
+MODULES = os.environ.get("MILLSTREAM_SOAPY") or built("release")
 # An emulated radio in the client's process. Each sample of a ramp is its own time; the large buffer keeps a busy machine
 # from losing any that no fault takes.
 RAMP = {"driver": "millstream", "radio": "emulated", "antenna": "ramp", "rx_buffer_samples": str(1 << 26)}
@@ -45,5 +45,5 @@ def drawn_gaps(packet, gaps=100, seed=19):
 
 
 def text_of(args):
-    """Arguments as one text."""
+    """Arguments as one text. The Python module of Debian 13 loses the values of a dictionary that opens a device."""
     return ",".join(f"{key}={value}" for key, value in args.items())

@@ -35,7 +35,7 @@ PROMPT_S = 0.3  # of a call that has to return at once, on a busy machine
 
 
 def opened(args, rate_hz=RATE_HZ):
-    radio = SoapySDR.Device(args)
+    radio = SoapySDR.Device(text_of(args))
     radio.setSampleRate(SOAPY_SDR_RX, 0, rate_hz)
     assert radio.getSampleRate(SOAPY_SDR_RX, 0) == rate_hz
     return radio
@@ -341,7 +341,8 @@ import sys, SoapySDR
 for addr in sys.argv[1:]:
     for found in SoapySDR.Device.enumerate({"driver": "millstream", "addr": addr}):
         try:
-            print(SoapySDR.Device({**dict(found), "claim_wait_s": "0"}).getHardwareKey())
+            pairs = {**dict(found), "claim_wait_s": "0"}.items()
+            print(SoapySDR.Device(",".join(f"{key}={value}" for key, value in pairs)).getHardwareKey())
         except RuntimeError as refused:
             print(refused)
 """
@@ -397,7 +398,7 @@ def transmitted_samples_come_back():
 
 def settings_answer():
     """Settings return what was set; wrong ones are refused with a text that says what is possible."""
-    radio = SoapySDR.Device({"driver": "millstream", "radio": "emulated"})
+    radio = SoapySDR.Device("driver=millstream,radio=emulated")
     assert radio.getHardwareKey() == "e320" and radio.getNumChannels(SOAPY_SDR_RX) == 2
     radio.setFrequency(SOAPY_SDR_RX, 0, 1e9, {"OFFSET": "2e6"})
     assert abs(radio.getFrequency(SOAPY_SDR_RX, 0) - 1e9) < 1
@@ -422,7 +423,7 @@ def settings_answer():
                         (lambda: radio.setFrequency(SOAPY_SDR_RX, 0, 60e9), "it must be"),
                         (lambda: radio.setSampleRate(SOAPY_SDR_RX, 7, 1e6), "no receive channel 7"),
                         (lambda: radio.readSensor(SOAPY_SDR_RX, 0, "x"), "there are rssi"),
-                        (lambda: SoapySDR.Device({"driver": "millstream", "radio": "x"}), "radio")]:
+                        (lambda: SoapySDR.Device("driver=millstream,radio=x"), "radio")]:
         try:
             wrong()
         except Exception as refused:  # SWIG has its own classes.

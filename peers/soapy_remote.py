@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from common import die_with_parent, free_port, skip
-from soapy_common import RAMP, drawn_gaps, use_module
+from soapy_common import RAMP, drawn_gaps, text_of, use_module
 
 SERVER, DBUS, AVAHI = use_module("SoapySDRServer", "dbus-daemon", "avahi-daemon")
 try:
@@ -83,7 +83,7 @@ def opened(args):
     until = time.monotonic() + 20
     while True:
         try:
-            return SoapySDR.Device(args)
+            return SoapySDR.Device(text_of(args))
         except Exception:  # SWIG has its own classes.
             if time.monotonic() > until:
                 raise

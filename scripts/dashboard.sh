@@ -20,6 +20,7 @@ shift
 . scripts/environment.sh
 command -v chromium >/dev/null || skip "no Chromium (Debian package chromium)"
 environment page 'playwright>=1.40' 'pytest>=7' || skip "Playwright cannot be had from PyPI: $(tail -n 1 $folder/log)"
-export MILLSTREAM=${MILLSTREAM:-$PWD/target/release/millstream}
+MILLSTREAM=${MILLSTREAM:-$(scripts/target.sh)/release/millstream}
+export MILLSTREAM
 [ -x "$MILLSTREAM" ] || { echo "dashboard: no $MILLSTREAM: run make build" >&2; exit 1; }
 $folder/page/bin/python "crates/web/tests/page/$what.py" "$@"

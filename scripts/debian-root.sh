@@ -76,7 +76,8 @@ emulate() {
     amd64) name=qemu-x86_64 machine='\x3e' ;;
     *) echo "${0##*/}: no emulator is known for $1: use amd64 or arm64" >&2; return 1 ;;
   esac
-  emulator=$(command -v "$name-static") ||
+  # Since Debian 13 the package qemu-user has static programs, and no name of their own is left in newer ones.
+  emulator=$(command -v "$name-static" || command -v "$name") && ! ldd "$emulator" >/dev/null 2>&1 ||
     { echo "${0##*/}: $name-static is missing: install the Debian package qemu-user-static" >&2; return 1; }
   mkdir -p "$table" || return
   mount -t binfmt_misc binfmt_misc "$table" 2>/dev/null && [ ! -e "$table/$name" ] ||

@@ -12,12 +12,13 @@ command -v dpkg-query >/dev/null || exit 0
 listed() {
   awk -v want="$target$1" '!/^#/ { for (i = 3; i <= NF; i++) if ($i == want) print $2 }' "$here/programs.txt" | sort -u
 }
-# Asks dpkg once for all packages; prints those that are not installed.
+# What is installed, and what that stands for: another Debian may have a package under another name.
+there=$(dpkg-query -W -f='${db:Status-Status}, ${Package}, ${Provides}\n' | sed -n 's/^installed, //p' | tr ',' '\n' |
+  sed 's/^ *//; s/ .*//; /^$/d')
+# Prints those of the packages that are not there.
 missing() {
   [ $# -gt 0 ] || return 0
-  local there
-  there=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' || true)
-  printf '%s\n' "$@" | grep -vxF "${there:-nothing}" || true
+  printf '%s\n' "$@" | grep -vxF "$there" || true
 }
 
 # shellcheck disable=SC2046 # one word a package

@@ -61,7 +61,7 @@ program() { # program MACHINE ARCHITECTURE
   local tree=$work/$name root=$work/debian-$2
   scripts/static.sh "$target"
   mkdir -p "$tree/bin" "$tree/share/man/man1"
-  install -m 755 "target/$target/release/millstream" "$tree/bin/"
+  install -m 755 "$(scripts/target.sh)/$target/release/millstream" "$tree/bin/"
   cp "$work"/pages/man/*.1 "$tree/share/man/man1/"
   cp -r "$work/pages/completions" graphs plans "$tree/share/"
   cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$out/millstream-$version.cdx.json" "$tree/"

@@ -65,7 +65,7 @@ test)
   rm -rf $folder/site
   mkdir -p $folder/site
   cp -r python/package/millstream $folder/site/
-  cp target/debug/lib_millstream.so $folder/site/millstream/_millstream.abi3.so
+  cp "$(scripts/target.sh)/debug/lib_millstream.so" $folder/site/millstream/_millstream.abi3.so
   PYTHONPATH=$PWD/$folder/site "$run" -m pytest -p no:cacheprovider python/tests "$@"
   ;;
 *) echo "python.sh: say wheel or test" >&2; exit 2 ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the command as a static program that runs at any address (static-pie): scripts/static.sh TARGET
 #
-# It is then target/TARGET/release/millstream. Rust links a static program for ARM64 for one fixed address, because its
+# It is then TARGET/release/millstream in cargo's target folder. Rust links a static program for ARM64 for one fixed address, because its
 # description of the target has no other way. So a wrapper of the linker takes musl's other start code, which relocates
 # the program.
 set -euo pipefail

@@ -4,7 +4,8 @@
 # where it is installed, are failures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-log=target/test-gpu.log
+target=$(scripts/target.sh)
+log=$target/test-gpu.log
 
 cargo clippy -p millstream-gpu -p millstream-cli --features wgpu,cuda,millstream-cli/gpu,millstream-cli/cuda \
   --all-targets -- -D warnings
@@ -29,7 +30,7 @@ fi
 
 # The same transport streams from the CPU and from the device, and the choice between them.
 cargo build -p millstream-cli --features gpu,cuda
-command=$PWD/target/debug/millstream
+command=$target/debug/millstream
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$command" run graphs/atsc-wide-signal.toml --set out="$work/wide.cf32" --set samples=3600000 >/dev/null

@@ -3,12 +3,13 @@
 # scripts/test-guests.sh [STOCK [RT]]
 #
 # STOCK and RT are Debian kernels as `lab guest --kernel` takes them, without and with PREEMPT_RT. The output of each guest
-# stays in target/guests/.
+# stays in guests/ of cargo's target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 stock=${1:-linux-image-amd64} rt=${2:-linux-image-rt-amd64}
-program=${MILLSTREAM:-target/release/millstream}
-logs=${CARGO_TARGET_DIR:-target}/guests
+target=$(scripts/target.sh)
+program=${MILLSTREAM:-$target/release/millstream}
+logs=$target/guests
 mkdir -p "$logs"
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: the kernels are for x86-64, and this is $(uname -m)"; exit 0; }
 passed=0 failed=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A network card behind vfio-pci and an IOMMU, in a guest that QEMU emulates: scripts/test-vfio.sh [MODEL...] (vmxnet3).
-# KERNEL is a Debian kernel package or its name. The log of each model stays in target/vfio/.
+# KERNEL is a Debian kernel package or its name. The log of each model stays in vfio/ of cargo's target folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 skip() { echo "skipped: $*"; exit 0; }
@@ -11,7 +11,7 @@ kernel=${KERNEL:-$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^
 [ -n "$kernel" ] || skip "no kernel package is known here: give one, KERNEL=FILE.deb"
 
 cargo build --release -p millstream-cli --features dpdk
-target=${CARGO_TARGET_DIR:-target}
+target=$(scripts/target.sh)
 mkdir -p "$target/vfio"
 status=0
 for model in "${@:-vmxnet3}"; do

@@ -32,7 +32,8 @@ stage "build"
 # All in one go: a later build of fewer crates would have other features, and compile much once more.
 cargo build --workspace --all-targets "${features[@]}" || exit 1
 cargo test --workspace --no-run "${features[@]}" 2>&1 | tee "$logs/build" || exit 1
-export MILLSTREAM=$PWD/target/debug/millstream MILLSTREAM_BUILT=yes
+MILLSTREAM=$(scripts/target.sh)/debug/millstream
+export MILLSTREAM MILLSTREAM_BUILT=yes
 # One program a crate, and a few apart.
 waiting=() others=()
 while read -r program; do

@@ -36,7 +36,7 @@ ORDERED_ELSEWHERE = {
 
 # Where a word is compared that is a link's name, too, and what it is there.
 LINK_NAMES_ELSEWHERE = {
-    "crates/emulator/src/rpc/methods.rs": "a transport, as MPM names it",
+    "crates/emulator/src/rpc/description.rs": "a transport, as MPM names it",
 }
 
 # Names of public types that stand for more than one thing, and why they may.
@@ -206,12 +206,26 @@ def type_problems():
         yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: remove it"
 
 
+def target_problems():
+    """Scripts that look for what cargo has built in a folder that they name themselves."""
+    # Not the folder that a script gives to cargo, and not `$target`.
+    named = re.compile(r"(?<!\$)(?<!folder / \")\btarget/(?:debug|release)\b")
+    files = [ROOT / "Makefile", *(path for folder in (".ci", "scripts", "peers", "soapy", "fuzz")
+                                  for path in sorted((ROOT / folder).glob("*")))]
+    for path in files:
+        if not path.is_file() or path.suffix in (".md", ".txt", ".lock") or path == pathlib.Path(__file__).resolve():
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if named.search(re.sub(r"^\s*#.*|^\s*@echo.*", "", line)):
+                yield f"{path.relative_to(ROOT)}:{number}: names cargo's target folder: ask scripts/target.sh (peers: `built`)"
+
+
 def main():
     """Prints every problem."""
     problems = [*crate_problems(), *file_problems(), *document_problems(), *order_problems(),
-                *link_problems(), *type_problems()]
+                *link_problems(), *type_problems(), *target_problems()]
     print("\n".join(problems) if problems else
-          "tidy: crates, files, lines, documents, ordered accesses, links and type names follow the rules")
+          "tidy: crates, files, lines, documents, ordered accesses, links, type names and target folders follow the rules")
     sys.exit(1 if problems else 0)
 
 

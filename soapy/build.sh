@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compiles the SoapySDR module against the installed headers: soapy/build.sh [release|debug] makes
-# target/PROFILE/libmillstreamSupport.so, or target/$CARGO_BUILD_TARGET/PROFILE/libmillstreamSupport.so; MILLSTREAM_SOAPY
-# names another folder for it. With debug and MILLSTREAM_BUILT, the Rust side is there already.
+# PROFILE/libmillstreamSupport.so, or $CARGO_BUILD_TARGET/PROFILE/libmillstreamSupport.so, in cargo's target folder;
+# MILLSTREAM_SOAPY names another folder for it. With debug and MILLSTREAM_BUILT, the Rust side is there already.
 set -eu
 cd "$(dirname "$0")/.."
 profile=${1:-release}
@@ -11,7 +11,7 @@ debug) ${CARGO:-cargo} build -p millstream-soapy ;;
 release | "built release") ${CARGO:-cargo} build --release -p millstream-soapy ;;
 *) echo "soapy/build.sh: the profile $profile is not known: give release or debug" >&2; exit 2 ;;
 esac
-folder=target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile
+folder=$(scripts/target.sh)/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile
 # Options such as those of scripts/cross.sh.
 flags=$(printenv "CXXFLAGS_$(echo "${CARGO_BUILD_TARGET:-none}" | tr - _)" || true)
 module=${MILLSTREAM_SOAPY:-$folder}/libmillstreamSupport.so

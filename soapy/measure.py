@@ -18,7 +18,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "peers"))
 
-from common import Radio, die_with_parent  # noqa: E402
+from common import Radio, built, die_with_parent  # noqa: E402
 from soapy_common import use_module  # noqa: E402
 
 RATES_MHZ = [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900, 1000]
@@ -74,7 +74,7 @@ def rates(reader):
 
 
 def cost(reader):
-    recv = os.path.join(ROOT, "target/release/examples/recv_cost")
+    recv = built("release/examples/recv_cost")
     for rate in (50_000_000, 200_000_000, 400_000_000, 500_000_000):
         rows, lossless = {}, {}
         for turn in range(6):

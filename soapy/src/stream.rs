@@ -173,6 +173,8 @@ fn options(keys: &[(&str, &str)], out: &Texts) -> Result<(RxOptions, TxOptions),
                 (rx.samples_per_read, tx.samples_per_write) = (samples, samples);
             }
             "recv_queue_bytes" => rx.recv_queue_bytes = number()?.map(|bytes| bytes as usize),
+            // SoapyUHD names the format of packets, and another one than ours has no effect.
+            "WIRE" if ["", "sc16"].contains(value) => {}
             // SoapyRemote passes its own arguments on.
             other if other.starts_with("remote:") => {}
             other => out.put(other),

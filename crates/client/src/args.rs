@@ -44,6 +44,9 @@ const IGNORED: [&str; 5] = ["driver", "label", "name", "description", "version"]
 /// The beginnings of keys that clients add for themselves.
 const OF_CLIENTS: [&str; 2] = ["soapy", "remote"];
 
+/// The value of `type` by which SoapyUHD selects itself, and which it passes on: no type of radio.
+const SOAPY_UHD: (&str, &str) = ("type", "soapy");
+
 /// The keys that open a radio.
 ///
 /// | key | what it says |
@@ -62,7 +65,8 @@ const OF_CLIENTS: [&str; 2] = ["soapy", "remote"];
 /// | `mtu`, `rx_buffer_samples`, `tx_buffer_samples`, `time_scale` | as in `millstream sim radio` |
 ///
 /// In values of `antenna`, `fault` and `link` a semicolon may stand for a comma, which many clients
-/// use to separate keys; `fault` separates faults by `+`.
+/// use to separate keys; `fault` separates faults by `+`. `type=soapy`, by which UHD selects
+/// SoapyUHD, selects no radio.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientArgs {
     keys: BTreeMap<String, String>,
@@ -79,6 +83,9 @@ impl ClientArgs {
         let mut args = Self::default();
         for (key, value) in pairs {
             let (key, value) = (key.into(), value.into());
+            if (&*key, &*value) == SOAPY_UHD {
+                continue;
+            }
             let known = CONNECTION.contains(&&*key)
                 || EMULATED.contains(&&*key)
                 || matches!(&*key, "link" | "radio");
@@ -253,6 +260,15 @@ mod tests {
     }
 
     #[test]
+    fn what_selects_a_client_selects_no_radio() {
+        for text in ["type=soapy", "soapy=0", "remote:driver=millstream", "driver=millstream"] {
+            let both = args(&format!("addr=10.0.0.2,{text}"));
+            assert_eq!(both, args("addr=10.0.0.2"), "{text}");
+        }
+        assert_eq!(args("addr=10.0.0.2,type=e3xx").get("type"), Some("e3xx"));
+    }
+
+    #[test]
     fn bad_keys_say_what_is_accepted() {
         let text = |text: &str| match text.parse::<ClientArgs>() {
             Ok(args) => match args.emulated() {
@@ -264,6 +280,10 @@ mod tests {
         assert_eq!(
             text("radio=real"),
             "radio=real cannot be used: give emulated, or addr=IPV4 in its place"
+        );
+        assert_eq!(
+            text("radio="),
+            "radio= came without a value: give emulated, or addr=IPV4 in its place"
         );
         assert!(text("radio=emulated,device=x").contains("give e320-radio or e320"));
         assert!(text("radio=emulated,mtu=big").contains("mtu=big cannot be used: give a number"));

@@ -7,7 +7,7 @@ use millstream_radio::{RadioError, RxError, TxError};
 #[non_exhaustive]
 pub enum ClientError {
     /// An argument or setting has a value that cannot be used.
-    #[error("{key}={value} cannot be used: give {expected}")]
+    #[error("{key}={value} {}: give {expected}", problem(value))]
     Argument {
         /// Its name.
         key: String,
@@ -64,4 +64,9 @@ pub enum ClientError {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+/// Some languages lose values on their way: then the key is not to blame.
+fn problem(value: &str) -> &'static str {
+    if value.is_empty() { "came without a value" } else { "cannot be used" }
 }

@@ -1,9 +1,9 @@
 //! The configuration of an emulated radio.
 
-use crate::Error;
 use crate::faults;
-use crate::personality::{ClockRates, DeviceKind, Image, ImageOptions};
+use crate::personality::{ClockRates, DeviceKind, Image, ImageOptions, Personality};
 use crate::scene::Scene;
+use crate::{Error, UhdGeneration};
 use millstream_wire::chdr::Width;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -26,6 +26,8 @@ pub struct SecondLink {
 pub struct RadioConfig {
     /// The kind of device.
     pub device: DeviceKind,
+    /// The version of UHD that its software and image belong to.
+    pub uhd: UhdGeneration,
     /// Bits of a CHDR word; 64 in the stock images of all devices that there are.
     pub chdr_width: Width,
     /// The image also has a replay block, a generator of signals, and a null source and sink.
@@ -87,6 +89,7 @@ impl Default for RadioConfig {
     fn default() -> Self {
         Self {
             device: DeviceKind::default(),
+            uhd: UhdGeneration::default(),
             chdr_width: Width::W64,
             extra_blocks: false,
             addr: Ipv4Addr::LOCALHOST,
@@ -172,7 +175,7 @@ impl RadioConfig {
             let expected = "at most one antenna per channel of the device";
             return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
         }
-        if self.scene.is_some() && !self.device.personality().front_end.has_effects() {
+        if self.scene.is_some() && !self.personality().front_end.has_effects() {
             let expected = "no scene, as the tuning of this device has no effect";
             return fail("scene", "a list of stations".to_owned(), expected);
         }
@@ -193,7 +196,7 @@ impl RadioConfig {
             return fail("tx_out", second.display().to_string(), expected);
         }
         let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
-        let stored = cable || self.has_scene() || self.device.personality().has_dsp;
+        let stored = cable || self.has_scene() || self.personality().has_dsp;
         if stored && self.rx_buffer_samples > 1 << 26 {
             let expected =
                 "at most 2^26 samples with a loopback, scene or DDC, which keep them in memory";
@@ -229,9 +232,14 @@ impl RadioConfig {
 
     /// Returns whether its antennas hear a scene.
     pub fn has_scene(&self) -> bool {
-        let front_end = self.device.personality().front_end;
+        let front_end = self.personality().front_end;
         let stock = self.device != DeviceKind::E320Radio && front_end.has_effects();
         self.scene.is_some() || (stock && self.rx_antennas.is_empty())
+    }
+
+    /// Returns the description of the device.
+    pub(crate) fn personality(&self) -> &'static Personality {
+        self.device.personality_in(self.uhd.row())
     }
 
     /// Returns the FPGA image of the device.
@@ -240,8 +248,9 @@ impl RadioConfig {
             width: self.chdr_width,
             links: self.links().len() as u16,
             extra_blocks: self.extra_blocks,
+            generation: self.uhd.row(),
         };
-        Image::new(self.device.personality(), options)
+        Image::new(self.personality(), options)
     }
 
     /// Returns the address and the link of each port for CHDR packets.

@@ -22,8 +22,13 @@ pub(crate) struct ControlChannel {
 }
 
 impl Service for ControlChannel {
+    type Session = ();
+
+    fn begin(&mut self, _unsent: &mut Vec<u8>) {}
+
     fn answer(
         &mut self,
+        _session: &mut (),
         unread: &mut Vec<u8>,
         unsent: &mut Vec<u8>,
         _now_ns: u64,
@@ -121,7 +126,7 @@ mod tests {
 
     fn ask(channel: &mut ControlChannel, line: &str) -> Value {
         let (mut unread, mut unsent) = (format!("{line}\nrest").into_bytes(), Vec::new());
-        assert!(channel.answer(&mut unread, &mut unsent, 0).unwrap());
+        assert!(channel.answer(&mut (), &mut unread, &mut unsent, 0).unwrap());
         assert_eq!(unread, b"rest");
         assert_eq!(unsent.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line");
         serde_json::from_slice(&unsent).unwrap()
@@ -167,9 +172,9 @@ mod tests {
     fn a_line_without_end_is_cut_off_with_a_reason() {
         let mut channel = channel();
         let (mut unread, mut unsent) = (vec![b'x'; LINE_BYTES_MAX], Vec::new());
-        assert!(!channel.answer(&mut unread, &mut unsent, 0).unwrap());
+        assert!(!channel.answer(&mut (), &mut unread, &mut unsent, 0).unwrap());
         unread.push(b'x');
-        channel.answer(&mut unread, &mut unsent, 0).unwrap_err();
+        channel.answer(&mut (), &mut unread, &mut unsent, 0).unwrap_err();
         assert!(String::from_utf8(unsent).unwrap().contains("at most 4096 bytes"));
     }
 

@@ -53,7 +53,7 @@ counters! {
     rpc_calls,
     /// Calls answered with an error.
     rpc_call_errors,
-    /// Connections closed because their bytes are not MessagePack-RPC.
+    /// Connections closed because their bytes are neither MessagePack-RPC nor gRPC.
     rpc_malformed,
     /// Connections closed or refused because there are too many, or because the peer does not read.
     rpc_refused,
@@ -70,7 +70,7 @@ counters! {
     chdr_unheard,
     /// Datagrams that are not CHDR packets.
     chdr_malformed,
-    /// Well-formed packets to an endpoint, port or block that does not exist.
+    /// Well-formed packets to an endpoint that does not exist, or for a host without an address.
     chdr_unroutable,
     /// Stream status packets from an endpoint that is not the stream's destination.
     chdr_unexpected,
@@ -84,7 +84,8 @@ counters! {
     reboots,
     /// Management packets answered.
     management_packets,
-    /// Management packets without an answer: no node at the port, or a route to no port.
+    /// Management packets without an answer: no node at the port, a host that has not advertised
+    /// itself, or a crossbar that has stopped.
     management_unanswered,
     /// Management packets whose hops cannot be executed.
     management_malformed,
@@ -94,9 +95,9 @@ counters! {
     stream_malformed,
     /// Control requests executed.
     control_requests,
-    /// Control requests dropped because more were queued than the command FIFO holds.
+    /// Control and management packets dropped because too many waited behind a full command FIFO.
     control_overflows,
-    /// Control requests to a register that does not exist (answered with a command error).
+    /// Control requests to a register that does not exist.
     control_bad_registers,
     /// Asynchronous messages sent to the host.
     async_messages,
@@ -108,8 +109,6 @@ counters! {
     rx_commands,
     /// Timed receive commands that arrived too late.
     rx_late_commands,
-    /// Receive commands lost because 32 were queued.
-    rx_command_overflows,
     /// Overruns: the packet buffer overflowed while the host granted no credit.
     rx_overruns,
     /// Those overruns that are the radio's own fault: packets were due, and its thread did not run

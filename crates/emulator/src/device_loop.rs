@@ -54,6 +54,9 @@ pub(crate) fn device_loop(
         // Commands come first: the mailbox has the reason.
         let mut obeyed = false;
         while let Ok(order) = orders.try_recv() {
+            if let DeviceCommand::Speak(generation) = order {
+                faults.note_protocol(generation.protocol);
+            }
             device.execute(order);
             obeyed = true;
         }

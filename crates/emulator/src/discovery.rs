@@ -21,6 +21,8 @@ pub(crate) struct Discovery {
     pub personality: &'static Personality,
     pub serial: String,
     pub name: String,
+    /// Further fields of the answer to a search, behind `fpga`.
+    pub fields: &'static [(&'static str, &'static str)],
     /// The longest datagram of the network, bytes of UDP payload.
     pub datagram_bytes_max: usize,
     /// Whether a session holds the radio; updated by the RPC thread.
@@ -97,14 +99,15 @@ impl Discovery {
 
     fn describe<'a>(&self, reply: &'a mut [u8]) -> &'a [u8] {
         let claimed = if self.claimed.load(Ordering::Relaxed) { "True" } else { "False" };
-        let fields = [
+        let known = [
             ("type", self.personality.mpm_type),
             ("product", self.personality.product),
             ("serial", &self.serial),
             ("name", &self.name),
             ("fpga", "n/a"),
-            ("claimed", claimed),
         ];
+        let claimed = ("claimed", claimed);
+        let fields: Vec<_> = known.iter().chain(self.fields).chain([&claimed]).copied().collect();
         let length = emit_reply(&fields, reply).expect("names are checked by the configuration");
         &reply[..length]
     }
@@ -134,6 +137,7 @@ mod tests {
                 personality: crate::DeviceKind::default().personality(),
                 serial: "DEAF".to_owned(),
                 name: "deaf".to_owned(),
+                fields: crate::UhdGeneration::V4_11.row().discovery,
                 datagram_bytes_max: 1472,
                 claimed: Arc::default(),
                 counters: counters.clone(),

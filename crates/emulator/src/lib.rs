@@ -1,8 +1,8 @@
 //! A networked radio in software: an E320, N310 or other device by its network behaviour.
 //!
-//! It implements the protocols of stock UHD 4.3: MPM discovery (UDP 49600), MessagePack-RPC
-//! (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive an
-//! [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
+//! It implements the protocols of stock UHD 4.0 to 4.11: MPM discovery (UDP 49600), MessagePack-RPC
+//! and gRPC (TCP 49601) and RFNoC over CHDR (UDP 49153, or the port from RPC). Its channels receive
+//! an [`antenna`], paced by a [`SampleClock`] that can run slower or faster than the wall clock.
 //! "Facts section n" in this crate names sections of the project's fact page
 //! `rfnoc-chdr-protocol.md`.
 //!
@@ -34,6 +34,7 @@
 //! | `front_end` | oscillators, gains, filters and switches |
 //! | [`scene`] | the stations that its antennas hear |
 //! | `personality` | the kinds of device as data |
+//! | `generation` | the versions of UHD as data |
 //! | [`faults`] | failures on demand; `control_channel` switches them from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
 //! | `converter` | the filters of DDC and DUC |
@@ -53,6 +54,7 @@ mod discovery;
 mod error;
 pub mod faults;
 mod front_end;
+mod generation;
 mod links;
 mod mailbox;
 mod personality;
@@ -69,6 +71,7 @@ pub use counters::CounterSnapshot;
 pub use device::{RxBand, RxWatcher};
 pub use error::Error;
 pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
+pub use generation::UhdGeneration;
 pub use personality::{ClockRates, DeviceKind};
 pub use radio::{Radio, RunningRadio};
 pub use stepped::SteppedRadio;

@@ -1,6 +1,7 @@
 //! The commands of the RPC thread to the device thread.
 
 use crate::front_end::FrontEnd;
+use crate::generation::Generation;
 use crate::time::DeviceClock;
 
 /// A command to the device.
@@ -19,4 +20,6 @@ pub(crate) enum DeviceCommand {
     FrontEnd(usize, FrontEnd),
     /// The id of the nodes in their information responses.
     DeviceId(u16),
+    /// The caller of the session is known: speak its generation.
+    Speak(&'static Generation),
 }

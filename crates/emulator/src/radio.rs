@@ -106,11 +106,12 @@ impl Radio {
             serial: config.serial(),
             name: config.name.clone(),
             chdr: addresses,
-            personality: config.device.personality(),
+            personality: config.personality(),
             width: config.chdr_width,
             rates: config.rates,
             limited: has_front_end && !config.any_tuning,
             scene,
+            uhd: config.uhd,
         };
         let mpm = Mpm::new(identity, keeper, claimed.clone(), order_tx);
         let calls = Rpc { mpm, counters: counters.clone(), machine: machine.clone() };
@@ -121,6 +122,7 @@ impl Radio {
             running.spawn("ms-control", move |stop| server.run(stop))?;
         }
         let side = DeviceSide::new(machine.clone());
+        side.note_protocol(config.uhd.row().protocol);
         let recorders = stepped::recorders(&config)?;
         running.fates = recorders.iter().filter_map(Recorder::fate).collect();
         // All links have the same kind of port; the smallest queue counts.
@@ -129,7 +131,7 @@ impl Radio {
         let (receivers, links) = chdr.into_iter().map(|port| (port.rx, port.tx)).unzip();
         let mut device = EmulatedDevice::new(DeviceParts {
             image: config.image(),
-            front_end: config.device.personality().front_end,
+            front_end: config.personality().front_end,
             keeper,
             sources,
             scenes,
@@ -146,9 +148,10 @@ impl Radio {
             port,
             broadcasts,
             receive_errors,
-            personality: config.device.personality(),
+            personality: config.personality(),
             serial: config.serial(),
             name: config.name.clone(),
+            fields: config.uhd.discovery(),
             datagram_bytes_max: config.mtu - IP_UDP_BYTES,
             claimed: claimed.clone(),
             counters: counters.clone(),
@@ -253,7 +256,7 @@ impl Drop for RunningRadio {
 /// Opens a scene for each channel, each with other noise.
 fn open_scene(scene: &Scene, config: &RadioConfig) -> Result<Vec<SceneReceiver>, Error> {
     let seeds = 1..=config.device.channels() as u64;
-    let bits = config.device.personality().front_end.converter_bits();
+    let bits = config.personality().front_end.converter_bits();
     seeds.map(|seed| SceneReceiver::open(scene, seed, bits)).collect()
 }
 

@@ -64,7 +64,7 @@ impl SteppedRadio {
         let counters = Arc::new(Counters::default());
         let mut device = EmulatedDevice::new(DeviceParts {
             image: config.image(),
-            front_end: config.device.personality().front_end,
+            front_end: config.personality().front_end,
             keeper,
             sources: sources(config)?,
             scenes: Vec::new(),

@@ -18,6 +18,12 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The handler of requests.
 pub(crate) trait Service {
+    /// What is remembered of a connection.
+    type Session;
+
+    /// Begins a connection; what is in `unsent` is sent before the peer says anything.
+    fn begin(&mut self, unsent: &mut Vec<u8>) -> Self::Session;
+
     /// Removes the request at the head of `unread` and appends its answer to `unsent`; returns
     /// false when there is no complete one.
     ///
@@ -25,6 +31,7 @@ pub(crate) trait Service {
     /// [`Malformed`]: the connection is closed after the bytes in `unsent` are sent.
     fn answer(
         &mut self,
+        session: &mut Self::Session,
         unread: &mut Vec<u8>,
         unsent: &mut Vec<u8>,
         now_ns: u64,
@@ -55,14 +62,15 @@ pub(crate) enum TcpEvent {
 }
 
 /// The server; [`Server::run`] is the body of its thread.
-pub(crate) struct Server<S> {
+pub(crate) struct Server<S: Service> {
     listener: RestingListener<TcpListener>,
-    connections: Vec<Connection>,
+    connections: Vec<Connection<S::Session>>,
     service: S,
 }
 
-struct Connection {
+struct Connection<T> {
     stream: TcpStream,
+    session: T,
     unread: Vec<u8>,
     unsent: Vec<u8>,
     heard_ns: u64,
@@ -128,7 +136,7 @@ impl<S: Service> Server<S> {
         self.service.note(TcpEvent::Accepted);
         if self.connections.len() == CONNECTIONS_MAX {
             self.service.note(TcpEvent::Refused);
-            let idle = |c: &Connection| now_ns.saturating_sub(c.heard_ns) > IDLE_NS;
+            let idle = |c: &Connection<_>| now_ns.saturating_sub(c.heard_ns) > IDLE_NS;
             match self.connections.iter().position(idle) {
                 Some(index) => drop(self.connections.swap_remove(index)),
                 None => return,
@@ -136,8 +144,10 @@ impl<S: Service> Server<S> {
         }
         if stream.set_nonblocking(true).is_ok() {
             let _ = stream.set_nodelay(true);
-            let (unread, unsent) = (Vec::new(), Vec::new());
-            self.connections.push(Connection { stream, unread, unsent, heard_ns: now_ns });
+            let (unread, mut unsent) = (Vec::new(), Vec::new());
+            let session = self.service.begin(&mut unsent);
+            let heard_ns = now_ns;
+            self.connections.push(Connection { stream, session, unread, unsent, heard_ns });
         }
     }
 
@@ -152,10 +162,10 @@ impl<S: Service> Server<S> {
     }
 }
 
-impl Connection {
+impl<T> Connection<T> {
     /// Reads available bytes, answers the complete requests in them, sends as much as the peer
     /// takes.
-    fn serve(&mut self, service: &mut impl Service) -> Result<(), CloseReason> {
+    fn serve(&mut self, service: &mut impl Service<Session = T>) -> Result<(), CloseReason> {
         let mut chunk = [0; 4096];
         let closed = match self.stream.read(&mut chunk) {
             Ok(count) => {
@@ -167,14 +177,16 @@ impl Connection {
         let answered = self.answer(service);
         // The reason for closing is sent first, as far as the peer takes it.
         self.send()?;
+        self.check_unsent()?;
         answered?;
         if closed { Err(CloseReason::Closed) } else { Ok(()) }
     }
 
-    fn answer(&mut self, service: &mut impl Service) -> Result<(), CloseReason> {
+    fn answer(&mut self, service: &mut impl Service<Session = T>) -> Result<(), CloseReason> {
         loop {
             let now_ns = monotonic_ns();
-            match service.answer(&mut self.unread, &mut self.unsent, now_ns) {
+            let Self { session, unread, unsent, .. } = self;
+            match service.answer(session, unread, unsent, now_ns) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.heard_ns = now_ns,
                 Err(Malformed) => return Err(CloseReason::Malformed),
@@ -183,10 +195,13 @@ impl Connection {
                 // Many requests at once are allowed for a peer that reads.
                 self.send()?;
             }
-            if self.unsent.len() > UNSENT_BYTES_MAX {
-                return Err(CloseReason::Stuck);
-            }
+            self.check_unsent()?;
         }
+    }
+
+    /// Not only answers wait: gRPC has frames that are to be acknowledged.
+    fn check_unsent(&self) -> Result<(), CloseReason> {
+        if self.unsent.len() > UNSENT_BYTES_MAX { Err(CloseReason::Stuck) } else { Ok(()) }
     }
 
     fn send(&mut self) -> Result<(), CloseReason> {

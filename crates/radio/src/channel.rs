@@ -11,12 +11,12 @@ use millstream_wire::regs::client_zero::PROTO_VER;
 use millstream_wire::regs::radio::{
     COMPAT, RX_CMD, RX_CMD_SLOTS, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT,
     RX_HAS_TIME, RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_STATUS, RX_TIME_HI, RX_TIME_LO,
-    RX_WORDS_PER_PKT, RxCommand, RxMode, SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg,
-    channel_register,
+    RX_WORDS_PER_PKT, RadioMap, RxCommand, RxMode, SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg,
 };
 
 use crate::RadioError;
 use crate::control::{AwaitedAccess, ChannelEvents, Control, RegisterAccess};
+use crate::generation::register_error;
 use crate::lease::Lease;
 
 /// The most samples of one finite command: 48 bits of radio words.
@@ -33,6 +33,7 @@ pub struct RxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
+    map: RadioMap,
     format: DeviceFormat,
     /// True when a start has been written since the last stop.
     started: Arc<AtomicBool>,
@@ -74,15 +75,7 @@ impl RxChannel {
     /// # Errors
     /// [`RadioError::Compat`] for registers of another kind; those of [`Control::read`].
     pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
-        let compat = control.read(port, COMPAT)?;
-        if compat >> 16 != 0 {
-            return Err(RadioError::Compat {
-                what: "the register map of the radio",
-                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
-                supported: "0.x",
-                hint: "use a device image of UHD 4.0 to 4.9",
-            });
-        }
+        let map = radio_map(control, port)?;
         let format = DeviceFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let this = Self {
@@ -90,6 +83,7 @@ impl RxChannel {
             events,
             port,
             channel,
+            map,
             format,
             started: Arc::default(),
             lease: Lease::default(),
@@ -111,6 +105,7 @@ impl RxChannel {
             lease,
             port: self.port,
             channel: self.channel,
+            map: self.map,
             format: self.format,
             started: Arc::clone(&self.started),
         })
@@ -175,7 +170,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::read`].
     pub fn free_slots(&self) -> Result<u32, RadioError> {
-        let slots = self.control.read(self.port, channel_register(self.channel, RX_STATUS))?;
+        let slots = self.control.read(self.port, self.map.address(self.channel, RX_STATUS))?;
         Ok(slots.min(RX_CMD_SLOTS))
     }
 
@@ -184,7 +179,7 @@ impl RxChannel {
     /// # Errors
     /// Those of [`Control::write`].
     pub fn stop(&self) -> Result<(), RadioError> {
-        self.write(RX_CMD, RxCommand { mode: RxMode::Stop, timed: false }.to_word())?;
+        self.write(RX_CMD, RxCommand::now(RxMode::Stop).to_word())?;
         self.started.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -215,28 +210,28 @@ impl RxChannel {
             self.write(RX_TIME_LO, ticks as u32)?;
         }
         let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
-        let word = RxCommand { mode, timed: at.is_some() }.to_word();
+        let word = RxCommand { timed: at.is_some(), ..RxCommand::now(mode) }.to_word();
         self.started.store(true, Ordering::Relaxed);
-        self.control.write_once(self.port, channel_register(self.channel, RX_CMD), word)
+        self.control.write_once(self.port, self.map.address(self.channel, RX_CMD), word)
     }
 
     /// Begins what the restart of a stream needs; a start is sent once, like in
     /// [`RxChannel::start`].
     pub(crate) fn begin(&self, request: RxRequest) -> Result<AwaitedAccess, RadioError> {
-        let own = |offset| channel_register(self.channel, offset);
+        let own = |offset| self.map.address(self.channel, offset);
         let access = match request {
             RxRequest::SignOfLife => RegisterAccess::read(CLIENT_ZERO_PORT, PROTO_VER),
             RxRequest::TimeHigh => RegisterAccess::read(self.port, TIME_HI),
             RxRequest::TimeLow => RegisterAccess::read(self.port, TIME_LO),
             RxRequest::Stop => {
-                let word = RxCommand { mode: RxMode::Stop, timed: false }.to_word();
+                let word = RxCommand::now(RxMode::Stop).to_word();
                 RegisterAccess::write(self.port, own(RX_CMD), word)
             }
             RxRequest::StartHigh(high) => RegisterAccess::write(self.port, own(RX_TIME_HI), high),
             RxRequest::StartLow(low) => RegisterAccess::write(self.port, own(RX_TIME_LO), low),
             RxRequest::Start => {
                 self.started.store(true, Ordering::Relaxed);
-                let word = RxCommand { mode: RxMode::Continuous, timed: true }.to_word();
+                let word = RxCommand::timed(RxMode::Continuous).to_word();
                 RegisterAccess::write_once(self.port, own(RX_CMD), word)
             }
         };
@@ -257,8 +252,15 @@ impl RxChannel {
     }
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
-        self.control.write(self.port, channel_register(self.channel, offset), value)
+        self.control.write(self.port, self.map.address(self.channel, offset), value)
     }
+}
+
+/// Reads which registers the radio block at a control port has.
+pub(crate) fn radio_map(control: &Control, port: u16) -> Result<RadioMap, RadioError> {
+    let compat = control.read(port, COMPAT)?;
+    RadioMap::of_compat(compat)
+        .ok_or_else(|| register_error("the register map of the radio", compat, "0.x and 1.x"))
 }
 
 /// Reads the time of the radio block at a control port, ticks.
@@ -353,14 +355,15 @@ mod tests {
         }
     }
     use crate::testing::fake_pair;
-    use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords};
+    use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Protocol};
     use millstream_wire::{Epid, Width, chdr};
 
     #[test]
     fn a_time_that_never_settles_is_an_error() {
         let (port, mut device) = fake_pair();
         let address = device.address();
-        let control = Control::new(port, address, Width::W64, Epid(1), Epid(2)).unwrap();
+        let control =
+            Control::new(port, address, (Width::W64, Protocol::V1), Epid(1), Epid(2)).unwrap();
         let server = std::thread::spawn(move || {
             for value in 0..3 * TIME_TRIES {
                 let (bytes, from) = device.receive();
@@ -380,6 +383,7 @@ mod tests {
             events,
             port,
             channel,
+            map: RadioMap::V0,
             format: DeviceFormat::from_word(32 << 16 | 1),
             started: Arc::default(),
             lease: Lease::default(),

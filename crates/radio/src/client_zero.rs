@@ -45,33 +45,14 @@ pub struct DeviceBlock {
     pub mtu_log2: u8,
 }
 
-/// Checks that this host speaks a device's version of RFNoC's protocol: major number in the upper
-/// byte, minor one in the lower.
-///
-/// # Errors
-/// [`RadioError::Compat`].
-pub(crate) fn check_protocol(version: u16) -> Result<(), RadioError> {
-    // UHD's simulator reports 0.0 and implements 1.0.
-    if version >> 8 <= 1 {
-        return Ok(());
-    }
-    Err(RadioError::Compat {
-        what: "the RFNoC protocol",
-        found: format!("{}.{}", version >> 8, version & 0xFF),
-        supported: "1.x",
-        hint: "use a device image of UHD 4.0 to 4.10",
-    })
-}
-
 impl ClientZero {
     /// Reads the blocks and edges of a device.
     ///
     /// # Errors
-    /// [`RadioError::Compat`] for another RFNoC protocol; those of [`Registers::read`].
+    /// Those of [`Registers::read`].
     pub fn read(control: &impl Registers) -> Result<Self, RadioError> {
         let read = |address| control.read(CLIENT_ZERO_PORT, address);
         let protocol = read(PROTO_VER)? as u16;
-        check_protocol(protocol)?;
         let counts = Counts::from_word(read(PORT_CONFIG)?);
         let device_type = (read(DEVICE_INFO)? >> 16) as u16;
         let control_endpoints = (read(CTRL_ENDPOINTS)? & 0x3FF) as u16;
@@ -119,27 +100,46 @@ impl ClientZero {
     }
 }
 
-/// Empties a block's queues and resets it.
+/// The time within which a flush counts as done when nothing comes, clock cycles, as UHD writes it;
+/// a block begins with 0.
+const FLUSH_CYCLES: u32 = 100;
+
+/// The attempts to see the flushes of blocks end, a pause apart.
+const FLUSH_POLLS: u32 = 100;
+const FLUSH_PAUSE: Duration = Duration::from_millis(1);
+
+/// Empties the queues of blocks, and resets the blocks one by one.
+///
+/// Samples must reach each of them from those before it: a block that is reset in front of a source
+/// which still runs keeps the rest of a packet, and takes it for the head of the next one. A flush
+/// that does not end is no error: behind a stream whose host has gone, only the reset ends it.
 ///
 /// # Errors
-/// Those of [`Registers::write`]; [`RadioError::Unusable`] when the flush does not end.
-pub fn reset(control: &impl Registers, block: &DeviceBlock) -> Result<(), RadioError> {
-    let register = |offset| index_register(block.index, offset);
-    let write = |value| control.write(CLIENT_ZERO_PORT, register(BLOCK_NOC_ID), value);
-    write(0)?;
-    write(FLUSH)?;
-    let mut polls = 0;
-    while !FlushStatus::from_word(control.read(CLIENT_ZERO_PORT, register(BLOCK_FLUSH_STATUS))?)
-        .done
-    {
-        polls += 1;
-        if polls == 100 {
-            let reason = format!("the flush of block {} does not end", block.index);
-            return Err(RadioError::Unusable { address: control.address(), reason });
-        }
-        std::thread::sleep(Duration::from_millis(1));
+/// Those of [`Registers::write`].
+pub fn reset(control: &impl Registers, blocks: &[DeviceBlock]) -> Result<(), RadioError> {
+    let register = |block: &DeviceBlock, offset| index_register(block.index, offset);
+    let write = |block: &DeviceBlock, offset, value| {
+        control.write(CLIENT_ZERO_PORT, register(block, offset), value)
+    };
+    for block in blocks {
+        write(block, BLOCK_INFO, FLUSH_CYCLES)?;
+        write(block, BLOCK_NOC_ID, 0)?;
+        write(block, BLOCK_NOC_ID, FLUSH)?;
     }
-    write(0)?;
-    write(RESET_CTRL | RESET_DATA)?;
-    write(0)
+    let mut flushing = blocks;
+    for _ in 0..FLUSH_POLLS {
+        let Some((first, rest)) = flushing.split_first() else { break };
+        let word = control.read(CLIENT_ZERO_PORT, register(first, BLOCK_FLUSH_STATUS))?;
+        if FlushStatus::from_word(word).done {
+            flushing = rest;
+        } else {
+            std::thread::sleep(FLUSH_PAUSE);
+        }
+    }
+    for block in blocks {
+        for value in [0, RESET_CTRL | RESET_DATA, 0] {
+            write(block, BLOCK_NOC_ID, value)?;
+        }
+    }
+    Ok(())
 }

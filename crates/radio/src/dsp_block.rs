@@ -1,16 +1,17 @@
 //! One channel of a DDC or DUC, by its registers.
 
-use millstream_wire::regs::dsp::{
-    CIC_MAX, COMPAT, DDC_RATE, DUC_RATE, HALFBANDS, INPUTS, OUTPUTS, PHASE_INCREMENT, Rate, SCALE,
-    TIME_INCREMENT, channel_register, phase_increment,
-};
+use millstream_wire::regs::dsp::{COMPAT, DspMap, Rate, channel_register, phase_increment};
 
 use crate::RadioError;
 use crate::control::Registers;
+use crate::generation::register_error;
 use crate::graph::{BlockPort, StreamDirection};
 
 /// The half-band filters that a rate word can name.
 const HALFBANDS_MAX: u32 = 3;
+
+/// More samples a cycle than any image has.
+const SAMPLES_PER_CYCLE_MAX: u32 = 64;
 
 /// A channel of the block that changes the rate, and shifts the frequency, between a radio and an
 /// endpoint.
@@ -20,8 +21,11 @@ pub struct DspBlock {
     /// Its control port.
     port: u16,
     channel: u8,
+    map: DspMap,
     halfbands: u8,
     cic_max: u8,
+    /// The samples of one cycle.
+    samples_per_cycle: u32,
 }
 
 impl DspBlock {
@@ -37,29 +41,36 @@ impl DspBlock {
         place: BlockPort,
     ) -> Result<Self, RadioError> {
         let (port, channel) = (place.block.port, place.port);
-        let read = |offset| control.read(port, channel_register(channel, offset));
-        let compat = read(COMPAT)?;
-        if compat >> 16 != 0 {
-            return Err(RadioError::Compat {
-                what: "the register map of the DDC or DUC",
-                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
-                supported: "0.x",
-                hint: "use a device image of UHD 4.0 to 4.10",
-            });
-        }
-        let halfbands = read(HALFBANDS)?.min(HALFBANDS_MAX) as u8;
-        let cic_max = u8::try_from(read(CIC_MAX)?).ok().filter(|cic_max| *cic_max > 0);
-        let cic_max = cic_max.ok_or_else(|| RadioError::Unusable {
-            address: control.address(),
-            reason: format!("the block at its control port {port} has no usable CIC filter"),
+        let compat = control.read(port, channel_register(0, COMPAT))?;
+        let map = DspMap::of_compat(compat, direction == StreamDirection::Rx).ok_or_else(|| {
+            register_error("the register map of the DDC or DUC", compat, "0.x and 1.x")
         })?;
-        Ok(Self { direction, port, channel, halfbands, cic_max })
+        let described = if map.describes_channels { channel } else { 0 };
+        let read = |offset| control.read(port, channel_register(described, offset));
+        let halfbands = read(map.halfbands)?.min(HALFBANDS_MAX) as u8;
+        let cic_max = u8::try_from(read(map.cic_max)?).ok().filter(|cic_max| *cic_max > 0);
+        let unusable = |what: &str| RadioError::Unusable {
+            address: control.address(),
+            reason: format!("the block at its control port {port} has no usable {what}"),
+        };
+        let cic_max = cic_max.ok_or_else(|| unusable("CIC filter"))?;
+        // A DUC counts its time by single samples.
+        let samples_per_cycle = match (map.samples_per_cycle, direction) {
+            (Some(offset), StreamDirection::Rx) => read(offset)?,
+            _ => 1,
+        };
+        if !(1..=SAMPLES_PER_CYCLE_MAX).contains(&samples_per_cycle) {
+            return Err(unusable("number of samples a cycle"));
+        }
+        Ok(Self { direction, port, channel, map, halfbands, cic_max, samples_per_cycle })
     }
 
     /// Returns a block with these filters.
     #[cfg(test)]
     pub(crate) fn for_tests(halfbands: u8, cic_max: u8) -> Self {
-        Self { direction: StreamDirection::Rx, port: 0, channel: 0, halfbands, cic_max }
+        let (direction, map) = (StreamDirection::Rx, DspMap::DDC_V0);
+        let (port, channel, samples_per_cycle) = (0, 0, 1);
+        Self { direction, port, channel, map, halfbands, cic_max, samples_per_cycle }
     }
 
     /// Returns the possible factor that is nearest to `ratio`, the radio's rate divided by the
@@ -85,25 +96,25 @@ impl DspBlock {
     /// # Errors
     /// Those of [`Registers::write`].
     pub fn set_rate(&self, control: &impl Registers, rate: Rate) -> Result<(), RadioError> {
-        let factor = rate.factor();
+        let (map, factor) = (&self.map, rate.factor());
         // UHD's order of writing.
-        let writes = match self.direction {
-            StreamDirection::Rx => [
-                (DDC_RATE, rate.word()),
-                (INPUTS, factor),
-                (OUTPUTS, 1),
-                (TIME_INCREMENT, factor),
-                (SCALE, rate.ddc_scale()),
-            ],
-            StreamDirection::Tx => [
-                (DUC_RATE, rate.word()),
-                (OUTPUTS, factor),
-                (INPUTS, 1),
-                (TIME_INCREMENT, 1),
-                (SCALE, rate.duc_scale()),
-            ],
+        let (first, second, ticks, scale) = match self.direction {
+            StreamDirection::Rx => (
+                map.inputs.map(|inputs| (inputs, factor)),
+                map.outputs.map(|outputs| (outputs, 1)),
+                factor * self.samples_per_cycle,
+                map.ddc_scale(rate),
+            ),
+            StreamDirection::Tx => (
+                map.outputs.map(|outputs| (outputs, factor)),
+                map.inputs.map(|inputs| (inputs, 1)),
+                1,
+                rate.duc_scale(),
+            ),
         };
-        writes.into_iter().try_for_each(|(offset, value)| self.write(control, offset, value))
+        let last = [Some((map.time_increment, ticks)), Some((map.scale, scale))];
+        let writes = [Some((map.rate, rate.word())), first, second].into_iter().chain(last);
+        writes.flatten().try_for_each(|(offset, value)| self.write(control, offset, value))
     }
 
     /// Moves the spectrum up by `shift_hz`, at the radio's rate `rate_hz`.
@@ -116,7 +127,7 @@ impl DspBlock {
         shift_hz: f64,
         rate_hz: f64,
     ) -> Result<(), RadioError> {
-        self.write(control, PHASE_INCREMENT, phase_increment(shift_hz, rate_hz))
+        self.write(control, self.map.phase_increment, phase_increment(shift_hz, rate_hz))
     }
 
     fn write(&self, control: &impl Registers, offset: u32, value: u32) -> Result<(), RadioError> {
@@ -130,13 +141,14 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use millstream_wire::regs::client_zero::BlockInfo;
-    use millstream_wire::regs::dsp::UNKNOWN;
+    use millstream_wire::regs::dsp::{CIC_MAX, HALFBANDS, UNKNOWN};
 
     use super::*;
     use crate::client_zero::DeviceBlock;
 
     /// The registers of one block: its answers, and the writes to it.
     struct FakeBlock {
+        compat: u32,
         halfbands: u32,
         cic_max: u32,
         writes: RefCell<Vec<(u16, u32, u32)>>,
@@ -148,8 +160,17 @@ mod tests {
         }
 
         fn read(&self, _: u16, address: u32) -> Result<u32, RadioError> {
+            if self.compat == 0x1_0000 {
+                return Ok(match address {
+                    0 => self.compat,
+                    4 => self.halfbands,
+                    8 => self.cic_max,
+                    0xC => 4,
+                    _ => panic!("{address:#x} is refused"),
+                });
+            }
             Ok(match address & 0x7FF {
-                COMPAT => 1,
+                COMPAT => self.compat,
                 HALFBANDS => self.halfbands,
                 CIC_MAX => self.cic_max,
                 _ => UNKNOWN,
@@ -167,7 +188,15 @@ mod tests {
         halfbands: u32,
         cic_max: u32,
     ) -> (FakeBlock, Result<DspBlock, RadioError>) {
-        let fake = FakeBlock { halfbands, cic_max, writes: RefCell::default() };
+        open_compat(1, direction, (halfbands, cic_max))
+    }
+
+    fn open_compat(
+        compat: u32,
+        direction: StreamDirection,
+        (halfbands, cic_max): (u32, u32),
+    ) -> (FakeBlock, Result<DspBlock, RadioError>) {
+        let fake = FakeBlock { compat, halfbands, cic_max, writes: RefCell::default() };
         let info = BlockInfo::default();
         let block = DeviceBlock { index: 4, port: 3, noc_id: 0, info, mtu_log2: 10 };
         let opened = DspBlock::open(&fake, direction, BlockPort { block, port: 1 });
@@ -199,15 +228,38 @@ mod tests {
     }
 
     #[test]
+    fn a_block_of_several_samples_a_cycle_gets_its_own_registers() {
+        let (fake, ddc) = open_compat(0x1_0000, StreamDirection::Rx, (3, 255));
+        let ddc = ddc.unwrap();
+        ddc.set_rate(&fake, ddc.nearest(16.0)).unwrap();
+        ddc.set_shift(&fake, 3e6, 16e6).unwrap();
+        let writes =
+            [(3, 0xA00, 0x302), (3, 0x908, 64), (3, 0xA08, 0x8000), (3, 0xB00, 0x3000_0000)];
+        assert_eq!(fake.writes.into_inner(), writes);
+
+        let (fake, duc) = open_compat(0x1_0000, StreamDirection::Tx, (3, 255));
+        let duc = duc.unwrap();
+        duc.set_rate(&fake, duc.rate(100).unwrap()).unwrap();
+        assert_eq!(
+            fake.writes.into_inner(),
+            [(3, 0xA00, 0x219), (3, 0x908, 1), (3, 0xA08, 0x8638)]
+        );
+
+        let (_, newer) = open_compat(0x2_0000, StreamDirection::Rx, (3, 255));
+        let text = newer.unwrap_err().to_string();
+        assert!(text.contains("is 2.0, but this program supports 0.x and 1.x"), "{text}");
+    }
+
+    #[test]
     fn factors_follow_from_the_filters_of_the_block() {
         let (_, ddc) = open(StreamDirection::Rx, 3, 255);
         let ddc = ddc.unwrap();
-        assert_eq!((ddc.factor_max(), ddc.rate(257), ddc.rate(1024)), (1020, None, None));
+        assert_eq!((ddc.factor_max(), ddc.rate(257), ddc.rate(2048)), (2040, None, None));
         let (_, small) = open(StreamDirection::Rx, 0, 4);
         assert_eq!(small.unwrap().factor_max(), 4);
         // A block may claim anything.
         let (_, wild) = open(StreamDirection::Rx, u32::MAX, 255);
-        assert_eq!(wild.unwrap().factor_max(), 1020);
+        assert_eq!(wild.unwrap().factor_max(), 2040);
         for cic_max in [0, 256, u32::MAX] {
             let (_, none) = open(StreamDirection::Rx, 3, cic_max);
             assert!(none.unwrap_err().to_string().contains("no usable CIC filter"));

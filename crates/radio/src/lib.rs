@@ -23,7 +23,7 @@
 //! | module | function |
 //! | --- | --- |
 //! | [`mod@discover`] | finds devices by broadcast |
-//! | [`rpc`] | MessagePack-RPC and the claim |
+//! | [`rpc`] | MessagePack-RPC, gRPC and the claim |
 //! | [`mtu`] | measures the path |
 //! | [`topology`] | management packets: endpoints and routes |
 //! | [`control`] | register access and asynchronous messages |
@@ -49,7 +49,9 @@ pub mod device;
 pub mod discover;
 pub mod dsp_block;
 mod error;
+pub mod examine;
 pub mod front_end;
+pub mod generation;
 pub mod graph;
 mod identity;
 mod lease;

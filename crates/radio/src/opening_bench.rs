@@ -121,7 +121,7 @@ impl FakeEndpoint {
                 self.counts.0 += self.ping_packets;
                 self.counts.1 += 24 * self.ping_packets;
             }
-            CommandOp::Resync => self.counts = (command.packets + 1, command.bytes + 24),
+            CommandOp::Resync => self.counts = (command.packets, command.bytes),
         }
         let status = StatusRepr {
             dst_epid: HOST,

@@ -144,3 +144,23 @@ impl Registers for FakeE320 {
         Ok(())
     }
 }
+
+/// A datagram of a recorded exchange with the logic of a real device.
+pub struct Recorded {
+    pub bytes: Vec<u8>,
+    /// It came from the device.
+    pub from_device: bool,
+}
+
+/// Returns the CHDR datagrams of a recorded exchange.
+pub fn recorded(name: &str) -> Vec<Recorded> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../emulator/tests/exchanges");
+    let text = std::fs::read_to_string(format!("{folder}/{name}.jsonl")).expect("it is there");
+    let datagram = |line: &str| {
+        let hex = line.split("\"hex\":\"").nth(1)?.split('"').next()?;
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
+        let bytes = (0..hex.len()).step_by(2).map(byte).collect();
+        Some(Recorded { bytes, from_device: line.contains("\"dir\":\"from\"") })
+    };
+    text.lines().filter_map(datagram).collect()
+}

@@ -79,6 +79,7 @@ pub mod mpm;
 pub mod mqtt;
 pub mod msgpack;
 pub mod nats;
+pub mod protobuf;
 pub mod regs;
 pub mod rtl_tcp;
 pub mod stream;

@@ -4,11 +4,14 @@ use crate::numbers::{ipv4, seconds, whole};
 use crate::output::Report;
 use anyhow::Context;
 use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, DiscoveryTarget, discover};
+use millstream_radio::examine::{Examination, examine};
+use millstream_radio::generation::MpmGeneration;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Lists the radios that answer on the network.
+/// Lists the radios that answer on the network: their versions of MPM, of the RFNoC protocol and of
+/// the image, and whether this program works with them.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only ask this address. By default the command asks all networks of this machine and the
@@ -24,6 +27,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::DISCOVERY_PORT,
           value_parser = whole::<u16>(1..=65_535))]
     discovery_port: u16,
+
+    /// TCP port of the radios' management servers, which are asked for versions.
+    #[arg(long, value_name = "PORT", default_value_t = millstream_wire::mpm::RPC_PORT,
+          value_parser = whole::<u16>(1..=65_535))]
+    rpc_port: u16,
 
     /// How long to wait for answers.
     #[arg(long, value_name = "TIME", default_value_t = DISCOVERY_TIMEOUT.as_secs_f64(),
@@ -52,8 +60,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             args.discovery_port
         );
     }
-    let text = found.iter().enumerate().map(|(at, one)| line(one, &found[..at])).collect();
-    Ok(Report::done(text, json!({ "radios": found.iter().map(to_json).collect::<Vec<_>>() })))
+    let known = examine(&found, args.rpc_port);
+    let both = || found.iter().zip(&known);
+    let lines = |(at, (one, known))| line(one, &found[..at]) + &second_line(known);
+    let text = both().enumerate().map(lines).collect();
+    let radios: Vec<_> = both().map(|(one, known)| to_json(one, known)).collect();
+    Ok(Report::done(text, json!({ "radios": radios })))
 }
 
 /// Formats a device. `before` are the devices shown already: another address of one of them is the
@@ -73,6 +85,33 @@ fn line(device: &DeviceInfo, before: &[DeviceInfo]) -> String {
     )
 }
 
-fn to_json(device: &DeviceInfo) -> Value {
-    json!({ "addr": device.address, "claimed": device.is_claimed(), "fields": device.fields })
+/// Formats what a radio is, and whether this program works with it.
+fn second_line(known: &Examination) -> String {
+    let mut parts = Vec::new();
+    if let Some(mpm) = known.mpm {
+        let uhd = MpmGeneration::of(mpm)
+            .map_or_else(|_| String::new(), |one| format!(" (UHD {})", one.uhd));
+        parts.push(format!("MPM {}{uhd}", version(mpm)));
+    }
+    parts.extend(known.protocol.map(|protocol| format!("RFNoC {}", version(protocol))));
+    if !known.image.is_empty() {
+        parts.push(format!("image {}", known.image));
+    }
+    parts.push(match &known.obstacle {
+        Some(obstacle) => format!("not usable: {obstacle}"),
+        None => "usable".to_owned(),
+    });
+    format!("{:<15} {}\n", "", parts.join(", "))
+}
+
+fn version<T: std::fmt::Display>((major, minor): (T, T)) -> String {
+    format!("{major}.{minor}")
+}
+
+fn to_json(device: &DeviceInfo, known: &Examination) -> Value {
+    json!({
+        "addr": device.address, "claimed": device.is_claimed(), "fields": device.fields,
+        "mpm": known.mpm.map(version), "protocol": known.protocol.map(version),
+        "image": known.image, "usable": known.obstacle.is_none(), "obstacle": known.obstacle,
+    })
 }

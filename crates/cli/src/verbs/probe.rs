@@ -6,6 +6,7 @@ use crate::output::{Join, Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
 use millstream_radio::device::{DeviceLink, SourceKind};
+use millstream_radio::generation::MpmGeneration;
 use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::{Device, DeviceArgs};
 use millstream_wire::regs::client_zero::Edge;
@@ -79,6 +80,7 @@ impl Tree {
         stream.extend(time.ok());
         let branches = vec![
             ("device", info.device.iter().map(named).collect()),
+            ("versions", versions(device)),
             ("clocks", info.clocks.iter().map(clock).collect()),
             ("sources", sources(device)),
             ("stream", stream),
@@ -121,6 +123,17 @@ impl Tree {
         json["sensors"] = self.sensors.iter().map(SensorEntry::json).collect();
         json
     }
+}
+
+/// The versions of its parts. All of them work with this program, or it would not be open.
+fn versions(device: &Device) -> Vec<(String, String)> {
+    let (info, blocks) = (device.info(), device.blocks());
+    let uhd = MpmGeneration::of(info.mpm).map_or("?", |generation| generation.uhd);
+    let line = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        line("MPM", format!("{}.{} (UHD {uhd})", info.mpm.0, info.mpm.1)),
+        line("RFNoC protocol", format!("{}.{}", blocks.protocol >> 8, blocks.protocol & 0xFF)),
+    ]
 }
 
 /// The possible clock and time sources, and the present ones. A device need not report them.

@@ -10,11 +10,25 @@ fn a_radio_is_found_by_its_address() {
     let find = ["find", "--addr", &addr, "--timeout", "60s"];
     let outcome = millstream(Path::new("/"), &find);
     let expected = format!("{addr:<15} e320 (type e3xx, serial FIND-ME, name roof)\n");
-    assert_eq!(outcome.succeeds().stdout, expected);
+    let shown = &outcome.succeeds().stdout;
+    assert!(shown.starts_with(&expected), "{shown}");
+    for part in ["                MPM ", " (UHD ", ", RFNoC ", ", usable\n"] {
+        assert!(shown.contains(part), "no {part:?}: {shown}");
+    }
     let document = millstream(Path::new("/"), &[&find[..], &["--json"]].concat()).json();
     let found = &document["results"]["radios"][0];
-    assert_eq!((&found["addr"], &found["claimed"]), (&addr.into(), &false.into()));
+    assert_eq!((&found["addr"], &found["claimed"]), (&addr.as_str().into(), &false.into()));
     assert_eq!(found["fields"]["serial"], "FIND-ME");
+    assert_eq!((&found["usable"], &found["obstacle"]), (&true.into(), &serde_json::Value::Null));
+    // Its management server is not there: it is listed with the reason.
+    let other = millstream(Path::new("/"), &[&find[..], &["--rpc-port", "9"]].concat());
+    other.succeeds();
+    assert!(other.stdout.contains(", name roof)\n"), "{}", other.stdout);
+    assert!(
+        other.stdout.contains("not usable: cannot connect to the management"),
+        "{}",
+        other.stdout
+    );
     assert!(radio.stop()["discovery_requests"].as_u64() >= Some(2));
 }
 

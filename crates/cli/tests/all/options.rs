@@ -41,7 +41,7 @@ const KINDS: [(&str, &str); 30] = [
 ];
 
 /// Retired spellings, each with its replacement.
-const OLD: [(&str, &str); 37] = [
+const OLD: [(&str, &str); 36] = [
     ("time", "duration"),
     ("seconds", "duration"),
     ("budget", "duration"),
@@ -70,7 +70,6 @@ const OLD: [(&str, &str); 37] = [
     ("mbit", "link-rate"),
     ("bulk-bytes", "bulk-size"),
     ("locked-mib", "locked"),
-    ("uhd-program", "uhd"),
     ("no-peer", "no-gnuradio"),
     ("kernels", "stage"),
     ("items", "item"),

@@ -249,7 +249,7 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
         &["view", "--json", "none.sigmf-meta"],
         &["probe", "--json", "--args", &args],
         &["bench", "faults", "--json", "--only", "gremlins"],
-        &["bench", "rate", "--json", "--against-uhd", "--uhd", "none"],
+        &["bench", "rate", "--json", "--against-uhd", "--uhd-program", "none"],
         &["graph", "--json", "blocks", "none"],
         &["demo", "--json", "--ts", "none.ts"],
         &["host", "doctor", "--json", "--interface", "none0"],

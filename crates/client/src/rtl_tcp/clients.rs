@@ -26,9 +26,8 @@ pub(super) struct BlockPool {
 }
 
 impl BlockPool {
-    /// Returns a block with these samples, each byte with its middle at 128.
-    pub fn fill(&mut self, samples: &[[i8; 2]]) -> Arc<Vec<u8>> {
-        let bytes = samples.as_flattened().iter().map(|value| value.cast_unsigned() ^ 0x80);
+    /// Returns a block with these bytes of samples.
+    pub fn fill(&mut self, bytes: impl Iterator<Item = u8>) -> Arc<Vec<u8>> {
         for _ in 0..self.blocks.len() {
             self.next = (self.next + 1) % self.blocks.len();
             if let Some(block) = Arc::get_mut(&mut self.blocks[self.next]) {
@@ -108,13 +107,13 @@ mod tests {
     #[test]
     fn blocks_are_used_again() {
         let mut pool = BlockPool::default();
-        let first = pool.fill(&[[0, -128], [127, 1]]);
+        let first = pool.fill([128, 0, 255, 129].into_iter());
         assert_eq!(**first, [128, 0, 255, 129]);
-        let second = pool.fill(&[[1, 2]]);
+        let second = pool.fill([1, 2].into_iter());
         assert_eq!(pool.blocks.len(), 2, "the first is in use");
         drop((first, second));
         for _ in 0..10 {
-            pool.fill(&[[3, 4]]);
+            pool.fill([3, 4].into_iter());
         }
         assert_eq!(pool.blocks.len(), 2);
     }

@@ -1,8 +1,9 @@
 //! A server of the protocol of `rtl_tcp`: the radio as dozens of programs already use it.
 //!
 //! All clients share one channel, its frequency, rate and gain. The radio streams while a client is
-//! connected. Gaps become zeros, so that clients, who count samples, keep the time. A client that
-//! does not read fast enough loses blocks, which are counted, and holds up nobody.
+//! connected. Gaps become zeros, so that clients, who count samples, keep the time. All other
+//! samples get a noise of about one step (`dither`). A client that does not read fast enough loses
+//! blocks, which are counted, and holds up nobody.
 //!
 //! | thread | task |
 //! | --- | --- |
@@ -12,6 +13,7 @@
 //! | `ms-rtl-in` | one for each client: carries out its commands |
 
 mod clients;
+mod dither;
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -26,7 +28,8 @@ use millstream_radio::graph::StreamDirection;
 use millstream_wire::rtl_tcp::RtlCommand;
 
 use self::clients::{BlockPool, accept};
-use crate::{ClientError, ClientRadio, GapPolicy, RxOptions, RxReader, StreamStart};
+use self::dither::Dither;
+use crate::{ClientError, ClientRadio, RxOptions, RxReadEvent, RxReader, StreamStart};
 
 /// The gains that the header counts: steps over the radio's range.
 const GAINS: u32 = 29;
@@ -34,6 +37,9 @@ const GAINS: u32 = 29;
 /// The length of a block, seconds, and its limits in samples.
 const BLOCK_S: f64 = 0.02;
 const BLOCK_SAMPLES: (usize, usize) = (512, 65_536);
+
+/// The byte of a zero.
+const MIDDLE: u8 = 128;
 
 /// How long a wait lasts before the stop flag is read.
 const TICK: Duration = Duration::from_millis(50);
@@ -149,9 +155,8 @@ impl RtlServer {
         listener: TcpListener,
         options: RtlOptions,
     ) -> Result<Self, ClientError> {
-        let rx = RxOptions::default().with_gaps(GapPolicy::Zeros);
         radio.set_rate(StreamDirection::Rx, options.channel, options.rate_hz)?;
-        let reader = radio.reader(&[options.channel], rx)?;
+        let reader = radio.reader(&[options.channel], RxOptions::default())?;
         let address = listener.local_addr().map_err(server_error)?;
         listener.set_nonblocking(true).map_err(server_error)?;
         let shared = Arc::new(Shared {
@@ -266,13 +271,15 @@ impl Shared {
     }
 
     fn stream_until_stopped(&self) -> Result<(), ClientError> {
-        let mut samples = vec![[0i8; 2]; BLOCK_SAMPLES.1];
+        let mut samples = vec![[0i16; 2]; BLOCK_SAMPLES.1];
         let mut blocks = BlockPool::default();
+        let (mut dither, mut missing) = (Dither::default(), 0);
         while !self.is_stopped() {
             if self.clients().is_empty() {
                 if self.reader.is_active() {
                     self.reader.stop()?;
                 }
+                missing = 0;
                 std::thread::sleep(TICK);
                 continue;
             }
@@ -280,20 +287,28 @@ impl Shared {
                 self.reader.start(StreamStart::default())?;
             }
             let block = (self.reader.rate_hz() * BLOCK_S) as usize;
-            let room = &mut samples[..block.clamp(BLOCK_SAMPLES.0, BLOCK_SAMPLES.1)];
-            let read = self.reader.read(&mut [&mut *room], TICK)?;
-            if read.samples > 0 {
-                self.pass(&room[..read.samples], &mut blocks);
+            let block = block.clamp(BLOCK_SAMPLES.0, BLOCK_SAMPLES.1);
+            if missing > 0 {
+                let zeros = missing.min(block as u64) as usize;
+                self.pass(zeros, std::iter::repeat_n(MIDDLE, 2 * zeros), &mut blocks);
+                missing -= zeros as u64;
+                continue;
+            }
+            let read = self.reader.read(&mut [&mut samples[..block]], TICK)?;
+            if let RxReadEvent::Gap(gap) = read.event {
+                missing = gap.samples;
+            } else if read.samples > 0 {
+                let bytes = samples[..read.samples].iter().flat_map(|one| dither.bytes(*one));
+                self.pass(read.samples, bytes, &mut blocks);
             }
         }
         Ok(())
     }
 
-    /// Passes samples to all clients. The lock is taken once a block, and others hold it only
-    /// while a client comes or goes.
-    fn pass(&self, samples: &[[i8; 2]], blocks: &mut BlockPool) {
-        let block = blocks.fill(samples);
-        let count = samples.len() as u64;
+    /// Passes `count` samples to all clients. The lock is taken once a block, and others hold it
+    /// only while a client comes or goes.
+    fn pass(&self, count: usize, bytes: impl Iterator<Item = u8>, blocks: &mut BlockPool) {
+        let (block, count) = (blocks.fill(bytes), count as u64);
         self.counts.samples.fetch_add(count, Ordering::Relaxed);
         self.clients().retain(|client| match client.blocks.try_send(block.clone()) {
             Ok(()) => {

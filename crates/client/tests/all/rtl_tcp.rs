@@ -101,6 +101,30 @@ fn a_tone_moves_when_a_client_tunes_and_grows_with_the_gain() {
 }
 
 #[test]
+fn at_gain_0_a_client_sees_noise_and_no_lines() {
+    let mut server = server("radio=emulated", RtlOptions::default());
+    let mut client = connect(&server);
+    command(&mut client, 0x02, RATE_HZ);
+    command(&mut client, 0x01, 433_800_000);
+    command(&mut client, 0x03, 1);
+    command(&mut client, 0x04, 0);
+    let begin = Instant::now();
+    while server.counts().commands < 4 {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", server.counts());
+        tone(&mut client, 0.0);
+    }
+    // What is on its way was sampled with the gain before.
+    until(&server, &mut client, 120e3, |share, level| share < 0.01 && level < 1.0);
+    for at_hz in (-10..10).map(|k| f64::from(k) * 50e3) {
+        let (share, level) = tone(&mut client, at_hz);
+        // A quarter of a squared step for I, and as much for Q; a bin has 1/8192 of it.
+        assert!((0.6..1.0).contains(&level), "{level}");
+        assert!(share < 0.01, "{share} at {at_hz} Hz");
+    }
+    server.stop();
+}
+
+#[test]
 fn a_client_that_does_not_read_disturbs_nobody() {
     let mut server = server("radio=emulated", RtlOptions::default().with_clients_max(2));
     let mut reads = connect(&server);

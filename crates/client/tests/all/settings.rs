@@ -58,7 +58,7 @@ fn wrong_settings_say_what_is_possible() {
         (radio.set_rate(Tx, 7, 1e6).map(drop).unwrap_err(), "no transmit channel 7"),
         (radio.set_automatic_gain(Tx, 0, true).unwrap_err(), "receive channel only"),
         (radio.channel_sensor(Rx, 0, "x").map(drop).unwrap_err(), "there are rssi"),
-        (radio.sensor("x").map(drop).unwrap_err(), "there are none"),
+        (radio.sensor("x").map(drop).unwrap_err(), "there are ref_locked"),
         (radio.add_fault("x").unwrap_err(), "not the name of a fault"),
     ] {
         assert!(error.to_string().contains(part), "{error}");

@@ -11,12 +11,11 @@
 mod cic;
 mod down;
 mod half_band;
-mod registers;
+pub(crate) mod registers;
 mod shifter;
 mod up;
 
 pub(crate) use down::Ddc;
-pub(crate) use registers::Registers;
 pub(crate) use up::Duc;
 
 use crate::antenna::Sc16;

@@ -1,7 +1,7 @@
 //! The registers of one channel of a DDC or DUC.
 
 use millstream_wire::regs::dsp as regs;
-use millstream_wire::regs::dsp::Rate;
+use millstream_wire::regs::dsp::{DspMap, Rate};
 
 /// The half-band filters and the largest CIC rate of the stock images.
 const HALFBANDS: u32 = 3;
@@ -29,6 +29,48 @@ pub(crate) enum Effect {
     Increment(u32),
     /// The burst ends at the end of the next packet.
     CloseBurst,
+}
+
+/// The map of compat 1, of blocks that process several samples in a cycle.
+const MULTISAMPLE: DspMap = DspMap::V1;
+
+/// Reads a register of a block of compat 1 with so many samples in a cycle, by its address in the
+/// block; `None` where there is none to read.
+pub(crate) fn read_multisample(address: u32, samples_per_cycle: u32) -> Option<u32> {
+    match address {
+        regs::COMPAT => Some(MULTISAMPLE.major << 16),
+        _ if address == MULTISAMPLE.halfbands => Some(HALFBANDS),
+        _ if address == MULTISAMPLE.cic_max => Some(CIC_MAX),
+        _ if Some(address) == MULTISAMPLE.samples_per_cycle => Some(samples_per_cycle),
+        _ => None,
+    }
+}
+
+/// Returns the writes to the map of compat 0 that do what a write to that of compat 1 does. `None`
+/// where there is no register.
+pub(crate) fn of_multisample(
+    direction: Direction,
+    offset: u32,
+    value: u32,
+) -> Option<[Option<(u32, u32)>; 3]> {
+    let one = |register, value| Some([Some((register, value)), None, None]);
+    if offset == MULTISAMPLE.rate {
+        // The number of samples follows from the rate, and is written last there.
+        let factor = Rate::from_word(value).map_or(1, Rate::factor);
+        let (rate, inputs, outputs) = match direction {
+            Direction::Down => (regs::DDC_RATE, factor, 1),
+            Direction::Up => (regs::DUC_RATE, 1, factor),
+        };
+        return Some([(rate, value), (regs::INPUTS, inputs), (regs::OUTPUTS, outputs)].map(Some));
+    }
+    match direction {
+        // The mixer of a DDC of compat 0 has a gain of two, for which its scale makes up.
+        Direction::Down if offset == MULTISAMPLE.scale => one(regs::SCALE, value / 2),
+        Direction::Up if offset == MULTISAMPLE.scale => one(regs::SCALE, value),
+        _ if offset == MULTISAMPLE.phase_increment => one(regs::PHASE_INCREMENT, value),
+        _ if offset == MULTISAMPLE.time_increment => Some([None; 3]),
+        _ => None,
+    }
 }
 
 /// The written values.
@@ -117,6 +159,34 @@ mod tests {
     fn the_description_reads_as_a_stock_image_and_the_rest_as_unknown() {
         let read = [0x000, 0x008, 0x010, 0x400, 0x428].map(Registers::read);
         assert_eq!(read, [1, 3, 255, 0x0BAD_C0DE, 0x0BAD_C0DE]);
+    }
+
+    #[test]
+    fn the_registers_of_compat_1_do_what_those_of_compat_0_do() {
+        let read = |address| read_multisample(address, 4);
+        assert_eq!([0, 4, 8, 0xC].map(read), [1 << 16, 3, 255, 4].map(Some));
+        assert_eq!([0x10, 0x200, 0x800].map(read), [None; 3]);
+        for direction in [Direction::Down, Direction::Up] {
+            let mut registers = Registers::new(direction);
+            for (offset, value) in [(0x200, 0x205), (0x108, 20), (0x208, 0x8000), (0x300, 7)] {
+                let writes = of_multisample(direction, offset, value).unwrap();
+                let effects =
+                    writes.into_iter().flatten().map(|(at, word)| registers.write(at, word));
+                let wanted = match offset {
+                    0x200 => Some(Effect::CloseBurst),
+                    0x208 => Some(Effect::None),
+                    0x300 => Some(Effect::Increment(7)),
+                    _ => None,
+                };
+                assert_eq!(effects.last(), wanted, "{offset:#x}");
+            }
+            assert_eq!(registers.factor(), 20);
+            assert_eq!(registers.rate(20), Some(Rate { halfbands: 2, cic: 5 }));
+            let unity = if direction == Direction::Down { 0.5 } else { 1.0 };
+            assert_eq!(registers.scale(), unity);
+            assert_eq!(of_multisample(direction, 0x400, 1), None);
+            assert!(of_multisample(direction, 0x200, 0).is_some(), "a rate without sense");
+        }
     }
 
     #[test]

@@ -20,9 +20,22 @@ pub(crate) struct Duc {
     halfbands_used: usize,
     silent: bool,
     factor: usize,
+    /// The time of the next packet, in a burst whose end has not come.
+    next: Option<NextTime>,
     samples: Box<[Sample]>,
     scratch: Box<[Sample]>,
     packed: Box<[Sc16]>,
+}
+
+/// What a DUC knows of the times of a burst.
+#[derive(Debug, Clone, Copy)]
+struct NextTime {
+    time: u64,
+    /// Whether all packets so far had a time: the next one has none otherwise.
+    timed: bool,
+    factor: u64,
+    /// The rate has changed: the burst ends with its next packet.
+    closes: bool,
 }
 
 impl Duc {
@@ -36,6 +49,7 @@ impl Duc {
             halfbands_used: 0,
             silent: false,
             factor: 1,
+            next: None,
             samples: vec![Sample::default(); PIECE].into(),
             scratch: vec![Sample::default(); PIECE].into(),
             packed: vec![Sc16::default(); PIECE].into(),
@@ -48,6 +62,33 @@ impl Duc {
     pub fn reset(&mut self) {
         self.registers = Registers::new(Direction::Up);
         self.shifter = Shifter::new();
+        self.next = None;
+    }
+
+    /// Forgets the burst whose end has not come.
+    pub fn end_burst(&mut self) {
+        self.next = None;
+    }
+
+    /// Returns the time with which a packet leaves that came with `time`.
+    ///
+    /// As in hardware only the first packet of a burst gives its time; the DUC counts from there
+    /// until it sees the end of the burst, whatever comes in between and however much later.
+    pub fn time_of(&mut self, time: Option<u64>, samples: u64, eob: bool) -> Option<u64> {
+        let first = NextTime {
+            time: time.unwrap_or(0),
+            timed: time.is_some(),
+            factor: self.factor(),
+            closes: false,
+        };
+        let now = self.next.unwrap_or(first);
+        let left = !(eob || now.closes);
+        self.next = left.then(|| NextTime {
+            time: now.time.wrapping_add(samples.wrapping_mul(now.factor)),
+            timed: now.timed && time.is_some(),
+            ..now
+        });
+        now.timed.then_some(now.time)
     }
 
     /// Returns the interpolation of the next burst.
@@ -57,14 +98,16 @@ impl Duc {
 
     /// Writes the register at `offset`, with the time of the request if it has one.
     pub fn write(&mut self, offset: u32, value: u32, time: Option<u64>) {
-        if let Effect::Increment(increment) = self.registers.write(offset, value) {
-            match time {
-                Some(time) => self.shifter.set_at(time, increment),
-                None => {
-                    self.shifter.set(increment);
-                    self.shifter.restart();
-                }
+        match (self.registers.write(offset, value), time) {
+            (Effect::Increment(increment), Some(time)) => self.shifter.set_at(time, increment),
+            (Effect::Increment(increment), None) => {
+                self.shifter.set(increment);
+                self.shifter.restart();
             }
+            (Effect::CloseBurst, _) => {
+                self.next.iter_mut().for_each(|next| next.closes = true);
+            }
+            (Effect::None, _) => {}
         }
     }
 
@@ -142,6 +185,25 @@ mod tests {
             out.extend_from_slice(piece);
         });
         unpacked(&out)
+    }
+
+    /// As in the recorded exchanges 50 to 53.
+    #[test]
+    fn the_times_of_a_burst_are_counted_from_its_first_until_its_end_is_seen() {
+        let mut duc = duc(4);
+        let mut out = |packets: &[(Option<u64>, bool)]| {
+            let time = |&(time, eob)| duc.time_of(time, 100, eob);
+            packets.iter().map(time).collect::<Vec<_>>()
+        };
+        let burst = out(&[(Some(1000), false), (Some(9), false), (Some(5000), true)]);
+        assert_eq!(burst, [Some(1000), Some(1400), Some(1800)], "other times are not used");
+        let lost_end = out(&[(Some(10_000), false), (Some(10_400), false)]);
+        assert_eq!(lost_end, [Some(10_000), Some(10_400)]);
+        let behind = out(&[(Some(50_000), false), (Some(50_400), true), (Some(60_000), true)]);
+        assert_eq!(behind, [Some(10_800), Some(11_200), Some(60_000)]);
+        let first_only = out(&[(Some(70_000), false), (None, false), (None, false), (None, true)]);
+        assert_eq!(first_only, [Some(70_000), Some(70_400), None, None]);
+        assert_eq!(out(&[(None, false), (Some(1), true)]), [None, None]);
     }
 
     #[test]

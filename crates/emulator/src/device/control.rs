@@ -1,12 +1,14 @@
 //! The command FIFO of a block: requests in order, timed ones at their time.
 
 use super::client_zero::FIFO_WORDS;
-use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::ctrl::{CtrlRepr, DataWords, Protocol};
 use std::collections::VecDeque;
 
 /// Requests that wait for their time, or behind one that does.
 #[derive(Debug, Default)]
 pub(crate) struct CommandFifo {
+    /// The protocol of the image: requests of each take other numbers of words.
+    pub protocol: Protocol,
     requests: VecDeque<CtrlRepr>,
     words: usize,
 }
@@ -14,28 +16,46 @@ pub(crate) struct CommandFifo {
 impl CommandFifo {
     /// Queues a request; returns false when the FIFO has no space for it.
     pub fn push(&mut self, request: CtrlRepr) -> bool {
-        let words = self.words + request.credit_words();
-        let fits = words <= FIFO_WORDS;
+        let fits = self.fits(&request);
         if fits {
-            self.words = words;
+            self.words += self.protocol.credit_words(&request);
             self.requests.push_back(request);
         }
         fits
     }
 
-    /// Returns the next request, if it is not timed or its time is not after `timestamp`.
-    pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
-        let request = self.requests.front()?;
-        if request.timestamp.is_some_and(|due| due > timestamp) {
-            return None;
-        }
-        self.words -= request.credit_words();
+    /// Returns whether there is space for a request.
+    pub fn fits(&self, request: &CtrlRepr) -> bool {
+        self.words + self.protocol.credit_words(request) <= FIFO_WORDS
+    }
+
+    /// Returns whether there is space for each word of a request in a request of its own.
+    pub fn fits_words_of(&self, request: &CtrlRepr) -> bool {
+        let one = CtrlRepr { data: DataWords::one(0), ..*request };
+        let words = request.data.len().max(1) * self.protocol.credit_words(&one);
+        self.words + words <= FIFO_WORDS
+    }
+
+    /// Returns the next request.
+    pub fn front(&self) -> Option<&CtrlRepr> {
+        self.requests.front()
+    }
+
+    /// Takes the next request, if `condition` holds for it.
+    pub fn pop_if(&mut self, condition: impl FnOnce(&CtrlRepr) -> bool) -> Option<CtrlRepr> {
+        let request = self.requests.front().filter(|request| condition(request))?;
+        self.words -= self.protocol.credit_words(request);
         self.requests.pop_front()
+    }
+
+    /// Takes the next request, if it is not timed or its time is not after `timestamp`.
+    pub fn pop_due(&mut self, timestamp: u64) -> Option<CtrlRepr> {
+        self.pop_if(|request| request.timestamp.is_none_or(|due| due <= timestamp))
     }
 
     /// Returns the time of the first request, if it waits for one.
     pub fn waits_for(&self) -> Option<u64> {
-        self.requests.front()?.timestamp
+        self.front()?.timestamp
     }
 
     /// Drops all requests.

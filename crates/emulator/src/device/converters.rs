@@ -1,11 +1,12 @@
 //! The control requests of the blocks around the radio.
 
 use super::EmulatedDevice;
+use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_chain::RxChain;
-use crate::converter::Registers;
+use crate::converter::registers::{self, Direction, Registers};
 use crate::personality::{Block, BlockKind};
-use millstream_wire::ctrl::{CtrlRepr, Op};
+use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::regs::dsp;
 
 /// The steps of samples that a channel processes in one call.
@@ -15,38 +16,45 @@ impl EmulatedDevice {
     /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
     /// blocks keep its value until then.
     pub(super) fn execute_converter(&mut self, block: &Block, request: &CtrlRepr, now: u64) {
-        let kind = block.kind;
-        let (port, offset) = (
-            (request.address / dsp::CHANNEL_STRIDE) as usize,
-            request.address % dsp::CHANNEL_STRIDE,
-        );
-        let channel = block.first + port;
-        let value = request.data.first();
-        let answer = match (kind, request.op) {
-            (_, Op::Sleep) => Ok(0),
-            (BlockKind::Ddc | BlockKind::Duc, _) if port >= usize::from(block.inputs) => {
-                Err(NoRegister)
-            }
-            (BlockKind::Ddc | BlockKind::Duc, Op::Read) => Ok(Registers::read(offset)),
-            (BlockKind::Ddc, Op::Write) => {
-                // The samples so far have the old values.
-                self.run_channels(now);
-                self.write_ddc(channel, offset, value, request.timestamp);
-                Ok(value)
-            }
-            (BlockKind::Duc, Op::Write) => {
-                self.run_channels(now);
-                let emission = &mut self.emissions[channel];
-                if let Some(duc) = &mut emission.duc {
-                    duc.write(offset, value, request.timestamp);
+        let direction = if block.kind == BlockKind::Ddc { Direction::Down } else { Direction::Up };
+        self.serve(request, |device, access| {
+            let (Access::Read(address) | Access::Write(address, _)) = access;
+            let (port, offset) =
+                ((address / dsp::CHANNEL_STRIDE) as usize, address % dsp::CHANNEL_STRIDE);
+            let is_multisample = device.image.dsp_major > 0;
+            let value = match access {
+                _ if port >= usize::from(block.inputs) => return Err(NoRegister),
+                Access::Read(_) if is_multisample => {
+                    let cycle = device.radio.cycle;
+                    return registers::read_multisample(address, cycle).ok_or(NoRegister);
                 }
-                let interpolation = emission.interpolation();
-                self.radio.channels[channel].tx.set_interpolation(interpolation);
-                Ok(value)
+                Access::Read(_) => return Ok(Registers::read(offset)),
+                Access::Write(_, value) => value,
+            };
+            // The samples so far have the old values.
+            device.run_channels(now);
+            let writes = match is_multisample {
+                true => registers::of_multisample(direction, offset, value).ok_or(NoRegister)?,
+                false => [Some((offset, value)), None, None],
+            };
+            let channel = block.first + port;
+            for (offset, value) in writes.into_iter().flatten() {
+                match direction {
+                    Direction::Down => device.write_ddc(channel, offset, value, request.timestamp),
+                    Direction::Up => device.write_duc(channel, offset, value, request.timestamp),
+                }
             }
-            _ => Err(NoRegister),
-        };
-        self.acknowledge(request, answer);
+            Ok(value)
+        });
+    }
+
+    fn write_duc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
+        let emission = &mut self.emissions[channel];
+        if let Some(duc) = &mut emission.duc {
+            duc.write(offset, value, time);
+        }
+        let interpolation = emission.interpolation();
+        self.radio.channels[channel].tx.set_interpolation(interpolation);
     }
 
     fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {

@@ -167,7 +167,7 @@ fn a_duc_transmits_each_sample_for_as_many_ticks_as_it_interpolates() {
     let level = magnitude(samples[1_500]);
     assert!((level / 16_384.0 - 1.0).abs() < 0.01, "{level}");
     let ack = messages(&sent)[0];
-    assert_eq!((ack.data.first(), ack.timestamp), (3, Some(2_799)));
+    assert_eq!((ack.data.first(), ack.timestamp), (3, Some(2_801)));
     assert_eq!(bench.counters.snapshot().tx_samples, 200);
 }
 

@@ -1,10 +1,35 @@
 //! The destinations of a channel's transmitted samples.
 
+use super::STRIDE_TICKS;
 use super::transmitted::TransmittedSamples;
-use crate::antenna::Sc16;
+use crate::antenna::{AntennaSource, Sc16};
 use crate::converter::Duc;
 use crate::time::DeviceClock;
 use crate::tx_out::{Begin, BurstEnd, Recorder};
+
+/// Returns the ways of the transmitted samples, with memory for the longest cable.
+pub(super) fn of(
+    sources: &[AntennaSource],
+    recorders: Vec<Recorder>,
+    has_duc: bool,
+) -> Box<[Emission]> {
+    let mut recorders = recorders.into_iter();
+    let emission = |_| {
+        let duc = has_duc.then(|| Box::new(Duc::new()));
+        Emission { duc, air: None, recorder: recorders.next() }
+    };
+    let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
+    let cables = sources.iter().filter_map(|source| match source {
+        AntennaSource::Loopback(cable) => Some(*cable),
+        AntennaSource::Signal(_) => None,
+    });
+    let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
+    for cable in cables {
+        let memory = longest + 2 * STRIDE_TICKS;
+        emissions[cable.channel].air = Some(TransmittedSamples::new(memory as usize));
+    }
+    emissions
+}
 
 /// The receivers of a transmit channel: a loopback, a file, or none.
 #[derive(Default)]
@@ -24,6 +49,14 @@ impl Emission {
     /// Returns the ticks of each of the host's samples in the next burst.
     pub fn interpolation(&self) -> u64 {
         self.duc.as_ref().map_or(1, |duc| duc.factor())
+    }
+
+    /// Returns the time with which a packet of the host reaches the radio.
+    pub fn time_of(&mut self, time: Option<u64>, samples: u64, eob: bool) -> Option<u64> {
+        match &mut self.duc {
+            Some(duc) => duc.time_of(time, samples, eob),
+            None => time,
+        }
     }
 
     /// Begins a burst with this number of ticks for each of the host's samples.

@@ -1,13 +1,13 @@
 //! A stream endpoint and its registers.
 
-use super::in_stream::InStream;
+use super::in_stream::{Cause, InStream};
 use super::out_stream::OutStream;
 use super::tx_fifo::TxFifo;
 use millstream_wire::Epid;
 use millstream_wire::chdr::Width;
 use millstream_wire::mgmt::{Node, NodeInfo};
 use millstream_wire::regs::sep;
-use millstream_wire::stream::{CommandRepr, SequenceGap, StatusRepr, StreamCondition};
+use millstream_wire::stream::{CommandRepr, StatusRepr};
 
 /// A packet source and sink behind a crossbar port. Each channel of the radio has one.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Endpoint {
     pub input: InStream,
     /// Received packets that the radio has not taken.
     pub fifo: TxFifo,
+    /// The number of its next control packet to a host.
+    control_seq: u16,
 }
 
 /// The amount of data in flight towards it that an endpoint allows a host.
@@ -37,30 +39,32 @@ impl Endpoint {
     /// `fifo` and the advertised `window`.
     pub fn new(instance: u16, width: Width, window: CreditWindow, fifo: TxFifo) -> Self {
         let (out, input) = (OutStream::new(width), InStream::new(window));
-        Self { instance, epid: Epid::NONE, out, input, fifo }
+        Self { instance, epid: Epid::NONE, out, input, fifo, control_seq: 0 }
     }
 
     /// Forgets the host. Samples that it has sent are still transmitted, until the next host
     /// flushes them.
     pub fn reset(&mut self) {
-        self.epid = Epid::NONE;
+        (self.epid, self.control_seq) = (Epid::NONE, 0);
         self.out.power_on();
         self.input.reset();
     }
 
     /// Returns the status of the stream towards it, to be sent now.
-    pub fn report(&mut self, status: StreamCondition) -> StatusRepr {
-        self.input.report(self.epid, status)
-    }
-
-    /// Returns the status for a gap in that stream, to be sent now.
-    pub fn report_gap(&mut self, gap: SequenceGap) -> StatusRepr {
-        self.input.report_gap(self.epid, gap)
+    pub fn report(&mut self, cause: Cause) -> StatusRepr {
+        self.input.report(self.epid, cause)
     }
 
     /// Returns whether it takes control packets.
     pub fn has_control(&self) -> bool {
         self.instance == 0
+    }
+
+    /// Returns the number of the control packet that is sent now.
+    pub fn next_control_seq(&mut self) -> u16 {
+        let seq = self.control_seq;
+        self.control_seq = seq.wrapping_add(1);
+        seq
     }
 
     /// Returns its answer to an information request.
@@ -128,6 +132,9 @@ impl Endpoint {
     }
 
     fn flush(&mut self, bits: u32) {
+        if bits & sep::RESET_CTRL != 0 {
+            self.control_seq = 0;
+        }
         if bits & sep::RESET_OSTRM != 0 {
             self.out.reset();
         }
@@ -148,7 +155,7 @@ mod tests {
     use crate::device::tx_fifo::FifoSize;
 
     fn endpoint(instance: u16) -> Endpoint {
-        let fifo = TxFifo::new(FifoSize { bytes: 1008, packets: 10 }, false);
+        let fifo = TxFifo::new(FifoSize { bytes: 1008, behind_bytes: 0, packets: 10 }, false);
         Endpoint::new(
             instance,
             Width::W64,
@@ -183,9 +190,9 @@ mod tests {
         assert_eq!(endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0A), None, "no start bit");
         let init = endpoint.write(sep::OSTRM_CTRL_STATUS, 0x0B).unwrap();
         assert_eq!((init.dst_epid, init.src_epid, init.bytes), (Epid(9), Epid(3), 500));
-        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), sep::STATUS_SETUP_PENDING);
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), sep::STATUS_SETUP_PENDING | 0x0A);
         endpoint.write(sep::RESET_AND_FLUSH, sep::RESET_ALL);
-        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), 0);
+        assert_eq!(endpoint.read(sep::OSTRM_CTRL_STATUS), 0x0A);
         assert_eq!(endpoint.epid, Epid(3), "a flush keeps the id");
     }
 

@@ -21,8 +21,6 @@ impl EmulatedDevice {
         self.counters().reboots.inc();
         self.execute(DeviceCommand::PowerCycle(keeper));
         self.fabric = Fabric::new(self.outbox.links(), self.image.endpoints);
-        self.control_seq = 0;
-        self.radio.blocks.iter_mut().for_each(|block| block.message_seq = 0);
     }
 
     /// Returns the instant at which the device's time is `timestamp`; now if that has passed.

@@ -14,24 +14,31 @@
 //!
 //! Nothing here reads a clock or waits: time is an argument, so tests run on a simulated clock.
 
+mod block_controls;
 mod blocks;
 mod client_zero;
 mod control;
 mod converters;
 mod emission;
 mod endpoint;
+mod epid_table;
 mod fabric;
 mod hooks;
 mod in_stream;
+mod messages;
+mod operations;
 mod out_stream;
 mod outbox;
 mod packets;
 mod radio_block;
+mod radio_map;
 mod reports;
+mod requests;
 mod rx_chain;
 mod rx_channel;
 mod rx_sender;
 mod rx_source;
+mod rx_turn;
 mod rx_watch;
 mod stream_blocks;
 mod transmit;
@@ -40,13 +47,13 @@ mod tx_channel;
 mod tx_fifo;
 
 use crate::antenna::{AntennaSource, Sc16};
-use crate::converter::Duc;
 use crate::counters::Counters;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{BlockKind, FrontEndKind, Image};
 use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
 use crate::tx_out::Recorder;
+use block_controls::BlockControl;
 use blocks::StreamBlock;
 use emission::Emission;
 use endpoint::Endpoint;
@@ -55,17 +62,21 @@ use millstream_link::port::{Capabilities, PortTx};
 use millstream_wire::chdr::{MAX_LEN, SC16_LEN};
 use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
-use radio_block::Radios;
+use radio_block::{RadioBlock, Radios};
+use requests::Waiting;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
 use rx_source::RxSource;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use transmitted::TransmittedSamples;
 use tx_fifo::TxFifo;
 
 pub(crate) use fabric::HostAddress;
 pub use rx_watch::{RxBand, RxWatcher};
 pub(crate) use transmit::queue_bytes_wanted;
+
+/// The samples that fit the buffer of an endpoint of a block beside the radio.
+const BLOCK_BUFFER_SAMPLES: u64 = 1 << 14;
 
 /// The ticks that loopback channels process at once: samples transmitted in them are received
 /// before the next ticks are processed.
@@ -94,8 +105,10 @@ pub(crate) struct EmulatedDevice {
     /// The tick of the next requested call.
     wanted_tick: u64,
     outbox: Outbox,
-    /// The sequence number of the next control packet to the host.
-    control_seq: u16,
+    /// The control registers of the blocks, by number.
+    controls: Box<[BlockControl]>,
+    /// What waits before the control endpoint.
+    waiting: VecDeque<Waiting>,
 }
 
 /// The parts of a device.
@@ -123,15 +136,19 @@ impl EmulatedDevice {
     pub fn new(parts: DeviceParts) -> Self {
         let image = parts.image;
         let shares = image.receivers();
-        let (size, window) =
-            transmit::sizes(parts.tx_buffer_samples, &parts.queue, shares, image.width);
-        let emissions = emissions(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
+        let sizes =
+            |samples, blocks| transmit::sizes(samples, &parts.queue, shares, image.width, blocks);
+        let of_channels =
+            sizes(parts.tx_buffer_samples, 1 + usize::from(image.has(BlockKind::Duc)));
+        let of_blocks = sizes(parts.tx_buffer_samples.min(BLOCK_BUFFER_SAMPLES), 1);
+        let emissions = emission::of(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
         let endpoint = |index: u16| {
             let index = usize::from(index);
             let heard = match emissions.get(index) {
                 Some(emission) => !emission.is_unheard(),
                 None => image.takes_data(index),
             };
+            let (size, window) = if index < image.channels { of_channels } else { of_blocks };
             let fifo = TxFifo::new(size, heard);
             let index = index as u16;
             Endpoint::new(index, image.width, window, fifo)
@@ -154,7 +171,8 @@ impl EmulatedDevice {
             ran_to: 0,
             wanted_tick: u64::MAX,
             outbox: Outbox::new(parts.links, image.width, parts.counters),
-            control_seq: 0,
+            controls: vec![BlockControl::default(); image.blocks.len()].into(),
+            waiting: VecDeque::new(),
             image,
         }
     }
@@ -176,6 +194,10 @@ impl EmulatedDevice {
                 }
             }
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
+            DeviceCommand::Speak(generation) => {
+                self.image.generation = generation;
+                self.radio.speak(generation);
+            }
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
                 self.execute(DeviceCommand::Reset(keeper));
@@ -184,6 +206,8 @@ impl EmulatedDevice {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();
+                self.controls.fill(BlockControl::default());
+                self.waiting.clear();
                 self.stream_blocks.iter_mut().flatten().for_each(StreamBlock::reset);
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
@@ -198,7 +222,8 @@ impl EmulatedDevice {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
         (0..self.radio.blocks.len()).for_each(|block| self.run_radio_commands(block, now));
-        let due = self.radio.blocks.iter().filter_map(|block| block.commands.waits_for());
+        self.take_waiting(now);
+        let due = self.radio.blocks.iter().filter_map(RadioBlock::waits_for);
         // A tick that is never reached, or only after the host sets the time, has no deadline.
         let due = due.filter_map(|due| self.keeper.tick_of(due, now)).min();
         let mut deadline_ns = due.map_or(u64::MAX, |tick| self.deadline_ns(tick));
@@ -350,34 +375,14 @@ impl EmulatedDevice {
     }
 }
 
-/// Returns the ways of the transmitted samples, with memory for the longest cable.
-fn emissions(
-    sources: &[AntennaSource],
-    recorders: Vec<Recorder>,
-    has_duc: bool,
-) -> Box<[Emission]> {
-    let mut recorders = recorders.into_iter();
-    let emission = |_| {
-        let duc = has_duc.then(|| Box::new(Duc::new()));
-        Emission { duc, air: None, recorder: recorders.next() }
-    };
-    let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
-    let cables = sources.iter().filter_map(|source| match source {
-        AntennaSource::Loopback(cable) => Some(*cable),
-        AntennaSource::Signal(_) => None,
-    });
-    let longest = cables.clone().map(|cable| cable.delay_samples).max().unwrap_or(0);
-    for cable in cables {
-        let memory = longest + 2 * STRIDE_TICKS;
-        emissions[cable.channel].air = Some(TransmittedSamples::new(memory as usize));
-    }
-    emissions
-}
-
 #[cfg(test)]
 mod converters_tests;
 #[cfg(test)]
+mod exchanges_tests;
+#[cfg(test)]
 mod loopback_tests;
+#[cfg(test)]
+mod protocol_tests;
 #[cfg(test)]
 mod stream_blocks_tests;
 #[cfg(test)]

@@ -19,7 +19,7 @@ enum Phase {
     Pending,
     /// Data may flow.
     On,
-    /// The host refused, or reported a capacity of 0.
+    /// The host refused, or the answer was another one's.
     Failed,
 }
 
@@ -37,9 +37,14 @@ pub(crate) struct OutStream {
     pub headroom_bytes: u16,
     pub headroom_packets: u8,
     phase: Phase,
+    /// The control word, without its start bit.
+    control: u32,
     /// The destination is another endpoint of this device, which needs no credit.
     local: bool,
     lossy: bool,
+    /// A packet ended amid, because the block before was reset: no command leaves before the next
+    /// reset of the stream.
+    pub is_amid_packet: bool,
     capacity_bytes: u64,
     capacity_packets: u32,
     sent_bytes: u64,
@@ -47,6 +52,7 @@ pub(crate) struct OutStream {
     consumed_bytes: u64,
     consumed_packets: u64,
     bytes_at_resync: u64,
+    packets_at_resync: u64,
     data_seq: u16,
     command_seq: u16,
 }
@@ -85,18 +91,30 @@ impl OutStream {
             period_packets: self.period_packets,
             headroom_bytes: self.headroom_bytes,
             headroom_packets: self.headroom_packets,
+            control: self.control,
+            capacity_bytes: self.capacity_bytes,
+            capacity_packets: self.capacity_packets,
             ..Self::default()
         };
     }
 
     /// Writes the control register. Returns the INIT for the host if the start bit is set.
+    ///
+    /// The numbers go on: it is the host's answer that begins them.
     pub fn configure(&mut self, control: StreamCtrl, src_epid: Epid) -> Option<CommandRepr> {
+        let (data_seq, command_seq) = (self.data_seq, self.command_seq);
+        let is_amid_packet = self.is_amid_packet;
         self.reset();
-        self.lossy = control.lossy;
+        (self.data_seq, self.command_seq) = (data_seq, command_seq);
+        (self.lossy, self.is_amid_packet) = (control.lossy, is_amid_packet);
+        self.control = StreamCtrl { start: false, ..control }.to_word();
         if !control.start {
             return None;
         }
         self.phase = Phase::Pending;
+        if is_amid_packet {
+            return None;
+        }
         Some(self.command(CommandOp::Init, src_epid))
     }
 
@@ -112,13 +130,14 @@ impl OutStream {
 
     /// Returns the status register.
     pub fn status_word(&self) -> u32 {
-        match self.phase {
+        let state = match self.phase {
             Phase::Off => 0,
             Phase::Pending => STATUS_SETUP_PENDING,
             Phase::On if self.has_flow_control() => STATUS_FC_ENABLED,
             Phase::On => 0,
             Phase::Failed => STATUS_SETUP_ERROR,
-        }
+        };
+        state | self.control
     }
 
     /// Returns the host's reported capacity: bytes and packets.
@@ -135,9 +154,12 @@ impl OutStream {
     pub fn take_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
         match self.phase {
             Phase::Pending => {
-                let refused = status.status != StreamCondition::Ok
-                    || (self.has_flow_control() && status.capacity_bytes == 0);
-                self.phase = if refused { Phase::Failed } else { Phase::On };
+                let taken =
+                    status.status == StreamCondition::Ok && status.src_epid == self.dst_epid;
+                if taken {
+                    (self.data_seq, self.command_seq) = (0, 0);
+                }
+                self.phase = if taken { Phase::On } else { Phase::Failed };
                 self.capacity_bytes = status.capacity_bytes;
                 self.capacity_packets = status.capacity_packets;
                 Ok(StatusTaken::Plain)
@@ -161,7 +183,11 @@ impl OutStream {
                 let plain = excess_bytes == 0 && excess_packets == 0;
                 Ok(if plain { StatusTaken::Plain } else { StatusTaken::Excess })
             }
-            Phase::Off | Phase::Failed => Ok(StatusTaken::Plain),
+            Phase::Off | Phase::Failed => {
+                self.capacity_bytes = status.capacity_bytes;
+                self.capacity_packets = status.capacity_packets;
+                Ok(StatusTaken::Plain)
+            }
         }
     }
 
@@ -180,16 +206,19 @@ impl OutStream {
         if !self.lossy {
             return by_window;
         }
-        let to_resync = (self.capacity_bytes + 1).saturating_sub(self.since_resync());
-        by_window.min(to_resync.div_ceil(each))
+        let (bytes, packets) = self.since_resync();
+        let to_resync = (self.capacity_bytes + 1).saturating_sub(bytes).div_ceil(each);
+        let packets_to_it = (u64::from(self.capacity_packets) + 1).saturating_sub(packets);
+        by_window.min(to_resync).min(packets_to_it)
     }
 
     /// Returns whether a RESYNC must be sent before the next packet of data.
     pub fn resync_due(&self) -> bool {
+        let (bytes, packets) = self.since_resync();
         self.is_on()
             && self.lossy
             && self.has_flow_control()
-            && self.since_resync() > self.capacity_bytes
+            && (bytes > self.capacity_bytes || packets > u64::from(self.capacity_packets))
     }
 
     /// Returns the RESYNC to be sent now, if it fits the window; counts it.
@@ -201,7 +230,7 @@ impl OutStream {
         }
         let command = self.command(CommandOp::Resync, src_epid);
         self.count(command_bytes, 1);
-        self.bytes_at_resync = self.sent_bytes;
+        (self.bytes_at_resync, self.packets_at_resync) = (self.sent_bytes, self.sent_packets);
         Some(command)
     }
 
@@ -234,8 +263,9 @@ impl OutStream {
         self.period_bytes != 0 || self.period_packets != 0
     }
 
-    fn since_resync(&self) -> u64 {
-        self.sent_bytes - self.bytes_at_resync
+    /// Returns the bytes and packets sent since the last RESYNC.
+    fn since_resync(&self) -> (u64, u64) {
+        (self.sent_bytes - self.bytes_at_resync, self.sent_packets - self.packets_at_resync)
     }
 
     /// Returns the bytes and packets that may be sent now.

@@ -5,6 +5,7 @@ const SEP: Epid = Epid(2);
 
 fn status(capacity_bytes: u64, count_bytes: u64, count_packets: u64) -> StatusRepr {
     StatusRepr {
+        src_epid: Epid(7),
         capacity_bytes,
         capacity_packets: 0xff_ffff,
         count_bytes,
@@ -23,34 +24,42 @@ fn open(capacity_bytes: u64) -> OutStream {
     let init = stream.configure(StreamCtrl::from_word(0x0B), SEP).unwrap();
     assert_eq!((init.op, init.bytes), (CommandOp::Init, capacity_bytes.div_ceil(32)));
     assert_eq!((init.dst_epid, init.src_epid, init.seq), (Epid(7), SEP, 0));
-    assert_eq!(stream.status_word(), STATUS_SETUP_PENDING);
+    assert_eq!(stream.status_word(), STATUS_SETUP_PENDING | 0x0A);
     assert_eq!(stream.packets_allowed(100), 0, "no data before the host's answer");
     stream.take_status(&status(capacity_bytes, 0, 0)).unwrap();
-    assert_eq!(stream.status_word(), STATUS_FC_ENABLED);
+    assert_eq!(stream.status_word(), STATUS_FC_ENABLED | 0x0A);
     stream
 }
 
+/// As in the recorded exchange 33.
 #[test]
-fn a_host_that_refuses_or_has_no_room_is_a_setup_error() {
-    for answer in [
-        status(0, 0, 0),
-        StatusRepr { status: StreamCondition::CommandError, ..status(1000, 0, 0) },
+fn an_answer_that_refuses_or_is_another_ones_is_a_setup_error_and_the_numbers_go_on() {
+    let mut stream = OutStream { dst_epid: Epid(7), period_bytes: 100, ..OutStream::default() };
+    let begin = |stream: &mut OutStream| stream.configure(StreamCtrl::from_word(0x0B), SEP);
+    for (seq, answer) in [
+        (0, StatusRepr { status: StreamCondition::CommandError, ..status(1000, 0, 0) }),
+        (1, StatusRepr { src_epid: Epid(9), ..status(4444, 0, 0) }),
     ] {
-        let mut stream = OutStream { period_bytes: 100, ..OutStream::default() };
-        stream.configure(StreamCtrl::from_word(0x0B), SEP);
+        assert_eq!(begin(&mut stream).map(|init| init.seq), Some(seq));
         stream.take_status(&answer).unwrap();
-        assert_eq!(stream.status_word(), STATUS_SETUP_ERROR);
+        assert_eq!(stream.status_word(), STATUS_SETUP_ERROR | 0x0A);
+        assert_eq!(stream.capacity(), (answer.capacity_bytes, 0xff_ffff));
         assert_eq!(stream.packets_allowed(8), 0);
     }
+    assert_eq!(begin(&mut stream).map(|init| init.seq), Some(2));
+    assert_eq!(stream.status_word(), STATUS_SETUP_PENDING | 0x0A);
+    stream.take_status(&status(0, 0, 0)).unwrap();
+    assert_eq!((stream.status_word(), stream.packets_allowed(8)), (STATUS_FC_ENABLED | 0x0A, 0));
+    assert_eq!(begin(&mut stream).map(|init| init.seq), Some(0));
 }
 
 #[test]
 fn a_period_of_zero_switches_flow_control_off() {
-    let mut stream = OutStream::default();
+    let mut stream = OutStream { dst_epid: Epid(7), ..OutStream::default() };
     let init = stream.configure(StreamCtrl::from_word(0x0B), SEP).unwrap();
     assert_eq!((init.bytes, init.packets), (0, 0));
     stream.take_status(&status(0, 0, 0)).unwrap();
-    assert_eq!(stream.status_word(), 0);
+    assert_eq!(stream.status_word(), 0x0A);
     assert_eq!(stream.packets_allowed(8000), u64::MAX);
     assert!(!stream.resync_due());
 }
@@ -110,6 +119,23 @@ fn a_resync_repairs_the_counters_after_loss() {
     assert_eq!((command.bytes, command.packets), (11 * 104, 11), "totals before this command");
     assert!(!stream.resync_due());
     assert_eq!(stream.bytes_in_flight(), 24);
+}
+
+/// As in the recorded exchange 48.
+#[test]
+fn a_resync_follows_a_window_of_packets_too() {
+    let mut stream = open(100_000);
+    stream.take_status(&StatusRepr { capacity_packets: 4, ..status(100_000, 0, 0) }).unwrap();
+    for sent in 1..=5 {
+        assert!(!stream.resync_due() && stream.packets_allowed(216) > 0);
+        stream.send_data(216);
+        let taken = StatusRepr { capacity_packets: 4, ..status(100_000, 216 * sent, sent) };
+        stream.take_status(&taken).unwrap();
+    }
+    assert!(stream.resync_due());
+    let command = stream.resync(SEP).unwrap();
+    assert_eq!((command.seq, command.packets, command.bytes), (0, 5, 5 * 216));
+    assert!(!stream.resync_due());
 }
 
 proptest! {

@@ -1,14 +1,12 @@
 //! The packets received by the CHDR port, by packet type.
 
-use super::client_zero::{self, CONTROL_ENDPOINTS, RegisterRequest};
+use super::fabric::Forwarded;
 use super::out_stream::StatusTaken;
-use super::radio_block::{NoRegister, Written};
+use super::requests::Waiting;
 use super::{EmulatedDevice, HostAddress};
-use crate::personality::{Block, BlockKind};
 use millstream_wire::chdr::{Packet, PacketType};
-use millstream_wire::ctrl::{CLIENT_ZERO_PORT, ControlStatus, CtrlRepr, DataWords, Op, block_port};
 use millstream_wire::mgmt::MgmtRepr;
-use millstream_wire::stream::StatusRepr;
+use millstream_wire::stream::{CommandRepr, StatusRepr};
 
 impl EmulatedDevice {
     /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
@@ -17,6 +15,9 @@ impl EmulatedDevice {
         let Ok(packet) = Packet::parse(datagram, self.image.width) else {
             return self.counters().chdr_malformed.inc();
         };
+        if packet.kind() != PacketType::Management && self.fabric.is_stopped(source.link) {
+            return self.counters().chdr_unroutable.inc();
+        }
         let now = self.keeper.clock().tick_at(now_ns);
         match packet.kind() {
             PacketType::Management => self.take_management(&packet, source),
@@ -31,147 +32,65 @@ impl EmulatedDevice {
         let Ok(request) = MgmtRepr::parse(packet) else {
             return self.counters().management_malformed.inc();
         };
-        let Ok(outcome) = self.fabric.execute(request, source, &mut self.endpoints) else {
+        match self.fabric.forward(request, source) {
+            Err(_) => self.counters().management_malformed.inc(),
+            Ok(Forwarded::Endpoint(index, packet)) => {
+                if self.endpoints[index].has_control() && !self.waiting.is_empty() {
+                    self.wait(Waiting::Management(Box::new(packet)));
+                } else {
+                    self.manage(index, packet);
+                }
+            }
+            Ok(forwarded) => self.send_management(forwarded),
+        }
+    }
+
+    /// Executes a management packet at an endpoint.
+    pub(super) fn manage(&mut self, index: usize, packet: MgmtRepr) {
+        let endpoint = &mut self.endpoints[index];
+        let waiting = endpoint.fifo.samples();
+        let effect = self.fabric.execute(packet, endpoint);
+        let dropped = waiting - endpoint.fifo.samples();
+        if index < self.image.channels {
+            self.note_dropped(index, dropped);
+        }
+        let Ok(effect) = effect else {
             return self.counters().management_malformed.inc();
         };
-        match outcome.reply {
-            Some(reply) => {
-                self.counters().management_packets.inc();
-                self.outbox.send(source, |width, buffer| reply.emit(width, buffer));
-            }
-            None => self.counters().management_unanswered.inc(),
+        if let Some(command) = effect.command {
+            self.begin_stream(index, &command);
         }
-        if let Some((index, command)) = outcome.command {
-            if self.local_of(index).is_some() {
-                self.endpoints[index].out.connect();
+        self.send_management(effect.forwarded);
+    }
+
+    fn send_management(&mut self, forwarded: Forwarded) {
+        match forwarded {
+            Forwarded::Host(mut reply, to) => {
+                reply.version = self.image.generation.protocol.version();
+                self.counters().management_packets.inc();
+                self.outbox.send(to, |width, buffer| reply.emit(width, buffer));
             }
-            // The stream begins soon, so the antenna can prepare.
-            if let Some(sender) = self.senders.get_mut(index) {
-                sender.prepare(self.keeper.clock().rate_hz());
-            }
-            if self.endpoints[index].out.is_local() {
-                return;
-            }
-            if let Some(to) = self.host(command.dst_epid) {
-                self.outbox.send(to, |width, buffer| command.emit(width, buffer));
+            Forwarded::Nowhere | Forwarded::Endpoint(..) => {
+                self.counters().management_unanswered.inc();
             }
         }
     }
 
-    fn take_control(&mut self, packet: &Packet<'_>, now: u64) {
-        let Ok(request) = CtrlRepr::parse(packet) else {
-            return self.counters().control_malformed.inc();
-        };
-        let endpoint = self.fabric.endpoint_of(request.dst_epid);
-        if !endpoint.is_some_and(|index| self.endpoints[index].has_control()) {
-            return self.counters().chdr_unroutable.inc();
+    /// Begins the stream of an endpoint with the command for its host.
+    fn begin_stream(&mut self, index: usize, command: &CommandRepr) {
+        if self.local_of(index).is_some() {
+            self.endpoints[index].out.connect();
         }
-        // The host's answer to an asynchronous message.
-        if request.is_ack {
+        // The stream begins soon, so the antenna can prepare.
+        if let Some(sender) = self.senders.get_mut(index) {
+            sender.prepare(self.keeper.clock().rate_hz());
+        }
+        if self.endpoints[index].out.is_local() {
             return;
         }
-        if request.dst_port == CLIENT_ZERO_PORT {
-            return self.execute_client_zero(&request);
+        if let Some(to) = self.host(command.dst_epid) {
+            self.outbox.send(to, |width, buffer| command.emit(width, buffer));
         }
-        let number = request.dst_port.checked_sub(block_port(CONTROL_ENDPOINTS, 0));
-        match number.and_then(|number| self.image.blocks.get(usize::from(number))).copied() {
-            Some(Block { kind: BlockKind::Radio, first, .. }) => {
-                let block = self.radio.block_of(first);
-                if self.radio.blocks[block].commands.push(request) {
-                    self.run_radio_commands(block, now);
-                } else {
-                    self.counters().control_overflows.inc();
-                }
-            }
-            Some(block) if block.kind.has_channels() => {
-                self.execute_converter(&block, &request, now);
-            }
-            Some(_) => self.execute_stream_block(number.map_or(0, usize::from), &request),
-            None => self.counters().chdr_unroutable.inc(),
-        }
-    }
-
-    /// Executes and acknowledges the requests to a radio block that are due, in order.
-    pub(super) fn run_radio_commands(&mut self, block: usize, now: u64) {
-        let timestamp = self.keeper.timestamp_of(now);
-        while let Some(request) = self.radio.blocks[block].commands.pop_due(timestamp) {
-            // Commands must find the channels at the present tick, not at that of the last call.
-            self.run_channels(now);
-            let answer = match request.op {
-                Op::Sleep => Ok(0),
-                // The time changes with the cycle.
-                Op::Read => {
-                    let cycle = now.next_multiple_of(self.radio.cycle.into());
-                    let timestamp = self.keeper.timestamp_of(cycle);
-                    self.radio.read(block, request.address, timestamp)
-                }
-                Op::Write => self.write_radio(block, &request, now),
-                _ => Err(NoRegister),
-            };
-            self.acknowledge(&request, answer);
-        }
-    }
-
-    fn write_radio(
-        &mut self,
-        block: usize,
-        request: &CtrlRepr,
-        now: u64,
-    ) -> Result<u32, NoRegister> {
-        let value = request.data.first();
-        if self.radio.write(block, request.address, value, now)? == Written::CommandLost {
-            self.counters().rx_command_overflows.inc();
-        }
-        Ok(value)
-    }
-
-    fn execute_client_zero(&mut self, request: &CtrlRepr) {
-        let value = request.data.first();
-        let answer = match request.op {
-            Op::Sleep => Some(0),
-            Op::Read => client_zero::read(&self.image, request.address),
-            Op::Write => client_zero::write(&self.image, request.address, value).map(|what| {
-                if let RegisterRequest::ResetData(number) = what {
-                    self.reset_data(number);
-                }
-                value
-            }),
-            _ => None,
-        };
-        self.acknowledge(request, answer.ok_or(NoRegister));
-    }
-
-    /// Drops the samples in block `number`, and stops it.
-    fn reset_data(&mut self, number: usize) {
-        let Block { kind, first, inputs, .. } = self.image.blocks[number];
-        if let Some(block) = &mut self.stream_blocks[number] {
-            block.stop();
-            (first..first + usize::from(inputs)).for_each(|endpoint| self.drop_waiting(endpoint));
-        }
-        if kind == BlockKind::Radio {
-            for channel in first..first + usize::from(inputs) {
-                self.radio.channels[channel].rx.reset();
-                self.senders[channel].source().clear();
-                self.drop_waiting(channel);
-            }
-        }
-    }
-
-    pub(super) fn acknowledge(&mut self, request: &CtrlRepr, answer: Result<u32, NoRegister>) {
-        self.counters().control_requests.inc();
-        let (status, value) = match answer {
-            Ok(value) => (ControlStatus::Ok, value),
-            Err(NoRegister) => {
-                self.counters().control_bad_registers.inc();
-                (ControlStatus::CommandError, 0)
-            }
-        };
-        // The number of requested words; only the first one has a meaning.
-        let mut words = [0; millstream_wire::ctrl::MAX_DATA_WORDS];
-        words[0] = value;
-        let words = words.get(..request.data.len()).unwrap_or(&words);
-        let data = DataWords::new(words).unwrap_or(DataWords::one(value));
-        self.send_control(request.ack(0, status, data));
     }
 
     fn take_status(&mut self, packet: &Packet<'_>) {
@@ -182,9 +101,6 @@ impl EmulatedDevice {
             return self.counters().chdr_unroutable.inc();
         };
         let out = &mut self.endpoints[index].out;
-        if status.src_epid != out.dst_epid {
-            return self.counters().chdr_unexpected.inc();
-        }
         match out.take_status(&status) {
             Ok(taken) => {
                 let excess = taken == StatusTaken::Excess;

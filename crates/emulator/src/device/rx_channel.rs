@@ -1,9 +1,12 @@
 //! The receive half of a radio channel: commands in, stretches of samples out, on simulated time.
 
+use super::rx_turn::Turn;
 use crate::time::DeviceClock;
-use millstream_wire::regs::radio::RX_CMD_SLOTS;
 use std::collections::VecDeque;
 use std::ops::Range;
+
+/// The commands that the core takes, with the one that it executes.
+const SLOTS: u32 = 33;
 
 /// The bursts that fit the packet buffer.
 pub(crate) const SEGMENTS_MAX: usize = 64;
@@ -24,7 +27,7 @@ pub(crate) enum RxEvent {
     Started { tick: u64 },
     /// A timed command was already past; it is discarded.
     Late { tick: u64 },
-    /// The packet buffer is full; the radio has stopped.
+    /// The packet buffer is full; the radio has stopped behind the sample of this tick.
     Overrun { tick: u64 },
 }
 
@@ -73,17 +76,22 @@ pub(crate) struct NextPacket {
 #[derive(Debug)]
 pub(crate) struct RxChannel {
     buffer_samples: u64,
-    /// The ticks of a cycle of the radio: its bursts begin with a cycle, and without a DDC have
-    /// whole cycles.
-    cycle: u64,
+    /// The cycles of the radio, and what passes between two captures: bursts begin with a cycle,
+    /// and without a DDC have whole cycles.
+    turn: Turn,
     /// The ticks of a sample in the bursts to come.
     decimation: u64,
+    /// Those that wait, behind the one that is executed or whose message waits for the host.
     commands: VecDeque<(Acquire, u64)>,
     segments: VecDeque<Segment>,
     /// Whether the last segment still grows.
     running: bool,
     /// The tick since which the radio has been idle.
     idle_from: u64,
+    /// A capture has been there: the radio needs time before the next one.
+    has_run: bool,
+    /// Whether commands wait until the host has acknowledged a message.
+    is_held: bool,
 }
 
 impl RxChannel {
@@ -91,24 +99,26 @@ impl RxChannel {
     pub fn new(buffer_samples: u64) -> Self {
         Self {
             buffer_samples,
-            cycle: 1,
+            turn: Turn::new(1, 1),
             decimation: 1,
-            commands: VecDeque::with_capacity(RX_CMD_SLOTS as usize),
+            commands: VecDeque::with_capacity(SLOTS as usize),
             segments: VecDeque::with_capacity(SEGMENTS_MAX),
             running: false,
             idle_from: 0,
+            has_run: false,
+            is_held: false,
         }
     }
 
-    /// Sets the samples that the radio processes in one cycle.
-    pub fn with_cycle(self, cycle: u64) -> Self {
-        Self { cycle, ..self }
+    /// Sets the samples that the radio processes in one cycle, or the cycles of a sample.
+    pub fn with_cycle(self, samples_per_cycle: u64, cycles_per_sample: u64) -> Self {
+        Self { turn: Turn::new(samples_per_cycle, cycles_per_sample), ..self }
     }
 
     /// Clears all state but the decimation.
     pub fn reset(&mut self) {
-        let (decimation, cycle) = (self.decimation, self.cycle);
-        *self = Self { decimation, cycle, ..Self::new(self.buffer_samples) };
+        let (decimation, turn) = (self.decimation, self.turn);
+        *self = Self { decimation, turn, ..Self::new(self.buffer_samples) };
     }
 
     /// Returns whether samples enter the buffer.
@@ -147,26 +157,37 @@ impl RxChannel {
         }
     }
 
+    /// Continues with the commands that wait, at `now`: the host has acknowledged the message about
+    /// the first one, which leaves the queue. A stop that came before has emptied it: then the core
+    /// drops what has come since, as in hardware.
+    pub fn release(&mut self, now: u64) {
+        if std::mem::take(&mut self.is_held) {
+            self.commands.pop_front();
+            self.idle_from = self.idle_from.max(now);
+            self.has_run = true;
+        }
+    }
+
     /// Free command slots.
     pub fn free_slots(&self) -> u32 {
-        RX_CMD_SLOTS - self.commands.len() as u32
+        SLOTS - self.commands.len() as u32
     }
 
-    /// Queues a command that arrived at `now`; returns false when all slots are taken.
-    pub fn push(&mut self, command: Acquire, now: u64) -> bool {
-        let free = self.free_slots() > 0;
-        if free {
+    /// Queues a command that arrived at `now`. Without a free slot it is lost: the block that has
+    /// the request waits for one.
+    pub fn push(&mut self, command: Acquire, now: u64) {
+        debug_assert!(self.free_slots() > 0);
+        if self.free_slots() > 0 {
             self.commands.push_back((command, now));
         }
-        free
     }
 
-    /// Stops: queued commands are dropped, the current packet ends at `now` with EOB.
+    /// Stops: queued commands are dropped, the current packet ends with the sample of tick `now`.
     pub fn stop(&mut self, now: u64) {
         self.commands.clear();
         if self.running {
             let segment = self.last();
-            let end = segment.end.min(now).max(segment.next + 1).max(segment.heard);
+            let end = segment.end.min(now + 1).max(segment.next + 1).max(segment.heard);
             // Whole samples, so that there is one for EOB.
             let unit = self.unit(&segment);
             let units = (end - segment.next).div_ceil(unit);
@@ -183,24 +204,21 @@ impl RxChannel {
             if self.last().end > now {
                 return None;
             }
-            self.end_segment(self.last().end);
+            self.finish(self.last().end);
         }
         self.drop_empty();
         let &(command, arrived) = self.commands.front()?;
-        if self.is_full_of_bursts() {
+        if self.is_held || self.is_full_of_bursts() {
             return None;
         }
-        // Decided by the earliest time at which the radio could read the command, not by the time
-        // of this call.
-        let seen = arrived.max(self.idle_from);
-        match self.start_of(&command, keeper, seen) {
-            None => {
-                self.commands.pop_front();
-                Some(RxEvent::Late { tick: seen })
+        match self.start_of(&command, keeper, arrived) {
+            Err(tick) if tick > now => None,
+            Err(tick) => {
+                self.is_held = true;
+                Some(RxEvent::Late { tick })
             }
-            Some(start) if start > now => None,
-            Some(start) => {
-                self.commands.pop_front();
+            Ok(start) if start > now => None,
+            Ok(start) => {
                 let end = command.samples.map_or(u64::MAX, |count| start.saturating_add(count));
                 let decimation = self.decimation;
                 let (next, heard) = (start, start);
@@ -256,6 +274,22 @@ impl RxChannel {
         (left > 0).then_some(NextPacket { tick, samples, eob: samples == left, end })
     }
 
+    /// Returns the samples that wait at `now`.
+    pub fn waiting_samples(&self, now: u64) -> u64 {
+        let of = |segment: &Segment| {
+            segment.end.min(now).saturating_sub(segment.next) / segment.decimation
+        };
+        self.segments.iter().map(of).sum()
+    }
+
+    /// Returns the first tick of the packet that a capture makes at `now`, and the ticks of each of
+    /// its packets of `packet_samples`.
+    pub fn packet_in_progress(&self, packet_samples: u64, now: u64) -> Option<(u64, u64)> {
+        let Segment { next, decimation, .. } = self.running.then(|| self.last())?;
+        let ticks = packet_samples * decimation;
+        Some((now - now.saturating_sub(next) % ticks, ticks))
+    }
+
     /// Returns the tick after the last sample of the burst at the head of the buffer, as far as
     /// known.
     pub fn head_end(&self) -> u64 {
@@ -274,7 +308,7 @@ impl RxChannel {
         let end = segment.end;
         if packet.eob {
             if self.segments.len() == 1 && self.running {
-                self.end_segment(end);
+                self.finish(end);
             }
             self.segments.pop_front();
             self.drop_empty();
@@ -288,26 +322,22 @@ impl RxChannel {
             return Some(segment.end.min(segment.next.saturating_add(self.room() + 1)));
         }
         let &(command, arrived) = self.commands.front()?;
-        if self.is_full_of_bursts() {
+        if self.is_held || self.is_full_of_bursts() {
             return None;
         }
-        let seen = arrived.max(self.idle_from);
-        self.start_of(&command, keeper, seen).or(Some(seen))
+        Some(self.start_of(&command, keeper, arrived).unwrap_or_else(|late| late))
     }
 
-    /// Returns the tick at which a command begins that the radio sees at `seen`: that of the first
-    /// cycle then. `None` when its time has passed.
-    fn start_of(&self, command: &Acquire, keeper: &DeviceClock, seen: u64) -> Option<u64> {
-        let tick = match command.start {
-            None => Some(seen),
-            Some(timestamp) => keeper.tick_of(timestamp, seen),
-        };
-        tick.map(|tick| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick))
+    /// Returns the tick at which a command begins that came at `arrived`, or `Err` with the tick at
+    /// which it is found late.
+    fn start_of(&self, command: &Acquire, keeper: &DeviceClock, arrived: u64) -> Result<u64, u64> {
+        let idle_from = self.has_run.then_some(self.idle_from);
+        self.turn.start_of(command, keeper, arrived, idle_from)
     }
 
     /// Returns the ticks of which a segment has a whole number.
     fn unit(&self, segment: &Segment) -> u64 {
-        if segment.decimation == 1 { self.cycle } else { segment.decimation }
+        if segment.decimation == 1 { self.turn.cycle } else { segment.decimation }
     }
 
     fn check_overrun(&mut self, now: u64) -> Option<RxEvent> {
@@ -319,7 +349,8 @@ impl RxChannel {
         // At least one sample remains, to carry EOB.
         let end = (segment.next + room.max(self.unit(&segment))).min(segment.end);
         self.end_segment(end);
-        Some(RxEvent::Overrun { tick: end })
+        self.is_held = true;
+        Some(RxEvent::Overrun { tick: end - 1 })
     }
 
     /// Returns whether commands have to wait until some of the short bursts before them are sent.
@@ -351,10 +382,16 @@ impl RxChannel {
         *self.segments.back().expect("a running channel has a segment")
     }
 
+    /// Ends the capture that is done, whose command leaves the queue.
+    fn finish(&mut self, end: u64) {
+        self.end_segment(end);
+        self.commands.pop_front();
+    }
+
     fn end_segment(&mut self, end: u64) {
         self.segments.back_mut().expect("a running channel has a segment").end = end;
         self.running = false;
-        self.idle_from = end;
+        (self.idle_from, self.has_run) = (end, true);
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct RxSender {
     waste: Box<[Sc16]>,
     prepared_rate_hz: f64,
     stalled: bool,
+    /// The time for which packets wait for each other, seconds.
+    gather_s: f64,
     /// Packets consist of samples that were processed at their time.
     is_chain: bool,
     /// Sees what is sent.
@@ -86,6 +88,7 @@ impl RxSender {
             waste: vec![Sc16::default(); WASTE_SAMPLES].into_boxed_slice(),
             prepared_rate_hz: 0.0,
             stalled: false,
+            gather_s: GATHER_S,
             watcher: None,
         }
     }
@@ -93,6 +96,12 @@ impl RxSender {
     /// Its source.
     pub fn source(&mut self) -> &mut RxSource {
         &mut self.source
+    }
+
+    /// Makes each packet leave by itself when it is complete, as from hardware.
+    #[cfg(test)]
+    pub fn gather_nothing(&mut self) {
+        self.gather_s = 0.0;
     }
 
     /// Passes a new rate to the antenna.
@@ -112,7 +121,7 @@ impl RxSender {
     pub fn send_due(&mut self, mut turn: SendStep<'_>) -> SendResult {
         for _ in 0..TRAINS_PER_TURN {
             let Some(packet) = turn.next_packet() else { return SendResult::Idle };
-            let due = turn.due(packet);
+            let due = turn.due(packet, self.gather_s);
             if due > self.ready(&turn) {
                 return SendResult::AtTick(due);
             }
@@ -197,11 +206,12 @@ impl RxSender {
         to: HostAddress,
     ) {
         let timestamp = turn.keeper.timestamp_of(packet.tick);
+        let stale = turn.channel.stale_header.take();
         let repr = DataRepr {
             dst_epid: turn.out.dst_epid,
             seq: turn.out.send_data(bytes),
-            timestamp: turn.channel.has_time().then_some(timestamp),
-            eob: packet.eob,
+            timestamp: turn.channel.has_time().then(|| stale.unwrap_or(timestamp)),
+            eob: packet.eob || stale.is_some(),
             eov: false,
             payload_len: packet.samples as usize * SC16_LEN,
         };
@@ -250,9 +260,9 @@ impl SendStep<'_> {
 
     /// Returns the tick at which the packet at the head is sent: with those behind it, if they come
     /// soon.
-    fn due(&self, packet: NextPacket) -> u64 {
+    fn due(&self, packet: NextPacket, gather_s: f64) -> u64 {
         let clock = self.keeper.clock();
-        let soon = (clock.rate_hz() * clock.time_scale() * GATHER_S) as u64;
+        let soon = (clock.rate_hz() * clock.time_scale() * gather_s) as u64;
         let packets = (TRAIN_BYTES / self.packet_bytes(packet)).min(TRAIN_PACKETS);
         let train = packets as u64 * (packet.end - packet.tick);
         let most = soon.min(train).min(self.channel.rx.buffer_ticks() / GATHER_SHARE);

@@ -2,21 +2,24 @@
 
 use super::blocks::{BlockPacket, StreamBlock};
 use super::endpoint::Endpoint;
+use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_sender::SendResult;
-use super::tx_fifo::{Queued, TxPacket};
+use super::tx_fifo::TxPacket;
 use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
-use millstream_wire::ctrl::{CtrlRepr, Op};
-use millstream_wire::stream::StreamCondition;
+use millstream_wire::ctrl::CtrlRepr;
 
 /// The packets of a block that are sent before the port is polled again.
 const PACKETS_PER_TURN: usize = 64;
 
 /// The share of a buffer after which a stream within the device continues.
 const LOCAL_SHARE: u64 = 4;
+
+/// The place of the length in a packet's header.
+const LENGTH_AT: usize = 2;
 
 /// Returns the blocks of an image that have endpoints of their own, by number.
 pub(super) fn of(image: &Image) -> Box<[Option<StreamBlock>]> {
@@ -30,17 +33,17 @@ pub(super) fn of(image: &Image) -> Box<[Option<StreamBlock>]> {
 impl EmulatedDevice {
     /// Executes and acknowledges a request to block `number`.
     pub(super) fn execute_stream_block(&mut self, number: usize, request: &CtrlRepr) {
-        let value = request.data.first();
-        let answer = match (&mut self.stream_blocks[number], request.op) {
-            (Some(_), Op::Sleep) => Ok(0),
-            (Some(block), Op::Read) => Ok(block.read(request.address)),
-            (Some(block), Op::Write) => {
-                block.write(request.address, value);
-                Ok(value)
+        self.serve(request, |device, access| {
+            let generation = device.image.generation;
+            let block = device.stream_blocks[number].as_mut().ok_or(NoRegister)?;
+            match access {
+                Access::Read(address) => Ok(block.read(address, generation)),
+                Access::Write(address, value) => {
+                    block.write(address, value);
+                    Ok(value)
+                }
             }
-            _ => Err(NoRegister),
-        };
-        self.acknowledge(request, answer);
+        });
         // Space for a recording may have come.
         let block = self.image.blocks[number];
         for endpoint in block.first..block.first + usize::from(block.inputs) {
@@ -51,26 +54,15 @@ impl EmulatedDevice {
     /// Passes the packets that wait at an endpoint to its block, as far as it takes them.
     pub(super) fn run_sink(&mut self, index: usize) {
         let Some((number, port)) = self.image.block_behind(index) else { return };
-        loop {
-            self.tell_gap(index);
-            match self.endpoints[index].fifo.head() {
-                None => break,
-                Some(Queued::Command(command)) => self.obey_command(index, &command),
-                Some(Queued::Samples(packet)) => {
-                    let Some(block) = &mut self.stream_blocks[number] else { break };
-                    let fifo = &mut self.endpoints[index].fifo;
-                    let taken = block.take(port, fifo.head_samples(packet.samples)) as u64;
-                    fifo.advance(taken);
-                    if taken < packet.samples {
-                        break;
-                    }
-                    self.let_go(index);
-                }
+        while let Some(packet) = self.endpoints[index].fifo.head() {
+            let Some(block) = &mut self.stream_blocks[number] else { break };
+            let fifo = &mut self.endpoints[index].fifo;
+            let taken = block.take(port, fifo.head_samples(packet.samples)) as u64;
+            fifo.advance(taken);
+            if taken < packet.samples {
+                break;
             }
-        }
-        if self.endpoints[index].input.report_due() {
-            let status = self.endpoints[index].report(StreamCondition::Ok);
-            self.send_status(&status);
+            self.let_go(index);
         }
     }
 
@@ -140,7 +132,7 @@ impl EmulatedDevice {
         packet: BlockPacket,
         now: u64,
     ) -> bool {
-        let BlockPacket { bytes: payload_len, timestamp, eob } = packet;
+        let BlockPacket { bytes: payload_len, timestamp, eob, .. } = packet;
         let header = DataRepr { timestamp, eob, payload_len, ..DataRepr::default() };
         let to = self.local_of(index).filter(|&to| self.has_room(to, &header));
         let (Some(to), Some(block)) = (to, &mut self.stream_blocks[number]) else { return false };
@@ -164,7 +156,7 @@ impl EmulatedDevice {
             let Some(command) = endpoint.out.resync(endpoint.epid) else { return false };
             self.outbox.send(to, |width, buffer| command.emit(width, buffer));
         }
-        let BlockPacket { bytes: payload_len, timestamp, eob } = packet;
+        let BlockPacket { bytes: payload_len, announced, timestamp, eob } = packet;
         let dst_epid = endpoint.out.dst_epid;
         let repr = DataRepr { dst_epid, timestamp, eob, payload_len, ..DataRepr::default() };
         let bytes = repr.packet_len(self.image.width);
@@ -176,6 +168,10 @@ impl EmulatedDevice {
         if self.outbox.lend(to.link, bytes) {
             let header = repr.emit(self.image.width, self.outbox.lent(0));
             let header = header.expect("the packet was sized by this header");
+            if let Some(announced) = announced {
+                let length = (header + announced) as u16;
+                self.outbox.lent(LENGTH_AT)[..2].copy_from_slice(&length.to_le_bytes());
+            }
             let mut at = header;
             while at < bytes {
                 let piece = self.outbox.lent(at);
@@ -198,12 +194,12 @@ impl EmulatedDevice {
         let packet = TxPacket {
             arrived: now,
             timestamp: header.timestamp,
-            gap: None,
             samples: samples.len() as u64,
             eob: header.eob,
         };
         let flow_bytes = round_to_word(header.packet_len(self.image.width), self.image.width);
-        self.endpoints[to].fifo.push_samples(packet, flow_bytes, samples);
+        self.endpoints[to].fifo.push_samples(packet, None, flow_bytes, samples);
+        self.pass(to);
         if to >= self.image.channels {
             self.run_sink(to);
         }

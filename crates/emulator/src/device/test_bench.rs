@@ -57,6 +57,27 @@ impl PortTx for Recorder {
     }
 }
 
+/// A port that forgets sent packets.
+#[derive(Default)]
+pub struct Nowhere(millstream_link::port::FrameLoan);
+impl PortTx for Nowhere {
+    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
+        &mut self.0
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(9000, 64)
+    }
+
+    fn send(&mut self, _: &[u8], _: SocketAddrV4) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The device, and the actions of a host.
 pub struct Bench {
     pub device: EmulatedDevice,
@@ -66,6 +87,8 @@ pub struct Bench {
     pub ctrl_seq: u8,
     /// The control port of the radio block.
     pub radio_port: u16,
+    /// Whether messages of the device are acknowledged as soon as they come.
+    pub acknowledges: bool,
 }
 
 impl Bench {
@@ -127,7 +150,15 @@ impl Bench {
         });
         let radio =
             device.image.blocks.iter().position(|block| block.kind == BlockKind::Radio).unwrap();
-        Self { device, sent, counters, now_ns: 0, ctrl_seq: 0, radio_port: 2 + radio as u16 }
+        Self {
+            device,
+            sent,
+            counters,
+            now_ns: 0,
+            ctrl_seq: 0,
+            radio_port: 2 + radio as u16,
+            acknowledges: true,
+        }
     }
 
     /// Makes the device send by `tx`.
@@ -136,7 +167,26 @@ impl Bench {
     }
 
     pub fn take_sent(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut *self.sent.lock().unwrap())
+        let mut all = Vec::new();
+        loop {
+            let sent = std::mem::take(&mut *self.sent.lock().unwrap());
+            if sent.is_empty() {
+                return all;
+            }
+            if self.acknowledges {
+                messages(&sent).iter().for_each(|message| self.acknowledge(message));
+            }
+            all.extend(sent);
+        }
+    }
+
+    /// Acknowledges a message of the device.
+    pub fn acknowledge(&mut self, message: &CtrlRepr) {
+        let ack = message.ack(0, ControlStatus::Ok, message.data);
+        let ack = CtrlRepr { dst_port: message.src_port, src_port: message.dst_port, ..ack };
+        let mut buffer = [0; 128];
+        let length = ack.emit(Width::W64, &mut buffer).unwrap();
+        self.device.receive(&buffer[..length], HOST, self.now_ns);
     }
 
     pub fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
@@ -173,6 +223,7 @@ impl Bench {
             (0x1030, 2),
             (0x1034, CONTROL.into()),
             (0x1038, 0x1000),
+            (0x1048, 1),
             (0x104C, 2),
             (0x1050, CONTROL.into()),
         ] {
@@ -193,7 +244,7 @@ impl Bench {
         let mut buffer = [0; 1024];
         let length = packet.emit(Width::W64, &mut buffer).unwrap();
         let sent = self.receive(&buffer[..length]);
-        let init = CommandRepr::parse(&Packet::parse(&sent[1], Width::W64).unwrap()).unwrap();
+        let init = CommandRepr::parse(&Packet::parse(&sent[0], Width::W64).unwrap()).unwrap();
         assert_eq!((init.op, init.dst_epid, init.seq), (CommandOp::Init, Epid(STREAM), 0));
         self.credit(capacity_bytes, 0, 0);
     }

@@ -2,9 +2,12 @@
 
 use super::test_bench::*;
 use super::*;
+use crate::antenna::RampAntenna;
+use crate::personality::{DeviceKind, ImageOptions};
 use millstream_testkit::allocations;
 use millstream_wire::chdr::Packet;
 use millstream_wire::ctrl::ControlStatus;
+use millstream_wire::regs::client_zero::index_register;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 use proptest::prelude::*;
 
@@ -99,29 +102,13 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
     assert_eq!(data(&sent).iter().map(|packet| packet.seq).collect::<Vec<_>>(), [5, 6]);
     // The sixth packet exceeds one capacity, so a resync follows it, and is counted.
     let resync = CommandRepr::parse(&Packet::parse(&sent[1], Width::W64).unwrap()).unwrap();
-    assert_eq!((resync.op, resync.seq, resync.packets), (CommandOp::Resync, 1, 6));
+    assert_eq!((resync.op, resync.seq, resync.packets), (CommandOp::Resync, 0, 6));
     bench.credit(capacity, 7 * PACKET_BYTES as u64 + 24, 8);
     assert_eq!(data(&bench.run(2_000))[0].seq, 7);
 }
 
 #[test]
 fn streaming_allocates_nothing() {
-    #[derive(Default)]
-    struct Nowhere(millstream_link::port::FrameLoan);
-    impl PortTx for Nowhere {
-        fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
-            &mut self.0
-        }
-        fn capabilities(&self) -> millstream_link::port::Capabilities {
-            millstream_link::port::Capabilities::new(9000, 64)
-        }
-        fn send(&mut self, _: &[u8], _: SocketAddrV4) -> std::io::Result<()> {
-            Ok(())
-        }
-        fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let mut bench = Bench::new();
     bench.connect();
     bench.open_stream(1 << 30);
@@ -189,7 +176,7 @@ fn an_overrun_is_reported_closed_with_eob_and_the_stream_can_restart() {
     assert_eq!(told.len(), 1, "told once");
     assert_eq!((told[0].address, told[0].data.first()), (0x1000, 2));
     // 500 samples were sent, 5000 are in the buffer.
-    assert_eq!(told[0].timestamp, Some(5_500));
+    assert_eq!(told[0].timestamp, Some(5_499));
     // UHD's recovery: stop, read the buffered samples, restart slightly later.
     bench.write(0x1014, 0, None);
     bench.write(0x1020, 30_000, None);
@@ -222,14 +209,16 @@ fn stop_ends_the_stream_with_eob() {
     bench.write(0x1014, 0, None);
     let sent = data(&bench.run(5_000));
     assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].eob, sent[0].payload_len), (true, 50 * 4));
+    assert_eq!((sent[0].eob, sent[0].payload_len), (true, 51 * 4), "up to the sample of the stop");
 }
 
 #[test]
 fn timed_requests_wait_and_acknowledgements_keep_the_order() {
     let mut bench = Bench::new();
     bench.connect();
-    assert_eq!(bench.write(0x1040, 0xaa, Some(500)), None);
+    assert!(bench.write(0x1040, 0xaa, Some(500)).is_some(), "registers of a channel know no time");
+    assert!(bench.write(0x8_0000, 5, Some(500)).is_some(), "the front end gets it with its time");
+    assert_eq!(bench.write(0x4, 0, Some(500)), None);
     assert_eq!(bench.write(0x1040, 0xbb, None), None, "behind the timed one");
     let first = bench.ctrl_seq - 1;
     assert!(bench.run(499).is_empty());
@@ -240,20 +229,46 @@ fn timed_requests_wait_and_acknowledgements_keep_the_order() {
 }
 
 #[test]
-fn unknown_registers_and_operations_are_command_errors() {
+fn unknown_operations_are_command_errors_and_unknown_registers_are_0() {
     let mut bench = Bench::new();
     bench.connect();
-    for request in [
-        bench.request(2, Op::Read, 0x2000, 0, None),
-        bench.request(2, Op::Poll, 0x1000, 0, None),
-        bench.request(0, Op::Read, 0x14, 0, None),
-    ] {
-        assert_eq!(bench.control(request)[0].status, ControlStatus::CommandError);
+    let poll = bench.request(2, Op::Poll, 0x1000, 7, None);
+    let answer = bench.control(poll)[0];
+    assert_eq!((answer.status, answer.data.first()), (ControlStatus::CommandError, 7));
+    for request in
+        [bench.request(0, Op::Read, 0x14, 0, None), bench.request(9, Op::Read, 0, 0, None)]
+    {
+        let answer = bench.control(request)[0];
+        assert_eq!((answer.status, answer.data.first()), (ControlStatus::Ok, 0));
     }
-    let nowhere = bench.request(3, Op::Read, 0, 0, None);
-    assert!(bench.control(nowhere).is_empty());
-    let counters = bench.counters.snapshot();
-    assert_eq!((counters.control_bad_registers, counters.chdr_unroutable), (3, 1));
+    assert_eq!(bench.counters.snapshot().control_bad_registers, 2);
+}
+
+#[test]
+fn a_silent_radio_block_answers_again_after_a_reset_of_control_and_data() {
+    let mut bench = Bench::new();
+    bench.connect();
+    let alive = |bench: &mut Bench| bench.write(0x1040, 5, None).is_some();
+    let reset = |bench: &mut Bench, bits| {
+        for word in [0, bits, 0] {
+            bench.write_block(0, 0xC4, word, None).unwrap();
+        }
+    };
+    let unknown = |bench: &mut Bench| assert_eq!(bench.write(0x2000, 0, None), None);
+    let unsolicited = |bench: &mut Bench| {
+        let message = CtrlRepr { is_ack: true, ..bench.request(2, Op::Write, 0x1000, 1, None) };
+        assert!(bench.control(message).is_empty());
+    };
+    let causes: [&dyn Fn(&mut Bench); 2] = [&unknown, &unsolicited];
+    for cause in causes {
+        assert!(alive(&mut bench));
+        cause(&mut bench);
+        assert!(!alive(&mut bench));
+        reset(&mut bench, 2);
+        assert!(!alive(&mut bench));
+        reset(&mut bench, 6);
+    }
+    assert!(alive(&mut bench));
 }
 
 #[test]
@@ -303,7 +318,8 @@ fn a_command_of_the_far_future_burns_no_time() {
     bench.connect();
     bench.now_ns = 1_000 * US;
     for at in [1 << 40, 1 << 63, (1 << 63) + 5_000, u64::MAX] {
-        assert!(bench.write(0x1040, 5, Some(at)).is_none(), "it is not due");
+        let read = bench.request(2, Op::Read, 0x4, 0, Some(at));
+        assert!(bench.control(read).is_empty(), "it is not due");
         let deadline_ns = bench.device.advance(bench.now_ns);
         assert!(deadline_ns > bench.now_ns + 1_000_000_000, "{at:#x}: {deadline_ns}");
         bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
@@ -327,4 +343,25 @@ fn a_channel_that_lags_does_not_starve_the_other() {
     let deadline_ns = bench.device.advance(bench.now_ns);
     assert_eq!(deadline_ns, bench.now_ns, "the first channel has more to send");
     assert_eq!(bench.counters.snapshot().rx_commands, 2, "the second one has started");
+}
+
+#[test]
+fn every_block_of_every_device_can_be_flushed_and_reset() {
+    for device in DeviceKind::ALL {
+        let ramp = || AntennaSource::Signal(Box::new(RampAntenna));
+        let sources = (0..device.channels()).map(|_| ramp()).collect();
+        let options = ImageOptions { extra_blocks: true, ..ImageOptions::default() };
+        let mut bench = Bench::with_image(device, options, sources, RATE_HZ, TX_BUFFER_SAMPLES);
+        bench.connect();
+        let image = bench.device.image.clone();
+        for number in 0..image.blocks.len() {
+            let register = index_register(image.index_of(number as u16), 4);
+            for bits in [0, 1, 0, 6, 0] {
+                assert!(
+                    bench.write_block(0, register, bits, None).is_some(),
+                    "{device:?} {number}"
+                );
+            }
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! From the endpoints' buffers to transmission: samples, credit, and reports to the host.
 
 use super::EmulatedDevice;
+use super::client_zero::MTU_BYTES;
 use super::emission::Emission;
 use super::endpoint::CreditWindow;
 use super::tx_channel::{LatePolicy, TxStep};
-use super::tx_fifo::{FifoSize, Queued, TxPacket};
+use super::tx_fifo::{FifoSize, Leaving, TxPacket};
 use crate::tx_out::BurstEnd;
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
@@ -23,22 +24,29 @@ const DATAGRAM_BYTES: usize = 1280;
 /// that fills an MTU of 1500 has 1472.
 const PACKET_BYTES_USUAL: usize = 1024;
 
+/// The ticks between the time of a sample and its way out of the radio core, whose messages have
+/// the time then.
+const OUTPUT_TICKS: u64 = 2;
+
 /// Returns the buffer size and the window of every endpoint, for the port's receive queue, which is
 /// shared by `shares` of them.
 ///
 /// A host fills its window whether the device thread runs or not, and all endpoints share one
 /// queue, which must never overflow: a UDP host does not recover from a lost packet when its window
 /// is closed. So the window is the smaller capacity of the buffer and the queue.
-/// As in hardware it is one CHDR word smaller than the buffer. A queue that counts datagrams limits
+/// As in hardware it is one byte smaller than the buffer. A queue that counts datagrams limits
 /// their number; a host that counts only bytes is limited in those, as if its packets had the usual
-/// length. An eighth of the queue is for everything else.
+/// length. An eighth of the queue is for everything else. Each of the `blocks` behind an endpoint
+/// has room for the largest packet.
 pub(super) fn sizes(
     buffer_samples: u64,
     queue: &Capabilities,
     shares: usize,
     width: Width,
+    blocks: usize,
 ) -> (FifoSize, CreditWindow) {
     let word = width.bytes();
+    let behind_bytes = blocks * MTU_BYTES;
     let bytes = (buffer_samples as usize * SC16_LEN).next_multiple_of(word);
     let (most, packets, bytes_in_queue, cautious_bytes) = match queue.recv_queue_datagrams {
         Some(datagrams) => {
@@ -55,11 +63,12 @@ pub(super) fn sizes(
         }
     };
     let (most, packets) = (most.clamp(4, 0xff_ffff), packets.clamp(4, 0xff_ffff));
-    let window = (bytes - word).min(bytes_in_queue);
+    let window = (bytes - 1).min(bytes_in_queue);
     let cautious_bytes = window.min(cautious_bytes) as u64;
+    let most = most.min((bytes + behind_bytes) / word);
     (
         // Commands are accepted even if a host does not count them.
-        FifoSize { bytes, packets: most + 4 },
+        FifoSize { bytes, behind_bytes, packets: most + 4 },
         CreditWindow { bytes: window as u64, cautious_bytes, packets: packets as u32 },
     )
 }
@@ -85,25 +94,24 @@ impl EmulatedDevice {
         }
         // Bytes behind the last whole sample are dropped.
         let samples = packet.payload().as_chunks().0;
-        let queued = TxPacket {
-            arrived: now,
-            timestamp: packet.timestamp(),
-            gap: endpoint.input.gap(packet.kind(), header.seq),
-            samples: samples.len() as u64,
-            eob: header.eob,
-        };
-        let fits = endpoint.fifo.push_samples(queued, packet.flow_len(), samples);
-        if fits {
-            endpoint.input.arrive(header.seq);
-        }
         let counters = self.outbox.counters();
         counters.tx_packets.inc();
         counters.tx_bytes.add(packet.payload().len() as u64);
-        if !fits {
+        if endpoint.fifo.has_room(packet.flow_len()) {
+            let count = samples.len() as u64;
+            let timestamp = match self.emissions.get_mut(index) {
+                Some(emission) => emission.time_of(packet.timestamp(), count, header.eob),
+                None => packet.timestamp(),
+            };
+            let queued = TxPacket { arrived: now, timestamp, samples: count, eob: header.eob };
+            let number = Some((packet.kind(), header.seq));
+            endpoint.fifo.push_samples(queued, number, packet.flow_len(), samples);
+        } else {
             // The next packet will show the host that this one is missing.
             counters.tx_overflow_packets.inc();
             counters.tx_overflow_samples.add(samples.len() as u64);
         }
+        self.pass(index);
         if index >= self.image.channels {
             self.run_sink(index);
         }
@@ -111,32 +119,50 @@ impl EmulatedDevice {
 
     /// Takes a stream command, which stays in its place among the packets.
     pub(super) fn take_command(&mut self, packet: &Packet<'_>, now: u64) {
-        let Ok(command) = CommandRepr::parse(packet) else {
-            return self.counters().stream_malformed.inc();
+        let command = match CommandRepr::parse(packet) {
+            Ok(command) => Some(command),
+            Err(millstream_wire::Error::UnknownOp) => None,
+            Err(_) => return self.counters().stream_malformed.inc(),
         };
-        let Some(index) = self.fabric.endpoint_of(command.dst_epid) else {
+        let header = packet.header();
+        let Some(index) = self.fabric.endpoint_of(header.dst_epid) else {
             return self.counters().chdr_unroutable.inc();
         };
         if !self.image.takes_data(index) {
             return self.counters().chdr_unexpected.inc();
         }
         let endpoint = &mut self.endpoints[index];
-        if command.op == CommandOp::Init {
+        if command.is_some_and(|command| command.op == CommandOp::Init) {
             endpoint.input.begin();
         } else if !endpoint.input.has_begun() {
             return self.counters().chdr_unexpected.inc();
         }
-        let gap = match command.op {
-            CommandOp::Init => None,
-            _ => endpoint.input.command_gap(command.seq),
-        };
-        if !endpoint.fifo.push_command(command, gap, packet.flow_len()) {
+        if !endpoint.fifo.push_command(header.seq, command, packet.flow_len()) {
             return self.counters().tx_overflow_packets.inc();
         }
-        if command.op != CommandOp::Init {
-            endpoint.input.arrive_command(command.seq);
-        }
+        self.pass(index);
         self.run_receiver_of(index, now);
+    }
+
+    /// Passes packets out of the buffer of an endpoint, as far as there is room behind it. As in
+    /// hardware they are counted there, numbers are compared there, and packets that came twice or
+    /// out of order pass all the same.
+    pub(super) fn pass(&mut self, index: usize) {
+        while let Some((what, flow_bytes)) = self.endpoints[index].fifo.pass() {
+            let (endpoint, flow_bytes) = (&mut self.endpoints[index], flow_bytes as u64);
+            let causes = match what {
+                Leaving::Samples { number } => endpoint.input.consume(number, flow_bytes),
+                Leaving::Command { seq, command } => {
+                    endpoint.input.execute(seq, command.as_ref(), flow_bytes)
+                }
+            };
+            for cause in causes.into_iter().flatten() {
+                let status = self.endpoints[index].report(cause);
+                let is_error = status.status != StreamCondition::Ok;
+                self.counters().tx_sequence_errors.add(u64::from(is_error));
+                self.send_status(&status);
+            }
+        }
     }
 
     /// Advances what takes the packets of an endpoint to tick `now`.
@@ -151,38 +177,20 @@ impl EmulatedDevice {
     /// Advances the transmit side of a channel to tick `now`.
     pub(super) fn run_transmitter(&mut self, channel: usize, now: u64) {
         loop {
-            self.tell_gap(channel);
-            let head = match self.endpoints[channel].fifo.head() {
-                Some(Queued::Command(command)) => {
-                    self.obey_command(channel, &command);
-                    continue;
-                }
-                Some(Queued::Samples(packet)) => Some(packet),
-                None => None,
-            };
+            let head = self.endpoints[channel].fifo.head();
             let policy = self.policy(channel);
             let tx = &mut self.radio.channels[channel].tx;
             let Some(step) = tx.step(&self.keeper, policy, head, now) else { break };
             self.carry_out(channel, step);
-        }
-        if self.endpoints[channel].input.report_due() {
-            let status = self.endpoints[channel].report(StreamCondition::Ok);
-            self.send_status(&status);
         }
     }
 
     /// Drops the waiting samples. The stream continues: their space is granted to the host again,
     /// and its commands are executed.
     pub(super) fn drop_waiting(&mut self, channel: usize) {
-        while let Some(head) = self.endpoints[channel].fifo.head() {
-            self.tell_gap(channel);
-            match head {
-                Queued::Command(command) => self.obey_command(channel, &command),
-                Queued::Samples(_) => {
-                    let dropped = self.let_go(channel);
-                    self.endpoints[channel].fifo.note_flushed(dropped);
-                }
-            }
+        while self.endpoints[channel].fifo.head().is_some() {
+            let dropped = self.let_go(channel);
+            self.endpoints[channel].fifo.note_flushed(dropped);
         }
     }
 
@@ -197,10 +205,7 @@ impl EmulatedDevice {
     /// Returns the next tick at which the transmit side of a channel must run.
     pub(super) fn next_transmit_event(&self, channel: usize) -> Option<u64> {
         let endpoint = &self.endpoints[channel];
-        let head = match endpoint.fifo.head() {
-            Some(Queued::Samples(packet)) => Some(packet),
-            _ => None,
-        };
+        let head = endpoint.fifo.head();
         // In the middle of a burst the only work is credit, which is sent once per period.
         let patience = match head {
             Some(head) if endpoint.fifo.is_plain() => {
@@ -233,13 +238,13 @@ impl EmulatedDevice {
                 if ack {
                     self.emissions[channel].end(BurstEnd::EndOfBurst);
                     let last = (tick + ticks).saturating_sub(1);
-                    self.report(channel, Event::TxBurstAck, last);
+                    self.report(channel, Event::TxBurstAck, last + OUTPUT_TICKS);
                 }
             }
             TxStep::Underflow { tick } => {
                 counters.tx_underflows.inc();
                 self.emissions[channel].end(BurstEnd::Underflow);
-                self.report(channel, Event::TxUnderrun, tick);
+                self.report(channel, Event::TxUnderrun, tick + OUTPUT_TICKS);
             }
             TxStep::Late { tick } => {
                 let dropped = self.let_go(channel);
@@ -255,34 +260,11 @@ impl EmulatedDevice {
         }
     }
 
-    /// Removes the packet at the head from its buffer; returns the number of its samples that were
-    /// left.
+    /// Removes the packet at the head; returns the number of its samples that were left.
     pub(super) fn let_go(&mut self, channel: usize) -> u64 {
-        let endpoint = &mut self.endpoints[channel];
-        let Some((flow_bytes, samples)) = endpoint.fifo.pop() else { return 0 };
-        endpoint.input.consume(flow_bytes as u64);
-        samples
-    }
-
-    /// Reports the gap before the head to the host. As in hardware numbers are compared where
-    /// packets leave the buffer, and packets that came twice or out of order are taken all the
-    /// same.
-    pub(super) fn tell_gap(&mut self, channel: usize) {
-        let endpoint = &mut self.endpoints[channel];
-        if let Some(gap) = endpoint.fifo.take_gap() {
-            let status = endpoint.report_gap(gap);
-            self.counters().tx_sequence_errors.inc();
-            self.send_status(&status);
-        }
-    }
-
-    pub(super) fn obey_command(&mut self, channel: usize, command: &CommandRepr) {
-        let endpoint = &mut self.endpoints[channel];
-        if let Some((flow_bytes, _)) = endpoint.fifo.pop() {
-            endpoint.input.execute(command, flow_bytes as u64);
-            let status = endpoint.report(StreamCondition::Ok);
-            self.send_status(&status);
-        }
+        let left = self.endpoints[channel].fifo.pop();
+        self.pass(channel);
+        left
     }
 
     fn policy(&self, channel: usize) -> LatePolicy {
@@ -310,9 +292,9 @@ mod tests {
     const SHARES: usize = 2;
 
     #[test]
-    fn the_window_is_a_word_less_than_the_default_buffer() {
+    fn the_window_is_a_byte_less_than_the_default_buffer() {
         let (fifo, window) = sizes_of(64 * 1024, &queue_of(bytes_wanted(64 * 1024)));
-        assert_eq!((fifo.bytes, window.bytes), (256 << 10, (256 << 10) - 8));
+        assert_eq!((fifo.bytes, window.bytes), (256 << 10, (256 << 10) - 1));
     }
 
     #[test]
@@ -331,7 +313,7 @@ mod tests {
     fn a_large_buffer_gets_the_queue_it_needs() {
         for samples in [1u64 << 16, 1 << 20, 10 << 20] {
             let (fifo, window) = sizes_of(samples, &queue_of(bytes_wanted(samples)));
-            assert_eq!(window.bytes, fifo.bytes as u64 - 8);
+            assert_eq!(window.bytes, fifo.bytes as u64 - 1);
             assert_eq!(window.cautious_bytes, window.bytes);
         }
     }
@@ -343,13 +325,13 @@ mod tests {
         let (fifo, window) = sizes_of(1 << 20, &queue);
         assert_eq!((window.packets as usize, fifo.packets), (2048 * 7 / 16 / SHARES, 900));
         assert_eq!(window.cautious_bytes, 896 * 1024, "for hosts that count only bytes");
-        assert_eq!((window.bytes, window.packets), (fifo.bytes as u64 - 8, 448));
+        assert_eq!((window.bytes, window.packets), (fifo.bytes as u64 - 1, 448));
         let (fifo, window) = sizes_of(1 << 16, &queue);
-        assert_eq!(window.cautious_bytes, fifo.bytes as u64 - 8, "a small buffer is the limit");
+        assert_eq!(window.cautious_bytes, fifo.bytes as u64 - 1, "a small buffer is the limit");
     }
 
     fn sizes_of(samples: u64, queue: &Capabilities) -> (FifoSize, CreditWindow) {
-        sizes(samples, queue, SHARES, Width::W64)
+        sizes(samples, queue, SHARES, Width::W64, 2)
     }
 
     fn bytes_wanted(samples: u64) -> usize {

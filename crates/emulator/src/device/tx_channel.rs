@@ -44,6 +44,10 @@ pub(crate) enum TxStep {
     Skip,
 }
 
+/// The cycles between a burst and the next one that has a time: the core compares times that it
+/// has stored before.
+const TURN_CYCLES: u64 = 3;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Idle,
@@ -61,6 +65,8 @@ pub(crate) struct TxChannel {
     /// In a burst the tick of the next sample, otherwise the tick since which the radio has been
     /// idle.
     next: u64,
+    /// The first tick at which a burst with a time may begin.
+    ready: u64,
     /// The tick behind the last sample; zeros fill the rest of its cycle.
     sent_until: u64,
     /// The ticks of a cycle of the radio, at which bursts begin.
@@ -79,6 +85,7 @@ impl TxChannel {
         Self {
             phase: Phase::Idle,
             next: 0,
+            ready: 0,
             sent_until: 0,
             cycle: 1,
             dry_from: None,
@@ -138,13 +145,13 @@ impl TxChannel {
             self.interpolation = self.next_interpolation;
         }
         let dry = in_burst && self.next < now;
-        let Some(head) = head else { return dry.then(|| self.underflow(policy)) };
+        let Some(head) = head else { return dry.then(|| self.underflow()) };
         if self.phase == Phase::Skipping {
             self.leave_skipping(&head);
             return Some(TxStep::Skip);
         }
         if in_burst && head.arrived > self.next {
-            return Some(self.underflow(policy));
+            return Some(self.underflow());
         }
         // The earliest tick at which the radio could read the packet.
         let seen = head.arrived.max(self.next);
@@ -178,21 +185,17 @@ impl TxChannel {
 
     /// Returns the tick of the first sample of `head`; `None` when its time has passed.
     ///
-    /// In a burst a time is used only behind missing packets, where it gives the length of the gap.
-    /// UHD 4.3 counts the times of all packets of a call except the first by the rate at which it
-    /// opened a radio without DUC: below that rate they look late, above it they would leave gaps.
+    /// In a burst no time is used: the samples of a packet follow those of the last one that came.
     fn start_of(&self, keeper: &DeviceClock, head: &TxPacket, seen: u64) -> Option<u64> {
         // The first cycle then.
         let whole = |tick: u64| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick);
-        let in_burst = self.phase == Phase::Burst;
-        let Some(time) = head.timestamp else {
-            return Some(if in_burst { seen } else { whole(seen) });
-        };
-        let start = keeper.tick_of(time, seen).map(whole);
-        if !in_burst {
-            return start;
+        if self.phase == Phase::Burst {
+            return Some(seen);
         }
-        start.filter(|_| head.gap.is_some()).or(Some(seen))
+        match head.timestamp {
+            None => Some(whole(seen)),
+            Some(time) => keeper.tick_of(time, seen.max(self.ready)).map(whole),
+        }
     }
 
     fn send(&mut self, head: &TxPacket, start: u64, count: u64) -> TxStep {
@@ -211,15 +214,17 @@ impl TxChannel {
             // The radio takes whole cycles from a packet.
             self.next = self.next.next_multiple_of(self.cycle);
         }
+        if ack {
+            self.ready = self.next + TURN_CYCLES * self.cycle;
+        }
         TxStep::Send { tick: start, count, ticks, begins, follows, done, ack }
     }
 
-    fn underflow(&mut self, policy: LatePolicy) -> TxStep {
+    /// Between two packets it ends the burst whatever the policy is: the next packet is looked at
+    /// anew.
+    fn underflow(&mut self) -> TxStep {
         self.dry_from = Some(self.next);
-        self.phase = match policy {
-            LatePolicy::NextPacket => Phase::Idle,
-            LatePolicy::NextBurst => Phase::Skipping,
-        };
+        self.phase = Phase::Idle;
         TxStep::Underflow { tick: self.next }
     }
 

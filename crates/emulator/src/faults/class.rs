@@ -1,7 +1,7 @@
 //! The classes of packets for faults.
 
 use millstream_wire::chdr::{Packet, PacketType, Width};
-use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::ctrl::Protocol;
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
 /// The direction of packets.
@@ -58,8 +58,8 @@ impl Class {
     ];
 
     /// Returns whether a datagram belongs to the class, and to this destination endpoint if one is
-    /// given.
-    pub fn has(self, datagram: &[u8], epid: Option<u16>, width: Width) -> bool {
+    /// given. The protocol is that of control packets.
+    pub fn has(self, datagram: &[u8], epid: Option<u16>, width: Width, protocol: Protocol) -> bool {
         if epid.is_none() && matches!(self, Self::Any | Self::Discovery) {
             return true;
         }
@@ -69,8 +69,7 @@ impl Class {
         }
         let kind = packet.kind();
         let command = |op| CommandRepr::parse(&packet).is_ok_and(|command| command.op == op);
-        let answer =
-            |is_ack| CtrlRepr::parse(&packet).is_ok_and(|control| control.is_ack == is_ack);
+        let answer = |is_ack| protocol.parse(&packet).is_ok_and(|control| control.is_ack == is_ack);
         match self {
             Self::Any => true,
             Self::Discovery => false,
@@ -92,11 +91,12 @@ mod tests {
     use super::*;
     use millstream_wire::Epid;
     use millstream_wire::chdr::DataRepr;
+    use millstream_wire::ctrl::CtrlRepr;
     use millstream_wire::mgmt::{MgmtRepr, Op};
     use millstream_wire::stream::StatusRepr;
 
     /// Returns a packet of each kind, to endpoint 7 if it has a destination.
-    fn packets() -> Vec<(&'static str, Vec<u8>)> {
+    fn packets(protocol: Protocol) -> Vec<(&'static str, Vec<u8>)> {
         let (dst_epid, w) = (Epid(7), Width::W64);
         let mut request = MgmtRepr::request(Epid(1), 0);
         request.push_hop(&[Op::Nop]).unwrap();
@@ -115,8 +115,8 @@ mod tests {
         put("status", &|b| StatusRepr { dst_epid, ..StatusRepr::default() }.emit(w, b));
         put("init", &|b| command(CommandOp::Init).emit(w, b));
         put("resync", &|b| command(CommandOp::Resync).emit(w, b));
-        put("request", &|b| control(false).emit(w, b));
-        put("ack", &|b| control(true).emit(w, b));
+        put("request", &|b| protocol.emit(&control(false), w, b));
+        put("ack", &|b| protocol.emit(&control(true), w, b));
         put("management", &|b| request.emit(w, b));
         all.push(("noise", vec![0xff; 3]));
         all
@@ -135,17 +135,23 @@ mod tests {
             (Class::Ack, &["ack"]),
             (Class::Management, &["management"]),
         ] {
-            let packets = packets();
-            let has = packets.iter().filter(|(_, bytes)| class.has(bytes, None, Width::W64));
-            assert_eq!(has.map(|(name, _)| *name).collect::<Vec<_>>(), want, "{class:?}");
+            for protocol in [Protocol::V1, Protocol::V2] {
+                let packets = packets(protocol);
+                let has = |bytes: &[u8]| class.has(bytes, None, Width::W64, protocol);
+                let has = packets.iter().filter(|(_, bytes)| has(bytes));
+                assert_eq!(has.map(|(name, _)| *name).collect::<Vec<_>>(), want, "{class:?}");
+            }
         }
-        assert!(packets().iter().all(|(_, bytes)| Class::Any.has(bytes, None, Width::W64)));
+        let any = |bytes: &[u8]| Class::Any.has(bytes, None, Width::W64, Protocol::V1);
+        assert!(packets(Protocol::V1).iter().all(|(_, bytes)| any(bytes)));
     }
 
     #[test]
     fn an_endpoint_narrows_a_class() {
-        let to_seven =
-            |epid| packets().iter().filter(|(_, b)| Class::Any.has(b, epid, Width::W64)).count();
+        let to_seven = |epid| {
+            let has = |bytes: &[u8]| Class::Any.has(bytes, epid, Width::W64, Protocol::V1);
+            packets(Protocol::V1).iter().filter(|(_, bytes)| has(bytes)).count()
+        };
         assert_eq!((to_seven(Some(7)), to_seven(Some(8))), (7, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::machine::{DeviceFaults, FaultKind};
 use crate::device::EmulatedDevice;
+use millstream_wire::ctrl::Protocol;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -48,6 +49,11 @@ impl DeviceSide {
                 return AfterFaults::Stall(now_ns.saturating_add(ns));
             }
         }
+    }
+
+    /// Takes notice of the protocol that the image speaks: the classes of packets depend on it.
+    pub fn note_protocol(&self, protocol: Protocol) {
+        self.machine.protocol.set(protocol);
     }
 
     /// Returns whether the device has no power.

@@ -1,6 +1,7 @@
 //! Faults of the device itself, and their handover to the threads that apply them.
 
 use crate::time::{DeviceClock, SampleClock};
+use millstream_wire::ctrl::Protocol;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,6 +47,24 @@ pub(crate) struct DeviceFaults {
     silent_until_ns: AtomicU64,
     rpc_down_until_ns: AtomicU64,
     management: Mutex<Vec<Management>>,
+    /// The protocol that the image speaks.
+    pub protocol: SpokenProtocol,
+}
+
+/// A protocol that threads share; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SpokenProtocol(Arc<AtomicBool>);
+
+impl SpokenProtocol {
+    /// Returns it.
+    pub fn get(&self) -> Protocol {
+        if self.0.load(Ordering::Relaxed) { Protocol::V2 } else { Protocol::V1 }
+    }
+
+    /// Changes it.
+    pub fn set(&self, protocol: Protocol) {
+        self.0.store(protocol == Protocol::V2, Ordering::Relaxed);
+    }
 }
 
 impl DeviceFaults {
@@ -59,6 +78,7 @@ impl DeviceFaults {
             silent_until_ns: AtomicU64::new(0),
             rpc_down_until_ns: AtomicU64::new(0),
             management: Mutex::default(),
+            protocol: SpokenProtocol::default(),
         }
     }
 

@@ -210,7 +210,8 @@ impl Faults {
         let from_ns = monotonic_ns().saturating_add(packets.after_ns);
         let until_ns = packets.for_ns.map_or(u64::MAX, |for_ns| from_ns.saturating_add(for_ns));
         let select = Select { from_ns, until_ns, ..packets.select.clone() };
-        let rule = packets.into_rule(self.board.width).select(select);
+        let rule =
+            packets.into_rule(self.board.width, self.board.machine.protocol.clone()).select(select);
         Ok(FaultPoint::Rule(index, self.board.switches[index].add(rule)?))
     }
 

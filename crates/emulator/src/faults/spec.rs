@@ -2,7 +2,7 @@
 
 use super::FaultError;
 use super::class::{Class, PacketDirection};
-use super::machine::FaultKind;
+use super::machine::{FaultKind, SpokenProtocol};
 use millstream_link::fault::text::{ACTIONS, Keys, choose, effect, needed, select};
 use millstream_link::fault::{FaultEffect, FaultRule, Select};
 use millstream_wire::chdr::Width;
@@ -43,10 +43,11 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Returns the rule, for all packets of the class at this CHDR width.
-    pub fn into_rule(self, width: Width) -> FaultRule {
+    /// Returns the rule, for all packets of the class at this CHDR width, whose control packets are
+    /// of this protocol.
+    pub fn into_rule(self, width: Width, protocol: SpokenProtocol) -> FaultRule {
         let Self { class, epid, effect, .. } = self;
-        FaultRule::new(move |datagram| class.has(datagram, epid, width), effect)
+        FaultRule::new(move |datagram| class.has(datagram, epid, width, protocol.get()), effect)
     }
 }
 

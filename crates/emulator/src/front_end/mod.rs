@@ -4,6 +4,7 @@ mod ad9361;
 mod ad9371;
 mod adf4351;
 mod board;
+mod gpio;
 mod lmx2592;
 mod magnesium;
 mod receiver;
@@ -14,6 +15,7 @@ mod switches;
 mod zbx;
 
 pub(crate) use board::Board;
+pub(crate) use gpio::PanelPins;
 pub(crate) use receiver::Receiver;
 pub(crate) use settings::FrontEnd;
 pub(crate) use switches::AntennaPort;

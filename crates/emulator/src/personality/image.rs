@@ -1,6 +1,8 @@
 //! The FPGA image of a device: its blocks, endpoints and connections.
 
-use super::{MemoryBlock, Personality};
+use super::{FrontEndKind, MemoryBlock, Personality};
+use crate::UhdGeneration;
+use crate::generation::Generation;
 use millstream_wire::chdr::Width;
 use millstream_wire::regs::client_zero::{Edge, noc_id};
 
@@ -9,6 +11,10 @@ use millstream_wire::regs::client_zero::{Edge, noc_id};
 pub(crate) struct Image {
     /// Value of [`millstream_wire::regs::client_zero::device_type`].
     pub device_type: u16,
+    /// What it speaks.
+    pub generation: &'static Generation,
+    /// Blocks name their clocks by numbers.
+    pub numbers_clocks: bool,
     /// The CHDR width.
     pub width: Width,
     /// The transport adapters, one for each link.
@@ -17,6 +23,10 @@ pub(crate) struct Image {
     pub channels: usize,
     /// Samples that a radio processes in one cycle.
     pub samples_per_cycle: u32,
+    /// The major version of the registers of DDC and DUC.
+    pub dsp_major: u32,
+    /// Cycles of a radio for each sample, where it does not process one or more in each cycle.
+    pub cycles_per_sample: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
     pub endpoints: u16,
     /// The blocks, in the order of their indices.
@@ -32,12 +42,14 @@ pub(crate) struct ImageOptions {
     pub links: u16,
     /// Further blocks: for recording and playing, generating, and taking everything.
     pub extra_blocks: bool,
+    pub generation: &'static Generation,
 }
 
 impl Default for ImageOptions {
     /// As in the stock images, with one link.
     fn default() -> Self {
-        Self { width: Width::W64, links: 1, extra_blocks: false }
+        let generation = UhdGeneration::Auto.row();
+        Self { width: Width::W64, links: 1, extra_blocks: false, generation }
     }
 }
 
@@ -51,8 +63,6 @@ pub(crate) struct Block {
     pub outputs: u8,
     /// Log2 of the 32-bit words of its command FIFO.
     pub fifo_log2: u8,
-    /// The asynchronous messages that it may send before the host has acknowledged one.
-    pub async_messages: u8,
 }
 
 /// The function of a block.
@@ -72,6 +82,12 @@ impl BlockKind {
     /// Returns whether its ports are channels.
     pub const fn has_channels(self) -> bool {
         matches!(self, Self::Radio | Self::Ddc | Self::Duc)
+    }
+
+    /// Returns the inputs that a block of this kind has at least; one without a connection among
+    /// them takes nothing.
+    pub const fn least_inputs(self) -> u8 {
+        matches!(self, Self::SigGen) as u8
     }
 
     /// Returns the number by which hosts know the block.
@@ -107,12 +123,12 @@ struct Parts {
 impl Parts {
     /// Adds a block; returns its number.
     fn add(&mut self, kind: BlockKind, first: usize, [inputs, outputs]: [u8; 2]) -> usize {
-        let (fifo_log2, async_messages) = match kind {
-            BlockKind::Radio => (9, 4),
-            BlockKind::Replay => (5, 4),
-            _ => (6, 0),
+        let fifo_log2 = match kind {
+            BlockKind::Radio => 9,
+            BlockKind::Replay | BlockKind::NullSrcSink | BlockKind::SigGen => 5,
+            _ => 6,
         };
-        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2, async_messages });
+        self.blocks.push(Block { kind, first, inputs, outputs, fifo_log2 });
         self.blocks.len() - 1
     }
 
@@ -169,13 +185,22 @@ impl Image {
             parts.add_alone(BlockKind::SigGen, 0, 2);
             parts.add_alone(BlockKind::NullSrcSink, 2, 2);
         }
+        Self::of(parts, device, options)
+    }
+
+    /// Returns the image of these parts.
+    fn of(parts: Parts, device: &Personality, options: ImageOptions) -> Self {
         let Parts { blocks, chains, endpoints } = parts;
         let mut image = Self {
             device_type: device.device_type,
+            generation: options.generation,
+            numbers_clocks: device.front_end == FrontEndKind::Zbx,
             width: options.width,
             links: options.links,
             channels: device.channels(),
             samples_per_cycle: device.samples_per_cycle,
+            dsp_major: u32::from(device.samples_per_cycle > 1),
+            cycles_per_sample: 1,
             endpoints: endpoints as u16,
             blocks,
             edges: Vec::new(),
@@ -183,6 +208,19 @@ impl Image {
         let pairs = chains.iter().flat_map(|chain| chain.windows(2));
         image.edges = pairs.map(|pair| image.edge(pair[0], pair[1])).collect();
         image
+    }
+
+    /// Returns the image of the recorded exchanges (`tests/exchanges/README.md`), with radios that
+    /// have a sample in so many cycles.
+    #[cfg(test)]
+    pub fn recorded(cycles_per_sample: u32) -> Self {
+        let mut parts = Parts::default();
+        parts.add_radio(crate::DeviceKind::E320.personality(), 0);
+        parts.add_alone(BlockKind::NullSrcSink, 2, 2);
+        parts.add_alone(BlockKind::SigGen, 0, 1);
+        let device = crate::DeviceKind::E320.personality();
+        let options = ImageOptions { links: 2, ..ImageOptions::default() };
+        Self { cycles_per_sample, ..Self::of(parts, device, options) }
     }
 
     fn edge(&self, from: Place, to: Place) -> Edge {
@@ -236,9 +274,9 @@ impl Image {
         self.blocks.iter().any(|block| block.kind == kind)
     }
 
-    /// Returns the first channels of the radio blocks, in order.
-    pub fn radios(&self) -> impl Iterator<Item = &Block> {
-        self.blocks.iter().filter(|block| block.kind == BlockKind::Radio)
+    /// Returns the radio blocks with their numbers, in order.
+    pub fn radios(&self) -> impl Iterator<Item = (u16, &Block)> {
+        (0..).zip(&self.blocks).filter(|(_, block)| block.kind == BlockKind::Radio)
     }
 }
 

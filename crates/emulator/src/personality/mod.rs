@@ -4,6 +4,7 @@ mod image;
 
 pub(crate) use image::{Block, BlockKind, Image, ImageOptions};
 
+use crate::generation::Generation;
 use millstream_wire::regs::client_zero::device_type;
 
 /// A device that the radio can be.
@@ -91,6 +92,14 @@ impl DeviceKind {
     #[must_use]
     pub const fn default_rate_hz(self) -> f64 {
         self.personality().default_rate_hz
+    }
+
+    /// Returns the description of the device in a generation.
+    pub(crate) fn personality_in(self, generation: &Generation) -> &'static Personality {
+        match self {
+            DeviceKind::X410Wide if generation.has_wide_dsp => &X410_WIDE_DSP,
+            _ => self.personality(),
+        }
     }
 
     /// Returns the description of the device.
@@ -182,6 +191,8 @@ pub(crate) struct Personality {
     /// Product id and revision, as in the EEPROM.
     pub pid: &'static str,
     pub revision: &'static str,
+    /// The version of its FPGA; `None` for that of the generation.
+    pub fpga: Option<&'static str>,
     /// Product id of the daughterboards.
     pub board_pid: &'static str,
     pub front_end: FrontEndKind,
@@ -213,6 +224,7 @@ static E320_RADIO: Personality = Personality {
     description: "E300-Series Device (Millstream emulator)",
     pid: "58144",
     revision: "4",
+    fpga: Some("6.1"),
     board_pid: "272",
     front_end: FrontEndKind::Ad9361,
     radios: 1,
@@ -232,6 +244,7 @@ static E310: Personality = Personality {
     device_type: device_type::E310,
     product: "e310_sg3",
     pid: "30675",
+    fpga: Some("6.0"),
     front_end: FrontEndKind::Ad9361Swapped,
     ..E320_RADIO
 };
@@ -243,6 +256,7 @@ static N310: Personality = Personality {
     description: "N300-Series Device (Millstream emulator)",
     pid: "16962",
     revision: "6",
+    fpga: Some("8.1"),
     board_pid: "336",
     front_end: FrontEndKind::Ad9371,
     radios: 2,
@@ -274,6 +288,7 @@ static X410: Personality = Personality {
     description: "X400-Series Device (Millstream emulator)",
     pid: "1040",
     revision: "6",
+    fpga: None,
     board_pid: "16386",
     front_end: FrontEndKind::Zbx,
     rates: ClockRates::List(&[122.88e6, 200e6, 245.76e6, 250e6]),
@@ -288,6 +303,8 @@ static X410_WIDE: Personality = Personality {
     default_rate_hz: 491.52e6,
     ..X410
 };
+
+static X410_WIDE_DSP: Personality = Personality { has_dsp: true, ..X410_WIDE };
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,18 @@
 //! The methods of the daughterboards.
 
-use super::methods::{Answer, Mpm};
+use super::methods::{Answer, Mpm, no_method};
 use super::sensors;
 use super::values::{none, number, strings, text};
 use crate::mailbox::DeviceCommand;
 use crate::personality::FrontEndKind;
+use millstream_mpm::split_board;
 use rmpv::Value;
 
 impl Mpm {
     /// Splits the name of a method of a daughterboard: its number, and the name after it.
     pub(super) fn board_of<'a>(&self, method: &'a str) -> Option<(usize, &'a str)> {
-        let (number, name) = method.strip_prefix("db_")?.split_once('_')?;
-        let number = number.parse().ok()?;
+        let (number, name) = split_board(method)?;
+        let number = number as usize;
         (number < self.front_ends.len()).then_some((number, name))
     }
 
@@ -34,7 +35,7 @@ impl Mpm {
             FrontEndKind::Lmx2592 => lmx2592_call(name),
             FrontEndKind::Zbx => self.zbx_call(name),
         };
-        answer.ok_or_else(|| format!("there is no method db_{board}_{name}"))
+        answer.ok_or_else(|| no_method(&format!("db_{board}_{name}")))
     }
 
     fn ad9361_call(

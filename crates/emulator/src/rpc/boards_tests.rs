@@ -16,6 +16,7 @@ fn claimed(kind: DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
     let identity = Identity {
         limited: true,
         scene: None,
+        uhd: crate::UhdGeneration::Auto,
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: vec![link(1), link(2)],
@@ -129,6 +130,11 @@ fn an_x410_returns_the_frequency_of_its_converters_and_bytes_of_its_boards() {
     // UHD 4.3 takes no texts here.
     assert!(board.as_map().unwrap().iter().all(|(_, value)| value.is_bin()));
     assert_eq!(call("get_gpio_banks", &[]).unwrap(), none());
+    // UHD 4.6 and later ones find the clocks of the blocks by the numbers in client zero.
+    let clocks = call("get_clocks", &[]).unwrap();
+    for name in ["radio_clk", "1", "2", "3", "4", "5"] {
+        assert!(clocks.to_string().contains(&format!("\"{name}\"")), "{name}: {clocks}");
+    }
 }
 
 #[test]

@@ -1,30 +1,26 @@
-//! The methods of a device, as UHD 4.3 calls them.
+//! The methods of a device, as UHD calls them.
 
+use super::caller::Caller;
 use super::claim::CurrentClaim;
+use super::description::sync_sources;
 use super::pins::Pins;
 use super::values::{
     binary_map, bytes, entry, none, number, string_map, strings, text, truth, unsigned,
 };
+use crate::UhdGeneration;
 use crate::front_end::FrontEnd;
+use crate::generation::Generation;
 use crate::mailbox::DeviceCommand;
 use crate::personality::{ClockRates, FrontEndKind, Personality};
 use crate::scene::Scene;
 use crate::time::DeviceClock;
+use millstream_mpm::{GrpcCall, GrpcCode, GrpcStatus, RpcKind};
 use millstream_wire::chdr::Width;
 use rmpv::Value;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-
-/// The version of the MPM interface that UHD 4.3 requires.
-const MPM_COMPAT: [u32; 2] = [4, 2];
-/// The announced link rate, bytes/s: 10 GbE, so hosts try large frames and buffers.
-const LINK_RATE: &str = "1250000000";
-/// Largest CHDR packet, bytes.
-const LINK_MTU: &str = "8192";
-const BUS_CLOCK_HZ: &str = "200000000.0";
-const CONTROL_CLOCK_HZ: &str = "40000000.0";
 
 /// The identity of the radio.
 #[derive(Debug, Clone)]
@@ -41,12 +37,17 @@ pub(crate) struct Identity {
     pub limited: bool,
     /// What its antennas hear, if tuning has an effect.
     pub scene: Option<Scene>,
+    /// The version of UHD that it belongs to.
+    pub uhd: UhdGeneration,
 }
 
 /// The management state of the radio: session, rate and time.
 pub(crate) struct Mpm {
     pub(super) identity: Identity,
     claim: CurrentClaim,
+    pub(super) caller: Caller,
+    /// What the device speaks.
+    spoken: &'static Generation,
     claimed: Arc<AtomicBool>,
     pub(super) timekeeper: DeviceClock,
     default_rate_hz: f64,
@@ -75,6 +76,8 @@ impl Mpm {
                 FrontEnd::new(identity.personality.front_end, identity.limited);
                 identity.personality.radios
             ],
+            caller: Caller::new(identity.uhd),
+            spoken: identity.uhd.row(),
             identity,
             claim: CurrentClaim::default(),
             claimed,
@@ -108,6 +111,8 @@ impl Mpm {
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.claim.release();
         self.claimed.store(false, Ordering::Relaxed);
+        self.caller.forget();
+        self.speak(self.identity.uhd.row());
         self.timekeeper = keeper;
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
@@ -123,13 +128,48 @@ impl Mpm {
         self.order(DeviceCommand::Time(self.timekeeper));
     }
 
+    /// Returns how all calls travel; `None` for both kinds.
+    pub fn rpc(&self) -> Option<RpcKind> {
+        self.identity.uhd.rpc()
+    }
+
+    /// Answers a call that came by gRPC.
+    pub fn grpc_call(&mut self, call: &GrpcCall, now_ns: u64) -> Result<Value, GrpcStatus> {
+        let method = match call.board {
+            Some(board) => format!("db_{board}_{}", call.method.name),
+            None => call.method.name.to_owned(),
+        };
+        self.caller.speaks(RpcKind::Grpc);
+        let answer = self.call(&method, &call.arguments, now_ns);
+        self.caller.speaks(RpcKind::Msgpack);
+        answer.map_err(|text| self.status(call, &method, text))
+    }
+
+    /// Returns how an error looks in gRPC, as MPM 7.0 tells it.
+    fn status(&self, call: &GrpcCall, method: &str, text: String) -> GrpcStatus {
+        let boards = self.front_ends.len();
+        let (code, message) = match call.board {
+            _ if text == wrong_token(method) => {
+                (GrpcCode::Unauthenticated, "Invalid token".to_owned())
+            }
+            Some(board) if board as usize >= boards => (
+                GrpcCode::InvalidArgument,
+                format!("Invalid db_idx: {board} (valid range: 0-{})", boards - 1),
+            ),
+            _ if text == no_method(method) => return GrpcStatus::no_method(),
+            _ if method == "claim" => {
+                (GrpcCode::Internal, format!("Runtime error in Claim: Double-claim ({text})"))
+            }
+            _ => (GrpcCode::Internal, format!("Runtime error in {}: {text}", call.method.grpc)),
+        };
+        GrpcStatus { code, message }
+    }
+
     /// Answers a call at `now_ns`.
     pub fn call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
         let answer = match self.open_call(method, args, now_ns) {
             Some(answer) => answer,
-            None if !self.claim.renew(bytes(args, 0), now_ns) => {
-                Err(format!("{method}: the token is not that of the current claim"))
-            }
+            None if !self.claim.renew(bytes(args, 0), now_ns) => Err(wrong_token(method)),
             None => self.claimed_call(method, &args[1..], now_ns),
         };
         if let Err(text) = &answer {
@@ -144,9 +184,9 @@ impl Mpm {
             "claim" => return Some(self.start_session(args, now_ns)),
             "get_device_info" => self.device_info(),
             "get_dboard_info" => self.board_info(),
-            "get_mpm_compat_num" => Value::Array(MPM_COMPAT.map(Value::from).into()),
+            "get_mpm_compat_num" => self.tell_version(),
             "get_chdr_width" => Value::from(self.identity.width.bits()),
-            "get_proto_ver" => Value::from(0x0100),
+            "get_proto_ver" => Value::from(self.caller.generation().protocol.version()),
             "list_updateable_components" => none(),
             "get_last_error" => Value::from(self.last_error.as_str()),
             _ => return None,
@@ -155,6 +195,7 @@ impl Mpm {
 
     /// Handles methods of the claim's holder; `args` without the token.
     fn claimed_call(&mut self, method: &str, args: &[Value], now_ns: u64) -> Answer {
+        self.caller.note(method, args);
         if let Some((board, name)) = self.board_of(method) {
             return self.board_call(board, name, args, now_ns);
         }
@@ -166,7 +207,13 @@ impl Mpm {
                 self.reset(now_ns);
                 Value::from(true)
             }
-            "get_log_buf" | "get_mb_sensors" => none(),
+            "get_log_buf" | "pop_host_tasks" => none(),
+            "get_mb_sensors" => self.board_sensors(),
+            "get_mb_sensor" => self.board_sensor(args)?,
+            // What the boards of a set need of one another: nothing.
+            "synchronize" => args.first().cloned().unwrap_or(Value::Map(Vec::new())),
+            "aggregate_sync_data" => first_map(args),
+            "get_chdr_xport_adapters" => Value::Map(Vec::new()),
             "get_gpio_banks" if self.is_x410() => none(),
             "get_gpio_banks" => Pins::banks(),
             "get_gpio_srcs" => Pins::sources(args)?,
@@ -217,7 +264,7 @@ impl Mpm {
             "set_clock_source_out" => {
                 return Err("set_clock_source_out: there is no output for the clock".to_owned());
             }
-            _ => return Err(format!("there is no method {method}")),
+            _ => return Err(no_method(method)),
         })
     }
 
@@ -232,8 +279,28 @@ impl Mpm {
         Ok(Value::from(token))
     }
 
+    /// Tells the version of MPM that the caller expects; the image speaks its language from then
+    /// on. Without a session there is no caller.
+    fn tell_version(&mut self) -> Value {
+        if self.claim.is_held() {
+            let told = self.caller.ask();
+            self.speak(told);
+        }
+        Value::Array(self.caller.generation().mpm_compat.map(Value::from).into())
+    }
+
+    /// Has the device speak a generation.
+    fn speak(&mut self, generation: &'static Generation) {
+        if self.spoken != generation {
+            self.spoken = generation;
+            self.order(DeviceCommand::Speak(generation));
+        }
+    }
+
     /// Restores the state after power-on, for the next session.
     fn reset(&mut self, now_ns: u64) {
+        self.caller.forget();
+        self.speak(self.identity.uhd.row());
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
         self.front_ends.iter_mut().for_each(FrontEnd::reset);
         self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
@@ -289,59 +356,7 @@ impl Mpm {
         Ok(Value::Nil)
     }
 
-    /// Describes the daughterboards, one for each radio block.
-    fn board_info(&self) -> Value {
-        let personality = self.identity.personality;
-        let board = string_map([
-            ("pid", personality.board_pid),
-            ("serial", &self.identity.serial),
-            ("rev", "1"),
-        ]);
-        Value::Array(vec![board; personality.radios])
-    }
-
-    fn device_info(&self) -> Value {
-        let personality = self.identity.personality;
-        string_map([
-            ("type", personality.mpm_type),
-            ("product", personality.product),
-            ("serial", &self.identity.serial),
-            ("name", &self.identity.name),
-            ("description", personality.description),
-            ("pid", personality.pid),
-            ("rev", personality.revision),
-            ("mpm_version", "4.2"),
-            ("fpga", "n/a"),
-            ("connection", "remote"),
-        ])
-    }
-
-    fn clocks(&self) -> Value {
-        let rate = format!("{:?}", self.timekeeper.clock().rate_hz());
-        Value::Array(vec![
-            string_map([("name", "radio_clk"), ("freq", &rate), ("mutable", "true")]),
-            string_map([("name", "bus_clk"), ("freq", BUS_CLOCK_HZ)]),
-            string_map([("name", "ctrl_clk"), ("freq", CONTROL_CLOCK_HZ)]),
-        ])
-    }
-
-    fn link_options(&self, args: &[Value]) -> Answer {
-        if text(args, 0)? != "udp" {
-            return Ok(none());
-        }
-        let link = |(number, chdr): (usize, &SocketAddrV4)| {
-            string_map([
-                ("ipv4", &chdr.ip().to_string()),
-                ("port", &chdr.port().to_string()),
-                ("type", &format!("sfp{number}")),
-                ("mtu", LINK_MTU),
-                ("link_rate", LINK_RATE),
-            ])
-        };
-        Ok(Value::Array(self.identity.chdr.iter().enumerate().map(link).collect()))
-    }
-
-    fn is_x410(&self) -> bool {
+    pub(super) fn is_x410(&self) -> bool {
         self.identity.personality.front_end == FrontEndKind::Zbx
     }
 
@@ -351,11 +366,18 @@ impl Mpm {
     }
 }
 
-/// Returns pairs of sources that go together, as on the hardware.
-fn sync_sources() -> Value {
-    let pairs = [("internal", "internal"), ("external", "external"), ("external", "internal")];
-    let pair = |(clock, time)| string_map([("clock_source", clock), ("time_source", time)]);
-    Value::Array(pairs.map(pair).into())
+/// Returns the first of the maps in the first argument; an empty one without any.
+fn first_map(args: &[Value]) -> Value {
+    let first = args.first().and_then(Value::as_array).and_then(|maps| maps.first());
+    first.cloned().unwrap_or(Value::Map(Vec::new()))
+}
+
+fn wrong_token(method: &str) -> String {
+    format!("{method}: the token is not that of the current claim")
+}
+
+pub(super) fn no_method(method: &str) -> String {
+    format!("there is no method {method}")
 }
 
 fn set_source(source: &mut String, args: &[Value]) -> Answer {

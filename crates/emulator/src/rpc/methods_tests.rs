@@ -10,6 +10,7 @@ fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
     let identity = Identity {
         limited: false,
         scene: None,
+        uhd: crate::UhdGeneration::Auto,
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153)],
@@ -49,6 +50,11 @@ fn every_method_of_a_session_is_answered() {
         ("set_device_id", vec![t(), Value::from(1)]),
         ("get_num_timekeepers", vec![t()]),
         ("get_mb_sensors", vec![t()]),
+        ("get_mb_sensor", vec![t(), text("ref_locked")]),
+        ("pop_host_tasks", vec![t(), text("mpm_reboot")]),
+        ("get_chdr_xport_adapters", vec![t()]),
+        ("synchronize", vec![t(), Value::Map(vec![]), Value::from(false)]),
+        ("aggregate_sync_data", vec![t(), Value::Array(vec![Value::Map(vec![])])]),
         ("get_gpio_banks", vec![t()]),
         ("get_gpio_srcs", vec![t(), text("FP0")]),
         ("get_gpio_src", vec![t(), text("FP0")]),
@@ -81,6 +87,7 @@ fn every_method_of_a_session_is_answered() {
         ("db_0_get_master_clock_rate", vec![t()]),
         ("db_0_get_sensors", vec![t(), text("RX")]),
         ("db_0_get_sensor", vec![t(), text("RX"), text("lo_locked"), Value::from(0)]),
+        ("db_0_get_sensor", vec![t(), text("RX"), text("ad9361_temperature"), Value::from(0)]),
         ("db_0_set_gain", vec![t(), text("RX1"), Value::from(10.0)]),
         ("db_0_catalina_tune", vec![t(), text("RX"), Value::from(1e9)]),
         ("db_0_set_bw_filter", vec![t(), text("RX"), Value::from(1e6)]),
@@ -255,4 +262,59 @@ fn bad_calls_get_an_error_that_get_last_error_repeats() {
         let error = mpm.call(method, &args, SECOND).unwrap_err();
         assert_eq!(mpm.call("get_last_error", &[], SECOND).unwrap().as_str(), Some(&error[..]));
     }
+}
+
+/// UHD 4.8 reads every sensor that is listed, and opens no radio without one that it knows.
+#[test]
+fn every_sensor_that_is_listed_can_be_read() {
+    let (mut mpm, _inbox, token) = claimed();
+    let mut call = |method, args: &[Value]| {
+        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND).unwrap()
+    };
+    let boards = [Value::from("RX"), Value::from("TX")];
+    let of_board =
+        boards.each_ref().map(|side| call("db_0_get_sensors", std::slice::from_ref(side)));
+    let listed = boards.iter().zip(&of_board).flat_map(|(side, names)| {
+        let arguments = |name: &Value| vec![side.clone(), name.clone(), Value::from(0)];
+        names.as_array().unwrap().iter().map(arguments).map(|args| ("db_0_get_sensor", args))
+    });
+    let mut listed: Vec<_> = listed.collect();
+    let names = call("get_mb_sensors", &[]);
+    assert!(names.to_string().contains("ref_locked"));
+    let names = names.as_array().unwrap().iter();
+    listed.extend(names.map(|name| ("get_mb_sensor", vec![name.clone()])));
+    for (method, args) in listed {
+        let sensor = call(method, &args);
+        let keys: Vec<_> = sensor.as_map().unwrap().iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["name", "type", "unit", "value"].map(Some), "{method} {args:?}");
+    }
+    let error = mpm.call("get_mb_sensor", &[token, Value::from("rain")], SECOND).unwrap_err();
+    assert!(error.contains("there is no sensor rain; there are ref_locked"), "{error}");
+}
+
+/// The image speaks the language of the session's caller, and that of the next one afterwards.
+#[test]
+fn the_device_is_told_what_the_caller_expects_and_forgets_it_with_the_session() {
+    let (mut mpm, inbox) = mpm();
+    let spoken = || {
+        let last = |found, order| match order {
+            DeviceCommand::Speak(generation) => Some(generation.mpm_compat),
+            _ => found,
+        };
+        inbox.try_iter().fold(None, last)
+    };
+    let version = |mpm: &mut Mpm| mpm.call("get_mpm_compat_num", &[], SECOND).unwrap().to_string();
+    assert_eq!((version(&mut mpm).as_str(), spoken()), ("[5, 3]", None), "without a session");
+    let token = mpm.call("claim", &[Value::from("UHD")], SECOND).unwrap();
+    for feature in ["", "ref_clk_calibration", "gpio_power"] {
+        let (method, arg) = match feature {
+            "" => ("get_num_timekeepers", vec![]),
+            name => ("supports_feature", vec![Value::from(name)]),
+        };
+        mpm.call(method, &[vec![token.clone()], arg].concat(), SECOND).unwrap();
+    }
+    assert_eq!((version(&mut mpm).as_str(), spoken()), ("[4, 2]", Some([4, 2])));
+    assert!(mpm.call("get_device_info", &[], SECOND).unwrap().to_string().contains("\"4.2\""));
+    mpm.call("unclaim", &[token], SECOND).unwrap();
+    assert_eq!((version(&mut mpm).as_str(), spoken()), ("[5, 3]", Some([5, 3])));
 }

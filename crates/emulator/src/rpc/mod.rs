@@ -1,7 +1,9 @@
-//! The management port: MessagePack-RPC over TCP.
+//! The management port: MessagePack-RPC and gRPC over TCP.
 
 mod boards;
+mod caller;
 mod claim;
+mod description;
 mod message;
 mod methods;
 mod pins;

@@ -7,8 +7,8 @@ use rmpv::Value;
 
 /// The sensors of the receive side; the transmit side has no `rssi`.
 const ALL: [&str; 4] = ["rssi", "ad9361_temperature", "lo_lock", "lo_locked"];
-/// The sensors of a front end whose tuning has no effect: they are always locked.
-const LOCKS: [&str; 2] = ["lo_lock", "lo_locked"];
+/// The sensors of a front end whose tuning has no effect: it is always locked.
+const WITHOUT_EFFECT: [&str; 3] = ["ad9361_temperature", "lo_lock", "lo_locked"];
 
 const TEMPERATURE: &str = "41.2";
 /// Thermal noise, mW in a hertz, with the noise figure.
@@ -20,7 +20,7 @@ const STRENGTH_DB_MIN: f64 = -127.75;
 /// Returns the names of the sensors of a direction.
 pub(super) fn names(direction: &str, has_effect: bool) -> &'static [&'static str] {
     match (has_effect, direction) {
-        (false, _) => &LOCKS,
+        (false, _) => &WITHOUT_EFFECT,
         (true, "RX") => &ALL,
         (true, _) => &ALL[1..],
     }

@@ -10,20 +10,25 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-struct Running {
+pub(super) struct Running {
     address: std::net::SocketAddr,
-    counters: Arc<Counters>,
+    pub counters: Arc<Counters>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    fn start() -> Self {
+    pub fn start() -> Self {
+        Self::of(crate::UhdGeneration::Auto)
+    }
+
+    pub fn of(uhd: crate::UhdGeneration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let identity = Identity {
             limited: false,
             scene: None,
+            uhd,
             personality: crate::DeviceKind::default().personality(),
             serial: "S1".to_owned(),
             name: "n".to_owned(),
@@ -43,7 +48,7 @@ impl Running {
         Self { address, counters, stop, thread }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream
@@ -73,7 +78,7 @@ fn reply(stream: &mut TcpStream) -> Vec<Value> {
     rmpv::decode::read_value(stream).unwrap().as_array().unwrap().clone()
 }
 
-fn assert_closed(stream: &mut TcpStream) {
+pub(super) fn assert_closed(stream: &mut TcpStream) {
     let mut rest = Vec::new();
     // A reset and an orderly end are both a closed connection.
     let _ = stream.read_to_end(&mut rest).map_err(|error| {

@@ -114,7 +114,7 @@ fn from_discovery_to_a_hundred_thousand_exact_samples() {
 
     let capacity = 100_000;
     let (mut control, stream) = open_stream(&radio, capacity);
-    assert_eq!(control.control(SEP, 0, Op::Read, client_zero::DEVICE_INFO, 0), 0xE320 << 16);
+    assert_eq!(control.control(SEP, 0, Op::Read, client_zero::DEVICE_INFO, 0), 0xE320 << 16 | 42);
     for (address, value) in [(0x1028, 364), (0x101C, 0), (0x1018, 100_000), (0x1014, 1)] {
         control.control(SEP, RADIO_PORT, Op::Write, address, value);
     }

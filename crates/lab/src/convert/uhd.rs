@@ -18,7 +18,8 @@ const RATE_GUESS_HZ: f64 = 2e9;
 #[non_exhaustive]
 pub enum Error {
     /// The tool does not start.
-    #[error("cannot run {}: {source}; give its path with --uhd, or leave it out with --no-uhd",
+    #[error("cannot run {}: {source}; give its path with --uhd-program, or leave it out with \
+           --no-uhd",
         path.display())]
     Run {
         /// The tool.

@@ -61,7 +61,7 @@ pub enum UhdError {
     /// The program is not installed.
     #[error(
         "UHD's benchmark_rate is not at a usual path: install it (Debian: apt-get install \
-         uhd-host), or give its path with --uhd"
+         uhd-host), or give its path with --uhd-program"
     )]
     NotInstalled,
     /// The program cannot be run.

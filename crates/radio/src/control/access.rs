@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, SEQ_MODULUS};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, Protocol};
 
 use super::client::{Control, ControlState, lock};
+use super::numbers::SequenceNumbers;
 use crate::RadioError;
 use crate::deadline::deadline_after;
 
@@ -83,8 +84,9 @@ pub(super) struct OutstandingAccesses {
 #[derive(Debug)]
 struct PendingAccess {
     id: u64,
-    /// Bit s: an attempt was sent with control sequence number s.
-    tries: u64,
+    /// The control sequence numbers of its attempts.
+    tries: SequenceNumbers,
+    op: Op,
     /// The control port of its register.
     port: u16,
     address: u32,
@@ -102,8 +104,9 @@ impl OutstandingAccesses {
     fn add(&mut self, access: &RegisterAccess) -> u64 {
         let id = self.id;
         self.id += 1;
-        let RegisterAccess { port, address, .. } = *access;
-        self.accesses.push(PendingAccess { id, tries: 0, port, address, answer: None });
+        let (tries, answer) = (SequenceNumbers::default(), None);
+        let RegisterAccess { port, op, address, .. } = *access;
+        self.accesses.push(PendingAccess { id, tries, op, port, address, answer });
         id
     }
 
@@ -112,18 +115,19 @@ impl OutstandingAccesses {
     }
 
     /// Returns the sequence number for another attempt: none that an answer may still have.
-    fn number(&mut self, id: u64) -> u8 {
-        let used = self.accesses.iter().fold(0, |used, access| used | access.tries);
-        for _ in 0..SEQ_MODULUS {
-            if used >> self.ctrl_seq & 1 == 0 {
+    fn number(&mut self, id: u64, protocol: Protocol) -> u8 {
+        let last = (protocol.sequence_modulus() - 1) as u8;
+        let after = |number: u8| if number >= last { 0 } else { number + 1 };
+        let mut number = self.ctrl_seq;
+        for _ in 0..last {
+            if !self.accesses.iter().any(|access| access.tries.contains(number)) {
                 break;
             }
-            self.ctrl_seq = (self.ctrl_seq + 1) % SEQ_MODULUS;
+            number = after(number);
         }
-        let number = self.ctrl_seq;
-        self.ctrl_seq = (number + 1) % SEQ_MODULUS;
+        self.ctrl_seq = after(number);
         if let Some(access) = self.accesses.iter_mut().find(|access| access.id == id) {
-            access.tries |= 1 << number;
+            access.tries.insert(number);
         }
         number
     }
@@ -131,8 +135,10 @@ impl OutstandingAccesses {
     /// Takes an acknowledgement; returns false when no access awaits it.
     pub fn acknowledge(&mut self, repr: &CtrlRepr) -> bool {
         let awaits = |access: &&mut PendingAccess| {
-            access.tries >> repr.ctrl_seq & 1 == 1
-                && (access.port, access.address) == (repr.dst_port, repr.address)
+            access.tries.contains(repr.ctrl_seq)
+                && (access.port, access.op) == (repr.dst_port, repr.op)
+                && access.address == repr.address
+                && (access.op != Op::Read || !repr.data.is_empty())
                 && access.answer.is_none()
         };
         let access = self.accesses.iter_mut().find(awaits);
@@ -208,7 +214,12 @@ impl Control {
     fn attempt(&self, awaited: &mut AwaitedAccess) -> Result<(), RadioError> {
         self.check_deadline()?;
         let RegisterAccess { port, op, address, value, ticks, .. } = awaited.access;
-        let ctrl_seq = lock(&awaited.shared.outstanding).number(awaited.id);
+        let protocol = awaited.shared.protocol;
+        let ctrl_seq = lock(&awaited.shared.outstanding).number(awaited.id, protocol);
+        let (data, read_words) = match (protocol, op) {
+            (Protocol::V2, Op::Read) => (DataWords::NONE, 1),
+            _ => (DataWords::one(value), 0),
+        };
         awaited.attempts += 1;
         awaited.shared.send(CtrlRepr {
             dst_epid: awaited.shared.peer,
@@ -218,7 +229,8 @@ impl Control {
             ctrl_seq,
             address,
             op,
-            data: DataWords::one(value),
+            data,
+            read_words,
             timestamp: ticks,
             ..CtrlRepr::default()
         })?;

@@ -37,7 +37,7 @@ impl Bench {
         let (port, device) = fake_pair();
         let address = device.address();
         let (control, receiver) =
-            Control::without_thread(port.tx, address, Width::W64, Epid(1), Epid(2));
+            Control::without_thread(port.tx, address, (Width::W64, Protocol::V1), Epid(1), Epid(2));
         Self { control: control.on(Clock::simulated(now, sleep)), receiver, device }
     }
 
@@ -130,7 +130,7 @@ fn the_number_of_an_access_that_still_waits_is_given_to_no_other() {
     let read = RegisterAccess::read(3, 0x10);
     let mut waiting = bench.begin(read);
     let request = bench.request();
-    for _ in 0..2 * SEQ_MODULUS {
+    for _ in 0..2 * Protocol::V1.sequence_modulus() {
         drop(bench.begin(read));
         assert_ne!(bench.request().ctrl_seq, request.ctrl_seq);
     }

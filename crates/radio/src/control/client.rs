@@ -1,7 +1,7 @@
 //! The client of a device's registers.
 
 use millstream_link::port::{Port, PortTx};
-use millstream_wire::ctrl::CtrlRepr;
+use millstream_wire::ctrl::{CtrlRepr, Protocol};
 use millstream_wire::{Epid, Width};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,6 +57,7 @@ pub struct Control {
 pub(super) struct ControlState {
     pub device: SocketAddrV4,
     pub width: Width,
+    pub protocol: Protocol,
     /// This host's control endpoint.
     pub epid: Epid,
     /// The device's control endpoint.
@@ -88,9 +89,11 @@ impl ControlState {
         repr.seq = sender.seq;
         sender.seq = sender.seq.wrapping_add(1);
         let mut bytes = [0; PACKET_BYTES];
-        let length = repr.emit(self.width, &mut bytes).map_err(|error| RadioError::Unusable {
-            address: *self.device.ip(),
-            reason: format!("a control packet to it cannot be written: {error}"),
+        let length = self.protocol.emit(&repr, self.width, &mut bytes).map_err(|error| {
+            RadioError::Unusable {
+                address: *self.device.ip(),
+                reason: format!("a control packet to it cannot be written: {error}"),
+            }
         })?;
         sender.tx.send(&bytes[..length], self.device).map_err(io_error("send to", self.device))
     }
@@ -98,18 +101,19 @@ impl ControlState {
 
 impl Control {
     /// Takes over the port whose endpoint is `epid`, routed to the device's control endpoint
-    /// `peer`. A new thread receives.
+    /// `peer`; the device speaks `protocol`. A new thread receives.
     ///
     /// # Errors
     /// [`RadioError::Io`] when no thread can be started.
     pub fn new(
         port: Port,
         device: SocketAddrV4,
-        width: Width,
+        (width, protocol): (Width, Protocol),
         epid: Epid,
         peer: Epid,
     ) -> Result<Self, RadioError> {
-        let (mut control, receiver) = Self::without_thread(port.tx, device, width, epid, peer);
+        let layout = (width, protocol);
+        let (mut control, receiver) = Self::without_thread(port.tx, device, layout, epid, peer);
         let rx = port.rx;
         let pump = thread::Builder::new()
             .name("radio-control".into())
@@ -123,13 +127,14 @@ impl Control {
     pub fn without_thread(
         tx: Box<dyn PortTx>,
         device: SocketAddrV4,
-        width: Width,
+        (width, protocol): (Width, Protocol),
         epid: Epid,
         peer: Epid,
     ) -> (Self, ControlReceiver) {
         let shared = Arc::new(ControlState {
             device,
             width,
+            protocol,
             epid,
             peer,
             sender: Mutex::new(ControlSender { tx, seq: 0 }),
@@ -155,6 +160,11 @@ impl Control {
     /// Returns this host's control endpoint.
     pub fn epid(&self) -> Epid {
         self.shared.epid
+    }
+
+    /// Returns the protocol that the device speaks.
+    pub fn protocol(&self) -> Protocol {
+        self.shared.protocol
     }
 
     /// Returns the device's CHDR address.

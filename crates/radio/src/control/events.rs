@@ -32,7 +32,7 @@ impl ChannelEvents {
         self.overruns.load(Ordering::Acquire)
     }
 
-    /// Returns the device's time of the last overrun, ticks.
+    /// Returns the device's time of the last sample before the last overrun, ticks.
     pub fn overrun_ticks(&self) -> u64 {
         self.overrun_ticks.load(Ordering::Relaxed)
     }

@@ -3,6 +3,7 @@
 mod access;
 mod client;
 mod events;
+mod numbers;
 mod pump;
 mod sequence;
 

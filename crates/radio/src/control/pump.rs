@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millstream_link::port::{Datagram, PortRx};
 use millstream_wire::chdr;
-use millstream_wire::ctrl::{ControlStatus, CtrlRepr, Op};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, Protocol};
 use millstream_wire::regs::radio::async_msg::Event;
 
 use super::client::{ControlState, lock};
@@ -37,7 +37,7 @@ impl ControlReceiver {
             return;
         }
         let packet = chdr::Packet::parse(datagram.payload, shared.width);
-        match packet.and_then(|packet| CtrlRepr::parse(&packet)) {
+        match packet.and_then(|packet| shared.protocol.parse(&packet)) {
             Ok(repr) if repr.dst_epid != shared.epid => count_malformed(shared),
             Ok(repr) if repr.is_ack => acknowledge(shared, repr),
             Ok(repr) => message(shared, &mut self.sequences, &repr),
@@ -68,57 +68,64 @@ fn acknowledge(shared: &ControlState, repr: CtrlRepr) {
     }
 }
 
-/// Records an asynchronous message and acknowledges it.
+/// Records an asynchronous message, and acknowledges it: each message once.
+///
+/// A block waits for the acknowledgement of its message for ever. Until then it sends no other one,
+/// and its receive channels execute nothing; it never repeats the message. An acknowledgement that
+/// it does not wait for is as bad: it stays in the block, whose registers then answer nothing until
+/// the block is reset. So a copy that the network made gets none, and neither does a message from
+/// before the reset that opens a device: no channel of the block is watched then. What an
+/// acknowledgement that is lost has stopped ends by the time limits of the streams.
 fn message(shared: &ControlState, sequences: &mut Sequences, repr: &CtrlRepr) {
-    let known = (repr.op == Op::Write)
-        .then(|| Event::from_message(repr.address, repr.data.first()))
-        .flatten();
-    let heard = known.is_some_and(|known| note(shared, sequences, repr, known));
-    let status = if known.is_some() { ControlStatus::Ok } else { ControlStatus::CommandError };
-    if !heard {
-        shared.counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
-    }
-    // The device repeats or drops a message without an acknowledgement; both are harmless.
-    let _ = shared.send(repr.ack(0, status, repr.data));
-}
-
-/// Reports an event to the watchers of its channel, once. Returns false without a watcher.
-fn note(
-    shared: &ControlState,
-    sequences: &mut Sequences,
-    repr: &CtrlRepr,
-    (event, channel): (Event, u8),
-) -> bool {
     let channels = lock(&shared.channels);
-    let block = channels.iter().filter(|(port, _, _)| *port == repr.dst_port);
-    let watching = |of: &u8| *of == channel;
-    if !block.clone().any(|(_, of, _)| watching(of)) {
-        return false;
-    }
+    let watched = channels.iter().filter(|(port, _, _)| *port == repr.dst_port);
+    let block = || watched.clone().map(|(_, channel, events)| (*channel, &**events));
     let counters = &shared.counters;
-    match sequence_of(sequences, repr.dst_port).take(repr) {
+    if block().next().is_none() {
+        counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let modulus = shared.protocol.sequence_modulus();
+    match sequence_of(sequences, repr.dst_port).take(repr, modulus) {
         SequencePosition::Repeated => {
             counters.repeated_messages.fetch_add(1, Ordering::Relaxed);
-            return true;
+            return;
         }
         SequencePosition::New { missed: 0 } => {}
         SequencePosition::New { missed } => {
             counters.missed_messages.fetch_add(missed.into(), Ordering::Relaxed);
             // The channels of missed messages are unknown.
-            block.clone().for_each(|(_, _, events)| events.miss(missed.into()));
+            block().for_each(|(_, events)| events.miss(missed.into()));
         }
         SequencePosition::Overtaken => {
             // A device may restart with any number, so the count stops at 0.
             let less = |missed: u64| missed.checked_sub(1);
             let missed = &counters.missed_messages;
             let _ = missed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-            block.clone().for_each(|(_, _, events)| events.found());
+            block().for_each(|(_, events)| events.found());
         }
     }
-    for (_, _, events) in block.filter(|(_, of, _)| watching(of)) {
-        events.note(event, repr.timestamp.unwrap_or(0));
+    let known = (repr.op == Op::Write)
+        .then(|| Event::from_message(repr.address, repr.data.first()))
+        .flatten();
+    let mut heard = false;
+    if let Some((event, channel)) = known {
+        for (_, events) in block().filter(|(of, _)| *of == channel) {
+            events.note(event, repr.timestamp.unwrap_or(0));
+            heard = true;
+        }
     }
-    true
+    if !heard {
+        counters.unknown_messages.fetch_add(1, Ordering::Relaxed);
+    }
+    drop(channels);
+    let status = if known.is_some() { ControlStatus::Ok } else { ControlStatus::CommandError };
+    let data = match shared.protocol {
+        Protocol::V1 => repr.data,
+        Protocol::V2 => DataWords::NONE,
+    };
+    // Where it cannot be sent, the port has failed, and the next access says so.
+    let _ = shared.send(repr.ack(0, status, data));
 }
 
 /// Returns the sequence of a block; there are no more than watched blocks.

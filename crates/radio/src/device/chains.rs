@@ -74,16 +74,23 @@ impl ChainDsp {
     }
 }
 
-/// Flushes and resets the blocks of all chains, each once. Other blocks of the device stay as they
-/// are.
-pub(super) fn reset<'a>(
+/// Flushes and resets the blocks of all chains, each once, in the order of the samples: up to the
+/// radios, the radios, and from them on. Other blocks of the device stay as they are.
+pub(super) fn reset(
     control: &impl Registers,
-    chains: impl Iterator<Item = &'a RadioChain>,
+    rx: &[RadioChain],
+    tx: &[RadioChain],
 ) -> Result<(), RadioError> {
-    let mut blocks: Vec<&DeviceBlock> = chains.flat_map(RadioChain::blocks).collect();
-    blocks.sort_by_key(|block| block.index);
-    blocks.dedup_by_key(|block| block.index);
-    blocks.into_iter().try_for_each(|block| client_zero::reset(control, block))
+    let to_radios = tx.iter().flat_map(|chain| chain.between.iter().rev());
+    let radios = tx.iter().chain(rx).map(|chain| &chain.radio);
+    let from_radios = rx.iter().flat_map(|chain| &chain.between);
+    let mut blocks: Vec<DeviceBlock> = Vec::new();
+    for place in to_radios.chain(radios).chain(from_radios) {
+        if !blocks.contains(&place.block) {
+            blocks.push(place.block);
+        }
+    }
+    client_zero::reset(control, &blocks)
 }
 
 /// Opens the usable chains, in their order, which gives the channels their numbers.
@@ -132,7 +139,7 @@ pub(super) fn no_channel(blocks: &ClientZero, chains: &[RadioChain]) -> String {
 #[cfg(test)]
 mod tests {
     use millstream_wire::Epid;
-    use millstream_wire::regs::client_zero::BLOCK_NOC_ID;
+    use millstream_wire::regs::client_zero::{BLOCK_INFO, BLOCK_NOC_ID};
 
     use super::*;
     use crate::graph::StreamDirection;
@@ -144,13 +151,17 @@ mod tests {
         let blocks = ClientZero::read(&device).unwrap();
         let rx = blocks.chains(StreamDirection::Rx);
         let tx = blocks.chains(StreamDirection::Tx);
-        reset(&device, rx.iter().chain(&tx)).unwrap();
+        reset(&device, &rx, &tx).unwrap();
         let reset: Vec<_> = device.take_writes();
-        let of = |index: u32| {
-            let register = 0x40 * index + BLOCK_NOC_ID;
-            [0, 1, 0, 6, 0].map(|value| (0, register, value))
-        };
-        assert_eq!(reset, [of(3), of(4), of(5)].concat(), "each once, and not the DmaFIFO");
+        // DUC, Radio, DDC; each once, and not the DmaFIFO.
+        let order = [3u32, 5, 4];
+        let at = |index, offset| 0x40 * index + offset;
+        let flush = order.map(|index| {
+            [(BLOCK_INFO, 100), (BLOCK_NOC_ID, 0), (BLOCK_NOC_ID, 1)]
+                .map(|(offset, value)| (0, at(index, offset), value))
+        });
+        let resets = order.map(|index| [0, 6, 0].map(|value| (0, at(index, BLOCK_NOC_ID), value)));
+        assert_eq!(reset, [flush.concat(), resets.concat()].concat());
 
         let endpoint = |instance| Endpoint {
             port: 1 + instance,

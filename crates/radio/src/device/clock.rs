@@ -18,7 +18,7 @@ pub(super) fn is_adjustable(device_type: &str) -> bool {
 
 /// Returns the master clock rate for a stream of `rate_hz`, where the user names none: the present
 /// one if the stream's rate is a fraction of it; else the largest multiple by a power of two (so
-/// that only half-band filters are needed, up to eight) that both channels of an AD936x may have.
+/// that the CIC filter rolls off least) that both channels of an AD936x may have.
 pub(super) fn choose(rate_hz: f64, present_hz: f64, block: &DspBlock) -> f64 {
     let ratio = present_hz / rate_hz;
     let factor = f64::from(block.nearest(ratio).factor());
@@ -47,7 +47,8 @@ mod tests {
             // The largest multiple by a power of two.
             (6.25e6, 16e6, 25e6),
             (1.92e6, 16e6, 30.72e6),
-            (10e3, 16e6, 5.12e6),
+            (10e3, 16e6, 16e6),
+            (7e3, 16e6, 7.168e6),
             (50e6, 16e6, 50e6),
             // The limits of the chip.
             (100e6, 16e6, 61.44e6),

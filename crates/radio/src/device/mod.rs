@@ -2,6 +2,7 @@
 
 mod chains;
 mod clock;
+mod complex_gain;
 mod link;
 mod n310;
 mod n320;
@@ -25,11 +26,10 @@ pub use set::DeviceSet;
 use chains::{ChainDsp, ChainSettings, ChannelChain};
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
-use millstream_wire::Width;
+use millstream_wire::{Epid, Width};
 
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
@@ -58,7 +58,8 @@ pub struct Device {
     width: Width,
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,
-    next_epid: AtomicU16,
+    /// This host's ends of streams have the ids from here on, two for each endpoint.
+    first_stream_epid: Epid,
     /// The chains of an AD936x that are on, a bit each; locked while they change.
     powered: Mutex<u8>,
 }
@@ -226,7 +227,8 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.rx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let (number, path) = self.path(chain, &self.rx, RxChannel::is_leased)?;
+        let (number, path) =
+            self.path(StreamDirection::Rx, chain, &self.rx, RxChannel::is_leased)?;
         let options = PortOptions {
             // A longer packet than the path carries does not belong to this stream.
             datagram_bytes_max: path.frame_bytes,
@@ -272,7 +274,8 @@ impl Device {
         let none = RadioError::NoSuchChannel { what, channel, available };
         let chain = self.tx.get(channel).ok_or(none)?;
         let lease = chain.channel.lease().ok_or(RadioError::ChannelBusy { what, channel })?;
-        let (number, path) = self.path(chain, &self.tx, TxChannel::is_leased)?;
+        let (number, path) =
+            self.path(StreamDirection::Tx, chain, &self.tx, TxChannel::is_leased)?;
         let options = PortOptions {
             datagram_bytes_max: path.frame_bytes,
             send_queue_bytes: args.send_queue_bytes,

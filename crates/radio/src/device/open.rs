@@ -1,6 +1,5 @@
 //! The steps from an address to an open device.
 
-use std::sync::atomic::AtomicU16;
 use std::sync::{Arc, Mutex};
 
 use millstream_link::port::PortOptions;
@@ -23,10 +22,11 @@ const HOST_EPID: u16 = 1;
 
 pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     args.find()?;
-    let (session, deadline) = DeviceSession::open(&args)?;
+    let (mut session, deadline) = DeviceSession::open(&args)?;
     let chdr_links = session.chdr_links(&args)?;
     let link = chdr_links[0];
     let width = session.chdr_width()?;
+    let protocol = session.control_protocol()?;
     // A thread waits at the control port. Where it polled, it would take a CPU from the streams.
     let patient = PortOptions { patient: true, ..PortOptions::default() };
     // The link stays open from here on, because a link that connects to a peer would otherwise
@@ -43,7 +43,8 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     })?;
     topology::route_to(&mut management, &control_endpoint)?;
     let peer = control_endpoint.epid;
-    let control = Arc::new(Control::new(port, link.address, width, Epid(HOST_EPID), peer)?);
+    let layout = (width, protocol);
+    let control = Arc::new(Control::new(port, link.address, layout, Epid(HOST_EPID), peer)?);
     control.set_claim(session.claim_loss());
     control.set_deadline(Some(deadline));
 
@@ -58,7 +59,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let blocks = ClientZero::read(&*control)?;
     let (rx_chains, tx_chains) =
         (blocks.chains(StreamDirection::Rx), blocks.chains(StreamDirection::Tx));
-    reset(&*control, rx_chains.iter().chain(&tx_chains))?;
+    reset(&*control, &rx_chains, &tx_chains)?;
     let rx = open_chains(&*control, &topology, &rx_chains, |radio| {
         RxChannel::new(&control, radio.block.port, radio.port)
     })?;
@@ -96,7 +97,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         connections: Mutex::default(),
         width,
         ticks_hz,
-        next_epid: AtomicU16::new(next_epid),
+        first_stream_epid: Epid(next_epid),
         powered: Mutex::new(POWERED),
     })
 }

@@ -1,7 +1,6 @@
 //! The paths of streams: link, endpoints and rate.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use millstream_link::port::{Port, PortOptions};
 use millstream_wire::Epid;
@@ -11,13 +10,15 @@ use super::chains::ChannelChain;
 use super::link::least_used;
 use crate::graph::{BlockPort, StreamDirection};
 use crate::stream::{StreamPath, StreamRate};
+use crate::topology::Endpoint;
 use crate::{Clock, Connection, RadioError};
 
 impl Device {
     /// Sets the rate of a chain, which is leased, and returns the number of the link that its
-    /// stream takes, and the path between its endpoint and a new one of this host.
+    /// stream takes, and the path between its endpoint and that of this host.
     pub(super) fn path<C>(
         &self,
+        direction: StreamDirection,
         chain: &ChannelChain<C>,
         all: &[ChannelChain<C>],
         is_leased: impl Fn(&C) -> bool,
@@ -36,7 +37,7 @@ impl Device {
             frame_bytes: link.frame_bytes,
             entry_port: link.entry_port,
             endpoint: chain.endpoint,
-            epid: self.new_epid()?,
+            epid: self.stream_epid(direction, &chain.endpoint),
             rate: chain.set.dsp.stream_rate(self.ticks_hz),
             clock: Clock::MACHINE,
         };
@@ -70,7 +71,7 @@ impl Device {
             frame_bytes: link.frame_bytes,
             entry_port: link.entry_port,
             endpoint: *endpoint,
-            epid: self.new_epid()?,
+            epid: self.stream_epid(direction, endpoint),
             rate: StreamRate::of_radio(self.ticks_hz),
             clock: Clock::MACHINE,
         };
@@ -127,15 +128,13 @@ impl Device {
         )?)
     }
 
-    /// Returns an endpoint id that no port of this session has had: the device stores a route for
-    /// each.
-    fn new_epid(&self) -> Result<Epid, RadioError> {
-        let next = |epid: u16| epid.checked_add(1);
-        let epid = self.next_epid.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        epid.map(Epid).map_err(|_| RadioError::Unusable {
-            address: self.args.addr,
-            reason: "this connection has used all endpoint numbers: open the device again"
-                .to_owned(),
-        })
+    /// Returns the id of this host's end of the stream from or to an endpoint. Each has one, for
+    /// all of its streams: a device knows the addresses of the last 64 ids only, and the oldest of
+    /// them is that of control.
+    fn stream_epid(&self, direction: StreamDirection, endpoint: &Endpoint) -> Epid {
+        let all = &self.topology.endpoints;
+        let place = all.iter().position(|one| one.epid == endpoint.epid).unwrap_or(0) as u16;
+        let side = u16::from(direction == StreamDirection::Tx);
+        Epid(self.first_stream_epid.0 + 2 * place + side)
     }
 }

@@ -1,15 +1,15 @@
 //! The RPC side of an open device.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::ops::RangeInclusive;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_wire::Width;
+use millstream_wire::ctrl::Protocol;
 use rmpv::Value;
 
-use crate::client_zero::check_protocol;
 use crate::deadline::{OpenDeadline, deadline};
+use crate::generation::{MpmGeneration, protocol_of};
 use crate::rpc::{
     ClaimLoss, DeviceClaim, INIT_TIMEOUT, Map, RpcError, as_map, as_maps, as_u64, as_version,
 };
@@ -17,10 +17,6 @@ use crate::{DeviceArgs, RadioError};
 
 /// The id that this host gives to a device: one host drives one device per crossbar.
 pub const DEVICE_ID: u16 = 1;
-
-/// The major versions of MPM that this client can call: UHD 4.0 has 3, 4.10 has 6. The calls that
-/// it makes are the same in all of them.
-const MPM_MAJORS: RangeInclusive<u64> = 3..=6;
 
 /// The interval of claim attempts while another program holds the device.
 const CLAIM_AGAIN: Duration = Duration::from_millis(200);
@@ -35,6 +31,10 @@ pub struct SessionInfo {
     pub device: Map,
     /// Its clocks by name, in Hz as text.
     pub clocks: Vec<Map>,
+    /// The version of its MPM, major and minor.
+    pub mpm: (u64, u64),
+    /// The version of the RFNoC protocol of its image, major and minor.
+    pub protocol: (u8, u8),
 }
 
 impl SessionInfo {
@@ -70,7 +70,7 @@ impl SessionInfo {
     ) -> Result<Self, (&'static str, &'static str)> {
         let device = as_map(device_info).ok_or(("get_device_info", "no map"))?;
         let clocks = as_maps(clocks).ok_or(("get_clocks", "no list of maps"))?;
-        Ok(Self { device, clocks })
+        Ok(Self { device, clocks, ..Self::default() })
     }
 }
 
@@ -134,7 +134,8 @@ impl DeviceSession {
         let claim = claim(args)?;
         let deadline = OpenDeadline::new(args.open_max);
         let mut session = Self { claim, info: SessionInfo::default() };
-        session.check_compat()?;
+        let mpm = session.mpm_version()?;
+        MpmGeneration::of(mpm)?;
         let info = session.claim.call_open("get_device_info")?;
         let described = as_map(&info).unwrap_or_default();
         if !args.identity.fits(|name| described.get(name).map_or("", String::as_str)) {
@@ -151,27 +152,26 @@ impl DeviceSession {
         let clocks = session.claim.call("get_clocks", &[])?;
         session.info = SessionInfo::from_answers(&info, &clocks)
             .map_err(|(method, what)| session.protocol(method, what))?;
+        session.info.mpm = mpm;
         deadline.check(args.addr)?;
         Ok((session, deadline))
     }
 
-    fn check_compat(&self) -> Result<(), RadioError> {
+    fn mpm_version(&self) -> Result<(u64, u64), RadioError> {
         let method = "get_mpm_compat_num";
         let answer = self.claim.call_open(method)?;
-        let (major, minor) =
-            as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?;
-        if !MPM_MAJORS.contains(&major) {
-            return Err(RadioError::Compat {
-                what: "the MPM version",
-                found: format!("{major}.{minor}"),
-                supported: "3.x to 6.x (UHD 4.0 to 4.10)",
-                hint: "install a file system image of that range on the device",
-            });
-        }
-        // Asked before the first control packet, whose layout depends on it.
-        let version = self.claim.call_open("get_proto_ver").ok();
-        let version = version.as_ref().and_then(as_u64).unwrap_or_default();
-        check_protocol(u16::try_from(version).unwrap_or(u16::MAX))
+        Ok(as_version(&answer).ok_or_else(|| self.protocol(method, "no version pair"))?)
+    }
+
+    /// Asks which RFNoC protocol the device's image speaks. This has to be known before the first
+    /// control packet: nobody answers one in the layout of another version.
+    pub(super) fn control_protocol(&mut self) -> Result<Protocol, RadioError> {
+        let method = "get_proto_ver";
+        let version = as_u64(&self.claim.call_open(method)?).and_then(|one| one.try_into().ok());
+        let version: u16 = version.ok_or_else(|| self.protocol(method, "no version number"))?;
+        let [major, minor] = version.to_be_bytes();
+        self.info.protocol = (major, minor);
+        protocol_of(version)
     }
 
     /// Returns the CHDR links to the addresses that the user named; for the first address it may

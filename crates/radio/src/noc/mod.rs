@@ -51,7 +51,7 @@ fn open(
         reason: format!("it has no block {name}#{number}"),
     })?;
     check_port(device, &block, port)?;
-    client_zero::reset(&**device.control(), &block)?;
+    client_zero::reset(&**device.control(), &[block])?;
     Ok(BlockPort { block, port })
 }
 

@@ -10,8 +10,34 @@ use crate::control::Control;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
-/// The most lines of a packet that the register can express.
+/// The most lines of samples in a packet: the register holds one less, in 12 bits.
 const LINES_MAX: usize = 1 << 12;
+
+/// The size of the source's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NullPacket {
+    /// Lines of samples, behind the line of the header.
+    lines: usize,
+    line_bytes: usize,
+}
+
+impl NullPacket {
+    /// Returns the size that is nearest to `samples` samples.
+    fn of(samples: usize, line_bytes: usize) -> Self {
+        Self { lines: (samples * 4 / line_bytes).clamp(1, LINES_MAX), line_bytes }
+    }
+
+    fn samples(self) -> usize {
+        self.lines * self.line_bytes / 4
+    }
+
+    /// Returns the words for the two registers. A packet has two lines more than the first one
+    /// says; the second one goes into its header as it is, so both must agree.
+    fn registers(self) -> [(u32, u32); 2] {
+        let bytes = (self.lines + 1) * self.line_bytes;
+        [(regs::PACKET_LINES, self.lines as u32 - 1), (regs::PACKET_BYTES, bytes as u32)]
+    }
+}
 
 /// Lines and packets that passed a side of the block, since they were cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,23 +85,23 @@ impl NullSrcSink {
     }
 
     /// Clears the counters and starts the source, with packets of about `samples` samples: whole
-    /// lines, two at least. Returns the samples of a packet.
+    /// lines, one at least. Returns the samples of a packet.
     ///
     /// # Errors
     /// Those of register writes.
     pub fn start(&self, samples: usize) -> Result<usize, RadioError> {
-        let lines = (samples * 4 / self.line_bytes).clamp(2, LINES_MAX);
-        let bytes = lines * self.line_bytes;
+        let packet = NullPacket::of(samples, self.line_bytes);
         let write = |address, value| self.control.write(self.place.block.port, address, value);
-        write(regs::PACKET_LINES, lines as u32 - 2)?;
-        write(regs::PACKET_BYTES, bytes as u32)?;
+        for (address, value) in packet.registers() {
+            write(address, value)?;
+        }
         write(regs::IDLE_CYCLES, 0)?;
         write(regs::CONTROL, regs::CLEAR)?;
         write(regs::CONTROL, regs::RUN)?;
-        Ok(bytes / 4)
+        Ok(packet.samples())
     }
 
-    /// Stops the source.
+    /// Stops the source: one more packet follows, which ends the burst.
     ///
     /// # Errors
     /// Those of register writes.
@@ -102,5 +128,20 @@ impl NullSrcSink {
     fn counters(&self, at: u32) -> Result<NullCounters, RadioError> {
         let read = |address| read_pair(&self.control, self.place.block.port, address);
         Ok(NullCounters { lines: read(at)?, packets: read(at + 8)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_have_the_size_that_the_logic_gives_them() {
+        // Recorded: 8 in the first register, 80 in the second, and packets of 18 samples.
+        let packet = NullPacket::of(19, 8);
+        assert_eq!(packet.registers(), [(regs::PACKET_LINES, 8), (regs::PACKET_BYTES, 80)]);
+        assert_eq!(packet.samples(), 18);
+        assert_eq!(NullPacket::of(0, 8).registers()[0].1, 0);
+        assert_eq!(NullPacket::of(usize::MAX / 4, 8).registers()[0].1, 0xFFF);
     }
 }

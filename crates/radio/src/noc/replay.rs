@@ -7,11 +7,15 @@ use millstream_wire::regs::replay::{self as regs, command};
 
 use super::{open, read_pair, write_pair};
 use crate::control::Control;
+use crate::generation::register_error;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
 /// The major version of the register map.
 const MAJOR: u32 = 1;
+
+/// The first minor version that follows a recording: images of UHD 4.10.
+const FOLLOW_MINOR: u32 = 3;
 
 /// The bytes of a sample in memory.
 const SAMPLE_BYTES: u64 = 4;
@@ -20,6 +24,7 @@ const SAMPLE_BYTES: u64 = 4;
 pub struct Replay {
     control: Arc<Control>,
     place: BlockPort,
+    minor: u32,
     word_bytes: u64,
     memory_bytes: u64,
 }
@@ -35,19 +40,15 @@ impl Replay {
         let control = Arc::clone(device.control());
         let compat = control.read(place.block.port, regs::COMPAT)?;
         if compat >> 16 != MAJOR {
-            return Err(RadioError::Compat {
-                what: "the register map of the block Replay",
-                found: format!("{}.{}", compat >> 16, compat & 0xFFFF),
-                supported: "1.x",
-                hint: "use a device image of UHD 4.0 to 4.10",
-            });
+            return Err(register_error("the register map of the block Replay", compat, "1.x"));
         }
         let (word_bytes, memory_bytes) = memory(control.read(place.block.port, regs::MEMORY)?)
             .ok_or_else(|| RadioError::Unusable {
                 address: device.address(),
                 reason: "its block Replay has no memory of whole samples".to_owned(),
             })?;
-        let this = Self { control, place, word_bytes, memory_bytes };
+        let minor = compat & 0xFFFF;
+        let this = Self { control, place, minor, word_bytes, memory_bytes };
         this.write(regs::ITEM_BYTES, SAMPLE_BYTES as u32)?;
         Ok(this)
     }
@@ -99,22 +100,52 @@ impl Replay {
         end: bool,
         at: Option<u64>,
     ) -> Result<(), RadioError> {
+        let word = if end { command::FINITE } else { command::CONTINUOUS };
+        self.play_by(word, (first, samples), packet_samples, at)
+    }
+
+    /// Plays the next recording of `samples` samples at the sample `first` of the memory, once and
+    /// while it is being recorded: the output follows the input and does not overtake it. Begin it
+    /// behind [`Replay::record`] with the same place.
+    ///
+    /// # Errors
+    /// [`RadioError::Compat`] for a block before version 1.3; those of [`Replay::record`].
+    pub fn follow(
+        &self,
+        first: u64,
+        samples: u64,
+        packet_samples: usize,
+    ) -> Result<(), RadioError> {
+        if self.minor < FOLLOW_MINOR {
+            let (what, compat) = ("the register map of the block Replay", MAJOR << 16 | self.minor);
+            return Err(register_error(what, compat, "following a recording from 1.3 on"));
+        }
+        let word = command::FINITE | command::FOLLOW;
+        self.play_by(word, (first, samples), packet_samples, None)
+    }
+
+    fn play_by(
+        &self,
+        word: u32,
+        (first, samples): (u64, u64),
+        packet_samples: usize,
+        at: Option<u64>,
+    ) -> Result<(), RadioError> {
         let (base, size) = self.range(first, samples)?;
         self.write_pair(regs::PLAY_BASE, base)?;
         self.write_pair(regs::PLAY_SIZE, size)?;
         let words = packet_samples as u64 * SAMPLE_BYTES / self.word_bytes;
         self.write(regs::PACKET_WORDS, words.clamp(1, u16::MAX.into()) as u32)?;
-        if end {
+        if word & command::FINITE != 0 {
             self.write_pair(regs::PLAY_WORDS, size / self.word_bytes)?;
         }
         if let Some(ticks) = at {
             self.write_pair(regs::PLAY_TIME, ticks)?;
         }
-        let command = if end { command::FINITE } else { command::CONTINUOUS };
         let timed = if at.is_some() { command::TIMED } else { 0 };
         // A second write would queue a second playback.
         let address = self.address(regs::PLAY_COMMAND);
-        self.control.write_once(self.place.block.port, address, command | timed)
+        self.control.write_once(self.place.block.port, address, word | timed)
     }
 
     /// Stops the playback, and forgets those in the queue.

@@ -15,14 +15,12 @@ use crate::deadline::deadline;
 use crate::error::io_error;
 use crate::opening::silent;
 use crate::stream::StreamPath;
-use crate::topology::{Management, advertise, route_to};
+use crate::topology::{Management, connect};
+use crate::tx::report_period;
 
 /// The time limit for the device's answer to an INIT, and the attempts.
 const INIT_TIMEOUT: Duration = Duration::from_millis(200);
 const TRIES: u32 = 5;
-
-/// The reports in a window.
-const REPORTS: u64 = 8;
 
 /// The bits of a count of packets in a report.
 const COUNT_BITS: u32 = 40;
@@ -54,8 +52,7 @@ impl BlockSender {
     pub fn open(mut port: Port, path: StreamPath) -> Result<Self, RadioError> {
         let mut management =
             Management::new(&mut port, path.device, path.width, path.epid).on(path.clock);
-        advertise(&mut management, path.entry_port)?;
-        route_to(&mut management, &path.endpoint)?;
+        connect(&mut management, path.entry_port, &path.endpoint)?;
         let format = StreamCtrl { payload: ItemSize::Bits16, ..StreamCtrl::default() };
         let write = Op::CfgWrite { address: ISTRM_CTRL_STATUS, value: format.to_word() };
         let select = [Op::SelDest(path.endpoint.port)];
@@ -78,7 +75,11 @@ impl BlockSender {
         // The answer to the first INIT tells the window, by which the second one asks for reports.
         sender.init(0, PACKETS_UNLIMITED.into(), u64::from(u32::MAX))?;
         let (bytes, packets) = sender.capacity;
-        sender.init(1, packets.div_ceil(REPORTS), bytes.div_ceil(REPORTS))?;
+        sender.init(
+            1,
+            report_period(packets.min(PACKETS_UNLIMITED.into())),
+            report_period(bytes),
+        )?;
         let packet_bytes = sender.flow_bytes(sender.samples_per_packet);
         if packets == 0 || bytes < packet_bytes {
             let reason = format!(

@@ -49,11 +49,12 @@ impl DeviceClaim {
     /// [`RpcError`]; `Remote` with a hint if another program holds the device.
     pub fn new(address: SocketAddrV4, session: &str) -> Result<Self, RpcError> {
         let mut keeper = RpcClient::connect(address)?;
-        let calls = RpcClient::connect(address)?;
+        let mut calls = RpcClient::connect(address)?;
         let token = keeper.call("claim", vec![session.into()], CALL_TIMEOUT)?;
         if !(token.is_str() || token.is_bin()) {
             return Err(keeper.protocol("claim", "a token that is not a string"));
         }
+        calls.speak_as(&keeper)?;
         let lost = ClaimLoss::default();
         let kept = keeper.keep(token.clone(), lost.clone());
         let kept = kept.map_err(|source| RpcError::Connect { address, source })?;

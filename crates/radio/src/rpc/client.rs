@@ -4,17 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
-use millstream_wire::msgpack::{MessageLimits, Scan, ScanError, scan};
+use millstream_mpm::{ClientEnd, ConnectionFault, RpcKind};
 use rmpv::Value;
 
 use super::claim::ClaimLoss;
 use super::keeper::{ClaimToKeep, KeptClaim};
-use super::renewal::undecodable;
-use super::{CALL_TIMEOUT, RESPONSE_BYTES_MAX, RpcError, patience};
+use super::{CALL_TIMEOUT, RpcError, patience};
 use crate::deadline::deadline;
-
-/// The limits of a response. The deepest real one has three levels; the longest are logs.
-const LIMITS: MessageLimits = MessageLimits { bytes: RESPONSE_BYTES_MAX, depth: 8, items: 1 << 16 };
 
 /// A connection to a device's RPC server.
 #[derive(Debug)]
@@ -22,24 +18,46 @@ pub struct RpcClient {
     stream: TcpStream,
     address: SocketAddrV4,
     next_id: u32,
-    /// Received bytes that are not yet a complete response. After a call that timed out, they are
-    /// the start of its late answer.
-    unread: Vec<u8>,
+    /// The connection without its socket.
+    end: ClientEnd,
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+enum CallFault {
+    Rpc(RpcError),
+    OfConnection(ConnectionFault),
+}
+
+impl From<RpcError> for CallFault {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
+
+impl From<ConnectionFault> for CallFault {
+    fn from(fault: ConnectionFault) -> Self {
+        Self::OfConnection(fault)
+    }
 }
 
 impl RpcClient {
-    /// Connects to a server.
+    /// Connects to a server, which is taken to speak MessagePack-RPC until it says something else.
     ///
     /// # Errors
     /// [`RpcError::Connect`].
     pub fn connect(address: SocketAddrV4) -> Result<Self, RpcError> {
+        Self::connect_as(RpcKind::Msgpack, address)
+    }
+
+    fn connect_as(kind: RpcKind, address: SocketAddrV4) -> Result<Self, RpcError> {
         let connect = || {
             let stream = TcpStream::connect_timeout(&SocketAddr::V4(address), CALL_TIMEOUT)?;
             stream.set_nodelay(true)?;
             Ok(stream)
         };
         let stream = connect().map_err(|source| RpcError::Connect { address, source })?;
-        Ok(Self { stream, address, next_id: 0, unread: Vec::new() })
+        Ok(Self { stream, address, next_id: 0, end: ClientEnd::new(kind, address) })
     }
 
     /// Replaces the connection by a new one.
@@ -47,8 +65,23 @@ impl RpcClient {
     /// # Errors
     /// [`RpcError::Connect`]; the old connection stays then.
     pub fn reconnect(&mut self) -> Result<(), RpcError> {
+        self.reconnect_as(self.end.kind())
+    }
+
+    /// Speaks as `other` has found out that the server does.
+    ///
+    /// # Errors
+    /// [`RpcError::Connect`].
+    pub(super) fn speak_as(&mut self, other: &Self) -> Result<(), RpcError> {
+        match other.end.kind() {
+            kind if kind == self.end.kind() => Ok(()),
+            kind => self.reconnect_as(kind),
+        }
+    }
+
+    fn reconnect_as(&mut self, kind: RpcKind) -> Result<(), RpcError> {
         let next_id = self.next_id;
-        *self = Self { next_id, ..Self::connect(self.address)? };
+        *self = Self { next_id, ..Self::connect_as(kind, self.address)? };
         Ok(())
     }
 
@@ -59,11 +92,14 @@ impl RpcClient {
 
     /// Hands the connection over to the thread that renews claims.
     pub(super) fn keep(self, token: Value, lost: ClaimLoss) -> io::Result<KeptClaim> {
-        let Self { stream, address, next_id, .. } = self;
-        KeptClaim::new(ClaimToKeep { stream, address, token, next_id, lost })
+        let Self { stream, address, next_id, end } = self;
+        KeptClaim::new(ClaimToKeep { stream, end, address, token, next_id, lost })
     }
 
     /// Calls `method` and waits for its result up to `timeout`.
+    ///
+    /// A device that speaks gRPC says so before it reads the first call, which is then repeated on
+    /// a new connection.
     ///
     /// # Errors
     /// Any [`RpcError`]. After [`RpcError::Broken`] and [`RpcError::Protocol`] the connection is
@@ -74,43 +110,46 @@ impl RpcClient {
         arguments: Vec<Value>,
         timeout: Duration,
     ) -> Result<Value, RpcError> {
-        let id = self.next_id;
-        self.next_id = self.next_id.wrapping_add(1);
         let until = deadline(timeout);
-        self.send(&request(id, method, arguments), timeout)
-            .map_err(|source| self.broken(method, source, timeout))?;
-        loop {
-            let (answered, outcome) = self
-                .receive(method, until, timeout)?
-                .and_then(take_apart)
-                .ok_or_else(|| self.protocol(method, "a message that is not a response"))?;
-            // An older id belongs to a call that was given up.
-            if answered == u64::from(id) {
-                return outcome.map_err(|message| RpcError::Remote {
-                    method: method.to_owned(),
-                    address: self.address,
-                    message,
-                });
+        match self.call_until(method, arguments.clone(), timeout, until) {
+            Err(CallFault::OfConnection(ConnectionFault::SpeaksGrpc)) => {
+                self.reconnect_as(RpcKind::Grpc)?;
+                self.call_until(method, arguments, timeout, until)
             }
+            outcome => outcome,
         }
+        .map_err(|fault| match fault {
+            CallFault::Rpc(error) => error,
+            CallFault::OfConnection(ConnectionFault::Call(message)) => {
+                self.refused(method, message)
+            }
+            CallFault::OfConnection(fault) => self.protocol(method, fault.to_string()),
+        })
     }
 
-    /// Receives the next object of the stream; `None` when it cannot be decoded.
-    fn receive(
+    fn call_until(
         &mut self,
         method: &str,
-        until: Instant,
+        arguments: Vec<Value>,
         timeout: Duration,
-    ) -> Result<Option<Value>, RpcError> {
+        until: Instant,
+    ) -> Result<Value, CallFault> {
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        self.end.call(id, method, arguments, timeout)?;
         loop {
-            let taken = take_object(&mut self.unread)
-                .map_err(|error| self.protocol(method, undecodable(error)))?;
-            if let Some(object) = taken {
-                return Ok(object);
+            self.send(timeout).map_err(|source| self.broken(method, source, timeout))?;
+            match self.end.next_answer()? {
+                Some((answered, outcome)) if answered == u64::from(id) => {
+                    return outcome.map_err(|message| self.refused(method, message).into());
+                }
+                // An older id belongs to a call that was given up.
+                Some(_) => continue,
+                None => {}
             }
             if timeout > CALL_TIMEOUT && patience::is_over() {
                 let (method, address) = (method.to_owned(), self.address);
-                return Err(RpcError::Interrupted { method, address });
+                return Err(RpcError::Interrupted { method, address }.into());
             }
             self.read(until).map_err(|source| self.broken(method, source, timeout))?;
         }
@@ -127,7 +166,7 @@ impl RpcClient {
         match self.stream.read(&mut chunk) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
-                self.unread.extend_from_slice(&chunk[..count]);
+                self.end.receive(&chunk[..count]);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
@@ -142,9 +181,20 @@ impl RpcClient {
         RpcError::Protocol { method: method.to_owned(), address: self.address, what: what.into() }
     }
 
-    fn send(&mut self, request: &[u8], timeout: Duration) -> io::Result<()> {
+    /// Returns the error for a call that the device, or gRPC, does not take.
+    fn refused(&self, method: &str, message: String) -> RpcError {
+        RpcError::Remote { method: method.to_owned(), address: self.address, message }
+    }
+
+    /// Sends what is to be sent.
+    fn send(&mut self, timeout: Duration) -> io::Result<()> {
+        let mut unsent = Vec::new();
+        self.end.drain_into(&mut unsent);
+        if unsent.is_empty() {
+            return Ok(());
+        }
         self.stream.set_write_timeout(Some(timeout))?;
-        self.stream.write_all(request)
+        self.stream.write_all(&unsent)
     }
 
     fn broken(&self, method: &str, source: io::Error, timeout: Duration) -> RpcError {
@@ -159,40 +209,10 @@ impl RpcClient {
     }
 }
 
-/// Returns the bytes of a call.
-pub(super) fn request(id: u32, method: &str, arguments: Vec<Value>) -> Vec<u8> {
-    let request = Value::Array(vec![0.into(), id.into(), method.into(), arguments.into()]);
-    let mut bytes = Vec::new();
-    rmpv::encode::write_value(&mut bytes, &request).expect("a vector takes all bytes");
-    bytes
-}
-
-/// Takes the first complete object off the received bytes: `Some(None)` when it cannot be decoded.
-///
-/// # Errors
-/// When more or deeper objects are announced than the limits allow.
-pub fn take_object(unread: &mut Vec<u8>) -> Result<Option<Option<Value>>, ScanError> {
-    let Scan::Complete(length) = scan(unread, &LIMITS)? else { return Ok(None) };
-    let value = rmpv::decode::read_value(&mut &unread[..length]).ok();
-    unread.drain(..length);
-    Ok(Some(value))
-}
-
-/// Splits `[1, id, error, result]` into id and outcome; `None` when it is not a response.
-pub fn take_apart(response: Value) -> Option<(u64, Result<Value, String>)> {
-    let Value::Array(parts) = response else { return None };
-    let [kind, id, error, result]: [Value; 4] = parts.try_into().ok()?;
-    if kind.as_u64()? != 1 {
-        return None;
-    }
-    let outcome = match error {
-        Value::Nil => Ok(result),
-        Value::String(text) => Err(text.as_str().unwrap_or("(no text)").to_owned()),
-        other => Err(other.to_string()),
-    };
-    Some((id.as_u64()?, outcome))
-}
-
 #[cfg(test)]
 #[path = "client_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "grpc_tests.rs"]
+mod grpc_tests;

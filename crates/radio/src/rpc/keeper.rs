@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use millstream_mpm::ClientEnd;
 use rmpv::Value;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -44,6 +45,9 @@ impl KeeperPlace {
 /// The most reads of one connection before the others have their turn.
 const READS: usize = 16;
 
+/// The most bytes that wait for a device to read them: it makes us answer, and takes no answer.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
 /// The longest that the drop of a claim waits: the device's answer takes less, or counts as none.
 const RELEASE_MAX: Duration = Duration::from_secs(2 * CALL_TIMEOUT.as_secs());
 
@@ -51,6 +55,8 @@ const RELEASE_MAX: Duration = Duration::from_secs(2 * CALL_TIMEOUT.as_secs());
 #[derive(Debug)]
 pub struct ClaimToKeep {
     pub stream: TcpStream,
+    /// The connection without its socket.
+    pub end: ClientEnd,
     pub address: SocketAddrV4,
     pub token: Value,
     /// The id of the connection's next call.
@@ -201,9 +207,9 @@ struct RenewedClaim {
 
 impl RenewedClaim {
     fn new(claim: ClaimToKeep, began: Instant) -> Self {
-        let ClaimToKeep { stream, address, token, next_id, lost } = claim;
+        let ClaimToKeep { stream, end, address, token, next_id, lost } = claim;
         Self {
-            renewal: Renewal::new(address, token, next_id, began.elapsed()),
+            renewal: Renewal::new(end, address, token, next_id, began.elapsed()),
             address,
             stream: Some(stream),
             opening: false,
@@ -306,7 +312,13 @@ impl RenewedClaim {
             match stream.read(&mut chunk) {
                 Ok(0) => return self.broke(io::ErrorKind::UnexpectedEof.into(), now),
                 Ok(count) => {
-                    if let Some(step) = self.renewal.received(&chunk[..count], now) {
+                    let step = self.renewal.received(&chunk[..count], now);
+                    self.renewal.drain_into(&mut self.unsent);
+                    if self.unsent.len() > UNSENT_BYTES_MAX {
+                        let cause = "the device does not read";
+                        return self.broke(io::Error::other(cause), now);
+                    }
+                    if let Some(step) = step {
                         self.take(step, now);
                     }
                 }

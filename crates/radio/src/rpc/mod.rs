@@ -1,4 +1,4 @@
-//! Remote procedure calls to a device: MessagePack-RPC over TCP.
+//! Remote procedure calls to a device: MessagePack-RPC or gRPC over TCP.
 
 mod claim;
 mod client;
@@ -8,7 +8,8 @@ mod renewal;
 mod value;
 
 pub use claim::{ClaimLoss, DeviceClaim, RECLAIM_PERIOD};
-pub use client::{RpcClient, take_apart, take_object};
+pub use client::RpcClient;
+pub use millstream_mpm::{take_apart, take_object};
 pub use patience::end_waits_if;
 pub use renewal::{Renewal, RenewalStep};
 pub use value::{Map, as_f64, as_map, as_maps, as_u64, as_version};
@@ -22,9 +23,6 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time limit for `init`: real devices program clocks and converters in it.
 pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The largest response that is read, bytes.
-pub const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]

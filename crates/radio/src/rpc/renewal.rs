@@ -8,10 +8,9 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use millstream_wire::msgpack::ScanError;
+use millstream_mpm::{ClientEnd, ConnectionFault};
 use rmpv::Value;
 
-use super::client::{request, take_apart, take_object};
 use super::{CALL_TIMEOUT, RECLAIM_PERIOD, RpcError};
 
 /// The time limit of a connection that is opened again.
@@ -54,15 +53,21 @@ pub struct Renewal {
     /// The renewal before this one got no answer.
     missed: bool,
     next_id: u32,
-    /// Received bytes that are not yet a complete response.
-    unread: Vec<u8>,
+    /// The connection without its socket.
+    end: ClientEnd,
 }
 
 impl Renewal {
     /// Creates it for a claim that was given at `now` on a connection whose next call is `next_id`.
-    pub fn new(address: SocketAddrV4, token: Value, next_id: u32, now: Duration) -> Self {
+    pub fn new(
+        end: ClientEnd,
+        address: SocketAddrV4,
+        token: Value,
+        next_id: u32,
+        now: Duration,
+    ) -> Self {
         let state = RenewalState::Held { next: now + RECLAIM_PERIOD };
-        Self { address, token, state, missed: false, next_id, unread: Vec::new() }
+        Self { address, token, state, missed: false, next_id, end }
     }
 
     /// Returns when [`Self::at`] is to be called next; `None` once it is over.
@@ -104,15 +109,12 @@ impl Renewal {
         if matches!(self.state, RenewalState::Over) {
             return None;
         }
-        self.unread.extend_from_slice(bytes);
+        self.end.receive(bytes);
         loop {
-            let object = match take_object(&mut self.unread) {
+            let (id, outcome) = match self.end.next_answer() {
                 Ok(None) => return None,
-                Ok(Some(object)) => object,
-                Err(error) => return Some(self.confused(undecodable(error))),
-            };
-            let Some((id, outcome)) = object.and_then(take_apart) else {
-                return Some(self.confused("a message that is not a response".to_owned()));
+                Ok(Some(answer)) => answer,
+                Err(fault) => return Some(self.confused(&fault)),
             };
             match self.state {
                 RenewalState::Renewing { id: asked, .. } if id == u64::from(asked) => {
@@ -133,9 +135,15 @@ impl Renewal {
         }
     }
 
+    /// Moves bytes to send that are no call behind those in `unsent`; there may be some behind
+    /// [`Self::received`].
+    pub fn drain_into(&mut self, unsent: &mut Vec<u8>) {
+        self.end.drain_into(unsent);
+    }
+
     /// Notes that the connection broke.
     pub fn broke(&mut self, cause: io::Error, now: Duration) -> Option<RenewalStep> {
-        self.unread.clear();
+        self.end = ClientEnd::new(self.end.kind(), self.address);
         match self.state {
             RenewalState::Over => None,
             // A device that is not told drops the claim by itself.
@@ -177,21 +185,26 @@ impl Renewal {
             self.state = RenewalState::Over;
             return RenewalStep::Over;
         }
-        let (id, bytes) = self.call("unclaim");
-        self.state = RenewalState::Releasing { id, until: now + CALL_TIMEOUT };
-        RenewalStep::Send(bytes)
+        self.call("unclaim", |id| RenewalState::Releasing { id, until: now + CALL_TIMEOUT })
     }
 
     fn renew(&mut self, now: Duration) -> RenewalStep {
-        let (id, bytes) = self.call("reclaim");
-        self.state = RenewalState::Renewing { id, until: now + CALL_TIMEOUT };
-        RenewalStep::Send(bytes)
+        self.call("reclaim", |id| RenewalState::Renewing { id, until: now + CALL_TIMEOUT })
     }
 
-    fn call(&mut self, method: &str) -> (u32, Vec<u8>) {
+    /// Makes a call, and waits for its answer in the state that `then` names.
+    fn call(&mut self, method: &str, then: impl Fn(u32) -> RenewalState) -> RenewalStep {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
-        (id, request(id, method, vec![self.token.clone()]))
+        self.state = then(id);
+        match self.end.call(id, method, vec![self.token.clone()], CALL_TIMEOUT) {
+            Ok(()) => {
+                let mut bytes = Vec::new();
+                self.end.drain_into(&mut bytes);
+                RenewalStep::Send(bytes)
+            }
+            Err(fault) => self.confused(&fault),
+        }
     }
 
     fn lose(&mut self, error: RpcError) -> RenewalStep {
@@ -204,19 +217,14 @@ impl Renewal {
         self.lose(RpcError::Broken { method, address, source })
     }
 
-    fn confused(&mut self, what: String) -> RenewalStep {
+    fn confused(&mut self, fault: &ConnectionFault) -> RenewalStep {
         if matches!(self.state, RenewalState::Releasing { .. }) {
             self.state = RenewalState::Over;
             return RenewalStep::Over;
         }
         let (method, address) = ("reclaim".to_owned(), self.address);
-        self.lose(RpcError::Protocol { method, address, what })
+        self.lose(RpcError::Protocol { method, address, what: fault.to_string() })
     }
-}
-
-/// Describes bytes that are no message.
-pub(super) fn undecodable(error: ScanError) -> String {
-    format!("bytes that cannot be decoded ({error})")
 }
 
 #[cfg(test)]

@@ -1,10 +1,16 @@
 //! Renewals against drawn devices, in virtual time.
 
 use super::*;
+use millstream_mpm::RpcKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 const ADDRESS: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 49601);
+
+fn renewal_of(next_id: u32, now: Duration) -> Renewal {
+    let end = ClientEnd::new(RpcKind::Msgpack, ADDRESS);
+    Renewal::new(end, ADDRESS, "token".into(), next_id, now)
+}
 
 /// The time after which a device drops a claim that nobody renews.
 const DROPPED_AFTER: Duration = Duration::from_secs(5);
@@ -93,7 +99,7 @@ enum Coming {
 /// why the claim was lost.
 fn play(fates: &[Fate]) -> (usize, Option<String>) {
     let mut now = Duration::ZERO;
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 7, now);
+    let mut renewal = renewal_of(7, now);
     let mut coming: Vec<(Duration, Coming)> = Vec::new();
     let (mut calls, mut last_call, mut opens) = (0, now, None);
     let mut ids = Vec::new();
@@ -183,7 +189,7 @@ proptest! {
         pieces in vec(vec(any::<u8>(), 0..20), 0..20),
         released in any::<bool>(),
     ) {
-        let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+        let mut renewal = renewal_of(0, Duration::ZERO);
         let mut now = renewal.due().unwrap();
         prop_assert!(matches!(renewal.at(now), Some(RenewalStep::Send(_))));
         if released {
@@ -204,7 +210,7 @@ proptest! {
 
 #[test]
 fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+    let mut renewal = renewal_of(0, Duration::ZERO);
     let RenewalStep::Send(bytes) = renewal.release(Duration::ZERO) else { panic!("no call") };
     let call = rmpv::decode::read_value(&mut &bytes[..]).unwrap();
     assert_eq!(call[2], "unclaim".into());
@@ -213,9 +219,27 @@ fn a_claim_is_given_back_once_and_only_while_there_is_a_connection() {
     assert!(matches!(step, Some(RenewalStep::Over)));
     assert!(renewal.due().is_none());
 
-    let mut renewal = Renewal::new(ADDRESS, "token".into(), 0, Duration::ZERO);
+    let mut renewal = renewal_of(0, Duration::ZERO);
     let broke = renewal.broke(io::ErrorKind::ConnectionReset.into(), Duration::ZERO);
     assert!(matches!(broke, Some(RenewalStep::Connect)));
     assert!(matches!(renewal.release(Duration::ZERO), RenewalStep::Over));
     assert!(renewal.connected(true, Duration::ZERO).is_none());
+}
+
+#[test]
+fn a_device_that_speaks_grpc_after_a_reboot_has_lost_the_claim() {
+    let mut renewal = renewal_of(0, Duration::ZERO);
+    let now = renewal.due().unwrap();
+    assert!(matches!(renewal.at(now), Some(RenewalStep::Send(_))));
+    let Some(RenewalStep::Connect) = renewal.broke(io::ErrorKind::ConnectionReset.into(), now)
+    else {
+        panic!("it connects again");
+    };
+    assert!(matches!(renewal.connected(true, now), Some(RenewalStep::Send(_))));
+    // The start of a SETTINGS frame.
+    let Some(RenewalStep::Lost(error)) = renewal.received(&[0, 0, 24, 4, 0], now) else {
+        panic!("it is lost");
+    };
+    let text = error.to_string();
+    assert!(text.contains("answered the call \"reclaim\" with gRPC in place"), "{text}");
 }

@@ -1,10 +1,13 @@
-//! Captures queued one after another in the radio: separate bursts, without a gap where they join.
+//! Captures queued one after another in the radio: separate bursts.
 
 use super::core::RxCore;
 use super::meta::RxEvent;
 use super::state::{AwaitedStart, NewestPacket, StreamState};
 use super::tracker::{Arrival, PacketGap};
 use crate::Cause;
+
+/// The cycles that the radio takes between two captures, at most.
+const PAUSE_CYCLES: u64 = 3;
 
 /// A capture that waits in the radio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +65,13 @@ impl RxCore {
             StreamState::Stopping { .. } => self.run.await_start(at.into()),
             _ => self.run = StreamState::started(Some(samples), at),
         }
-        // A capture without a time continues where the one before it ends.
+        // A capture without a time begins behind the end of the one before it.
         if at.is_some() {
             self.tracker.begin(at);
             self.expectation.begin(at);
+        } else {
+            self.tracker.join(PAUSE_CYCLES * u64::from(self.cycle.get()));
+            self.expectation.begin(None);
         }
     }
 

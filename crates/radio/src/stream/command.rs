@@ -105,10 +105,13 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, at the end
-    /// of the capture before it, without a gap. The first capture starts an idle stream.
+    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, as soon as
+    /// the capture before it has ended. The first capture starts an idle stream.
     ///
-    /// Each capture is a separate burst. The radio holds up to 32 that have not begun.
+    /// Each capture is a separate burst. Between two of them the radio needs three cycles of its
+    /// clock, and misses their samples: three, or one where a sample takes two cycles or more. So a
+    /// capture timed at the end of the one before is late; leave it that time. The radio holds up
+    /// to 32 that have not begun.
     ///
     /// # Errors
     /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]

@@ -125,7 +125,7 @@ pub(super) struct SideReports {
     pub queue_drops: u64,
     pub late_commands: u64,
     pub overruns: u64,
-    /// The device's time of the last overrun, ticks.
+    /// The end of the last run that overran, ticks.
     pub overrun_ticks: u64,
 }
 

@@ -17,6 +17,8 @@ use crate::{Cause, Clock, RadioError};
 
 #[path = "doubt_tests.rs"]
 mod doubt;
+#[path = "exchange_tests.rs"]
+mod exchange;
 #[path = "stages_tests.rs"]
 mod stages;
 #[path = "stopped_tests.rs"]
@@ -44,6 +46,10 @@ impl Bench {
     }
 
     fn idle() -> Self {
+        Self::idle_of(EPID, SPP as u32)
+    }
+
+    fn idle_of(epid: Epid, spp: u32) -> Self {
         let endpoint = Endpoint { port: 3, instance: 1, epid: Epid(2), control: false, data: true };
         let path = StreamPath {
             device: DEVICE,
@@ -51,15 +57,15 @@ impl Bench {
             frame_bytes: FRAME,
             entry_port: 0,
             endpoint,
-            epid: EPID,
+            epid,
             rate: StreamRate::of_radio(1e6),
             clock: Clock::MACHINE,
         };
         let mut queue = Capabilities::new(FRAME, 64);
         queue.recv_queue_bytes = 1 << 16;
-        let credit = Credit::new(&queue, 16 + 4 * SPP as usize);
+        let credit = Credit::new(&queue, 16 + 4 * spp as usize);
         let (silence, now) = (Duration::from_millis(300), Instant::now());
-        let core = RxCore::new(path, SPP as u32, 1, credit, &RxArgs::new(0), silence, now);
+        let core = RxCore::new(path, spp, 1, credit, &RxArgs::new(0), silence, now);
         Self { core, now }
     }
 

@@ -1,10 +1,12 @@
 //! The opening of a device-to-host stream, without a port or a clock.
 //!
 //! ```text
-//! Routing ─▶ Configuring ─▶ AwaitingInit ─▶ Answering ─▶ AskingState ─▶ Open
-//!                 ▲               │             ▲             │ not yet
-//!                 └── no INIT ────┘             └── Pausing ◀─┘
+//! Routing ─▶ Resetting ─▶ Configuring ─▶ AwaitingInit ─▶ Answering ─▶ AskingState ─▶ Open
+//!                ▲                             │             ▲             │ not yet
+//!                └────────── no INIT ──────────┘             └── Pausing ◀─┘
 //! ```
+//! The reset ends what was under way: an endpoint whose credit ended within a packet waits there,
+//! and begins no other stream.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -13,7 +15,8 @@ use millstream_wire::chdr::Packet;
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{
     ItemSize, OSTRM_CTRL_STATUS, OSTRM_DST_EPID, OSTRM_FC_FREQ_BYTES_HI, OSTRM_FC_FREQ_BYTES_LO,
-    OSTRM_FC_FREQ_PKTS, OSTRM_FC_HEADROOM, STATUS_FC_ENABLED, STATUS_SETUP_ERROR, StreamCtrl,
+    OSTRM_FC_FREQ_PKTS, OSTRM_FC_HEADROOM, RESET_AND_FLUSH, RESET_OSTRM, STATUS_FC_ENABLED,
+    STATUS_SETUP_ERROR, StreamCtrl,
 };
 use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED};
 
@@ -55,6 +58,10 @@ pub(crate) struct RxOpening {
 enum Stage {
     /// The paths between both endpoints are made.
     Routing(Routes),
+    /// The output of the endpoint is being reset.
+    Resetting {
+        attempt: u32,
+    },
     /// The endpoint is being told where to send, and to begin.
     Configuring {
         attempt: u32,
@@ -103,10 +110,15 @@ impl RxOpening {
         if attempt == TRIES {
             return Err(silent(self.path.device, "the opening of a stream", TRIES, INIT_TIMEOUT));
         }
-        self.credit.reset();
-        self.asker.ask(self.configuration());
-        self.stage = Stage::Configuring { attempt };
+        self.asker.ask(self.reset());
+        self.stage = Stage::Resetting { attempt };
         Ok(())
+    }
+
+    fn reset(&self) -> Question {
+        let select = [Op::SelDest(self.path.endpoint.port)];
+        let write = Op::CfgWrite { address: RESET_AND_FLUSH, value: RESET_OSTRM };
+        Question::new("the reset of an endpoint", &[&[Op::Nop], &select, &[write, Op::Return]])
     }
 
     fn configuration(&self) -> Question {
@@ -218,6 +230,12 @@ impl Opening for RxOpening {
                     if routes.advance(&mut self.asker, &answers, self.path.device)? {
                         self.attempt(0)?;
                     }
+                }
+                &mut Stage::Resetting { attempt } => {
+                    self.credit.reset();
+                    self.command = None;
+                    self.asker.ask(self.configuration());
+                    self.stage = Stage::Configuring { attempt };
                 }
                 &mut Stage::Configuring { attempt } => {
                     let until = now + INIT_TIMEOUT;

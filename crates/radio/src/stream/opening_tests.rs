@@ -47,8 +47,9 @@ fn the_loss_of_any_packet_costs_little_time() {
 #[test]
 fn a_device_without_an_answer_is_named_with_the_question() {
     for (from, text) in [
-        (0, "did not answer a no-operation (10 attempts of 100 ms)"),
-        (6, "did not answer the route to an endpoint (10 attempts of 100 ms)"),
+        (0, "did not answer an advertisement (10 attempts of 100 ms)"),
+        (4, "did not answer the route to an endpoint (10 attempts of 100 ms)"),
+        (6, "did not answer the reset of an endpoint (10 attempts of 100 ms)"),
         (8, "did not answer the configuration of a stream (10 attempts of 100 ms)"),
     ] {
         let (outcome, took, _) = open(&mut FakeEndpoint::default(), |packet| packet >= from);

@@ -231,7 +231,8 @@ impl RxStreamer {
             queue_drops: self.port.rx.queue_drops(),
             late_commands: events.late_commands(),
             overruns: events.overruns(),
-            overrun_ticks: events.overrun_ticks(),
+            // The message has the time of the last sample.
+            overrun_ticks: events.overrun_ticks().wrapping_add(1),
         };
         self.core.note_too_long(self.port.rx.too_long());
     }

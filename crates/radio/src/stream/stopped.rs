@@ -76,11 +76,12 @@ impl RxCore {
     }
 
     /// Returns whether no packet was due yet at the device's time `ticks`; as long as that time
-    /// goes on, this wait is intended.
+    /// goes on, this wait is intended. A restart is none: a radio whose message about the overrun
+    /// was not acknowledged takes every start, and executes none.
     pub(super) fn is_waiting(&mut self, ticks: u64, now: Instant) -> bool {
         let goes_on = self.newest_sample.device_ticks.replace(ticks) != Some(ticks);
         let is_early = self.is_early(ticks);
-        if is_early && goes_on {
+        if is_early && goes_on && self.run.restarted().is_none() {
             self.newest_sample.times = Some((now, now, now));
         }
         is_early

@@ -3,6 +3,7 @@
 use super::*;
 use crate::RxError;
 use crate::stream::SAMPLES_STOPPED;
+use crate::stream::gap_causes::GapCauses;
 
 /// Checks ten times a second, for twice the time that is allowed; `each` comes before each check.
 /// Returns when the stream ended.
@@ -49,6 +50,23 @@ fn samples_that_stop_end_the_stream_in_time_and_what_was_due_is_lost() {
         assert_eq!((ledger.lost(Cause::Unknown), ledger.balance()), (samples, Ok(())));
         assert_eq!(ledger.expected, SPP + samples);
     }
+}
+
+#[test]
+fn restarts_that_the_radio_takes_and_never_executes_end_the_stream_in_time() {
+    let mut bench = after_one_packet();
+    let mut ticks = BEGIN;
+    let (ms, samples) = end_of(&mut bench, |bench| {
+        // Each is still ahead when the device is asked for its time.
+        let (told, causes) = (ticks, GapCauses::of(Cause::DeviceOverrun));
+        let recovery = bench.core.recovery(1, told, told + 50_000, causes);
+        bench.core.await_restart(recovery);
+        ticks += 100;
+        bench.core.is_waiting(ticks, bench.now);
+    })
+    .expect("it ended");
+    assert!((5000..=5200).contains(&ms), "{ms}");
+    assert_eq!((samples, bench.core.ledger.balance()), (5_000_000, Ok(())));
 }
 
 #[test]

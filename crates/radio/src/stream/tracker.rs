@@ -3,8 +3,8 @@
 pub(super) use super::arrival::{Arrival, Damage, PacketClass, PacketGap};
 use super::fates::{Fates, HISTORY, PacketFate};
 use delayed::Settling;
-
 mod delayed;
+mod joined;
 
 /// The largest jump of time that is counted in samples, ticks (16 days at 200 MHz). A larger one
 /// means that a clock was set.
@@ -55,6 +55,8 @@ pub(super) struct Tracker {
     set_back: bool,
     /// The newest packet, if its time was right and its number was not.
     misnumbered: Option<Arrival>,
+    /// The next packet begins a capture, up to so many ticks behind the one before it.
+    pause: u64,
 }
 
 impl Tracker {
@@ -79,6 +81,7 @@ impl Tracker {
             began_seq: 0,
             set_back: false,
             misnumbered: None,
+            pause: 0,
         }
     }
 
@@ -86,7 +89,7 @@ impl Tracker {
     pub fn begin(&mut self, ticks: Option<u64>) {
         (self.next_ticks, self.anchored, self.interrupted) = (ticks, false, None);
         self.starts = [None; STARTS];
-        self.damaged_before = 0;
+        (self.damaged_before, self.pause) = (0, 0);
     }
 
     /// Lets a second packet confirm each jump of time within a run.
@@ -243,6 +246,7 @@ impl Tracker {
     /// Classifies a packet. One that is [`PacketClass::Next`] or [`PacketClass::After`] counts as
     /// arrived.
     pub fn judge(&mut self, arrival: &Arrival) -> PacketClass {
+        self.begin_joined(arrival);
         let arrival = &self.numbered(arrival);
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         let mut verdict = match (arrival.ticks, self.next_ticks) {

@@ -6,8 +6,8 @@ mod transact;
 mod walk;
 
 pub(crate) use question::{Asker, AskerStep, Question, REQUEST_BYTES_MAX};
-pub(crate) use route::Routes;
-pub use route::{advertise, route_to};
+pub use route::route_to;
+pub(crate) use route::{Routes, connect};
 use transact::TRIES;
 pub use transact::{Management, TRANSACTION_TIMEOUT};
 pub use walk::{discover, survey};

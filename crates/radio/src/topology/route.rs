@@ -15,7 +15,7 @@ const NO_ENDPOINT: &str = "a route leads to no stream endpoint";
 ///
 /// # Errors
 /// [`RadioError::Silent`].
-pub(super) fn introduce(management: &mut Management<'_>) -> Result<(), RadioError> {
+pub(super) fn advertise(management: &mut Management<'_>) -> Result<(), RadioError> {
     management.ask(advertisement()).map(drop)
 }
 
@@ -30,16 +30,18 @@ pub(super) fn route_to_host(
     management.ask(route_back(management.epid(), entry_port)).map(drop)
 }
 
-/// Registers the port's endpoint with the device, and the route to it in the crossbar.
+/// Opens both paths between the port and an endpoint of the device.
 ///
 /// # Errors
-/// [`RadioError::Silent`].
-pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(), RadioError> {
-    let epid = management.epid();
-    for question in [greeting(), advertisement(), route_back(epid, entry_port)] {
-        management.ask(question)?;
-    }
-    Ok(())
+/// Those of [`route_to`].
+pub(crate) fn connect(
+    management: &mut Management<'_>,
+    entry_port: u16,
+    endpoint: &Endpoint,
+) -> Result<(), RadioError> {
+    advertise(management)?;
+    route_to_host(management, entry_port)?;
+    route_to(management, endpoint)
 }
 
 /// Opens the path from the port to `endpoint`.
@@ -49,10 +51,6 @@ pub fn advertise(management: &mut Management<'_>, entry_port: u16) -> Result<(),
 pub fn route_to(management: &mut Management<'_>, endpoint: &Endpoint) -> Result<(), RadioError> {
     let answers = management.ask(route_there(endpoint))?;
     if has_arrived(&answers) { Ok(()) } else { Err(management.unusable(NO_ENDPOINT)) }
-}
-
-fn greeting() -> Question {
-    Question::new("a no-operation", &[&[Op::Nop, Op::Return]])
 }
 
 fn advertisement() -> Question {
@@ -81,7 +79,7 @@ fn has_arrived(answers: &[Op]) -> bool {
     })
 }
 
-/// The requests of [`advertise`] and [`route_to`], one after the other.
+/// The requests of [`connect`], one after the other.
 #[derive(Debug)]
 pub(crate) struct Routes {
     epid: Epid,
@@ -93,7 +91,6 @@ pub(crate) struct Routes {
 /// The request that is under way.
 #[derive(Debug)]
 enum RouteStage {
-    Greeting,
     Advertising,
     Back,
     There,
@@ -102,8 +99,8 @@ enum RouteStage {
 impl Routes {
     /// Begins with the first request.
     pub fn begin(asker: &mut Asker, epid: Epid, entry_port: u16, endpoint: Endpoint) -> Self {
-        asker.ask(greeting());
-        Self { epid, entry_port, endpoint, stage: RouteStage::Greeting }
+        asker.ask(advertisement());
+        Self { epid, entry_port, endpoint, stage: RouteStage::Advertising }
     }
 
     /// Goes on behind an answer. Returns true when both paths are there.
@@ -117,7 +114,6 @@ impl Routes {
         device: SocketAddrV4,
     ) -> Result<bool, RadioError> {
         let (question, stage) = match self.stage {
-            RouteStage::Greeting => (advertisement(), RouteStage::Advertising),
             RouteStage::Advertising => (route_back(self.epid, self.entry_port), RouteStage::Back),
             RouteStage::Back => (route_there(&self.endpoint), RouteStage::There),
             RouteStage::There if has_arrived(answers) => return Ok(true),

@@ -90,7 +90,7 @@ fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioErro
         return Err(management.unusable(reason));
     }
     // The transport answers by itself; from the crossbar on, answers need the address.
-    route::introduce(management)?;
+    route::advertise(management)?;
     let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
     let Some(NodeInfo { instance: entry_port, node: Node::Crossbar { ports, transports }, .. }) =
         crossbar

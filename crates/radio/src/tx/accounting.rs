@@ -4,9 +4,9 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition};
+use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
-use super::audits::{Answer, Audit, Audits, untagged};
+use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};
 use super::order::{Report, ReportKind, ReportOrder};
 use super::pending_bursts::PendingBursts;
@@ -38,6 +38,8 @@ pub(super) struct Opened {
     pub window: CreditWindow,
     /// The number of the last status.
     pub status_seq: u16,
+    /// The device says its place in each report.
+    pub tells_place: bool,
 }
 
 /// The accounting of one stream since its handshake, and its ledger.
@@ -61,29 +63,18 @@ pub(super) struct TxAccounting {
     /// The lost samples that were already reported; below, the packets.
     pub(super) told_samples: u64,
     pub(super) told_packets: u64,
-    pub(super) last_counted: u64,
-    /// By how much less than was sent the device had counted at each RESYNC, packets in all.
-    pub(super) uncounted: i64,
-    /// The count may lack packets: a RESYNC may have come late or behind packets that no report
-    /// shows, or the first command may be missing, whose number a device does not check.
-    pub(super) unsure: bool,
-    /// No command came with a wrong number since the last RESYNC.
-    pub(super) straight: bool,
-    /// The packets sent before a RESYNC that may have overtaken the last ones, which then count as
-    /// lost; later ones show whether they are.
-    pub(super) overtaken: Option<u64>,
 }
 
 impl TxAccounting {
     /// Returns the accounting of a stream whose full packets have `full_samples` samples.
     pub fn new(opened: Opened, full_samples: u64, rate: StreamRate) -> Self {
-        let Opened { window, status_seq } = opened;
+        let Opened { window, status_seq, tells_place } = opened;
         Self {
-            audits: Audits::new(window.command_counts()),
+            audits: Audits::new(),
             course: DeviceProgress::new(full_samples, rate.ticks(1), window.capacity_bytes()),
             window,
             lates: PendingBursts::new(full_samples, rate.ticks(1)),
-            order: ReportOrder::new(status_seq),
+            order: ReportOrder::new(status_seq, tells_place),
             full: full_samples,
             smallest: full_samples,
             shortage: 0,
@@ -92,11 +83,6 @@ impl TxAccounting {
             late_behind: 0,
             told_samples: 0,
             told_packets: 0,
-            last_counted: 0,
-            uncounted: 0,
-            unsure: true,
-            straight: false,
-            overtaken: None,
         }
     }
 
@@ -137,8 +123,8 @@ impl TxAccounting {
 
     /// Returns whether a count query is due while samples are sent.
     pub fn is_audit_due(&self) -> bool {
-        let unsettled = self.course.record.is_half_full() || self.course.is_blind();
-        self.window.is_audit_due() || unsettled && !self.audits.is_open()
+        let is_half_full = self.course.record.is_half_full();
+        self.window.is_audit_due() || is_half_full && !self.audits.is_open()
     }
 
     /// Returns whether a count query would resolve samples in flight.
@@ -163,53 +149,43 @@ impl TxAccounting {
         self.timed |= ticks.is_some();
     }
 
-    /// Counts a sent stream command. Returns the totals for a RESYNC.
-    pub fn send_command(&mut self, op: CommandOp) -> Totals {
-        let mut totals = self.window.sent();
-        self.window.send_command(op);
-        totals.bytes = totals.bytes.wrapping_add(self.audits.next_tag());
-        totals
-    }
-
-    /// Returns whether the next count query should end with a RESYNC.
-    pub fn wants_resync(&self) -> bool {
-        self.order.is_numbered() && self.audits.wants_resync(self.course.record.sent())
-    }
-
-    /// Records a sent count query; with `resync` its last command is a RESYNC.
-    pub fn send_audit(&mut self, resync: bool) {
-        self.audits.push(self.window.sent(), resync, self.course.record.sent());
+    /// Counts a sent query, a PING of this number.
+    pub fn send_audit(&mut self, number: u16) {
+        self.window.send_command(CommandOp::Ping);
+        self.audits.push(number, self.window.sent(), self.course.record.sent());
         self.window.note_audit();
     }
 
     /// Takes a status.
     pub fn take(&mut self, status: &StatusRepr) -> StatusEffect {
-        let (counted, tag) = untagged(self.counted(status));
+        let counted = self.counted(status);
         let says = match status.status {
-            StreamCondition::Ok => ReportKind::Ok,
+            StreamCondition::Ok => ReportKind::Ok(StreamPlace::from_info(status.error_info)),
             _ => SequenceGap::from_info(status.error_info)
                 .map_or(ReportKind::Trouble, ReportKind::Gap),
         };
         // Counts only grow, so a report with an old number may still give credit.
-        let mut news = tag == self.audits.tag() && self.window.consume(counted);
-        if !self.order.put(Report { seq: status.seq, counted, tag, says }) {
+        let mut news = self.window.consume(counted);
+        if !self.order.put(Report { seq: status.seq, counted, says }) {
             return if news { StatusEffect::Credit { news } } else { StatusEffect::Stale };
         }
         let mut certain = None;
         while let Some((missing, report)) = self.order.pop() {
             if missing > 0 {
-                self.audits.interrupt();
                 self.course.miss_reports(missing.into());
             }
             let answered = match self.order.is_numbered() {
-                true => self.examine(&report, missing),
+                true => self.examine(&report),
                 false => self.believe(&report),
             };
             certain = answered.or(certain);
-            let surplus = self.course.take_surplus();
+            let [skipped, surplus] = self.course.take_differences();
             self.window.note_surplus(surplus.packets, surplus.bytes);
+            if self.window.note_skipped(skipped.packets, skipped.bytes) && skipped.packets > 0 {
+                self.course.crowd(report.counted.bytes);
+            }
         }
-        news |= tag == self.audits.tag() && self.window.consume(counted);
+        news |= self.window.consume(counted);
         self.book_lates();
         match certain {
             Some(certain) => self.tell(news, certain),
@@ -217,126 +193,71 @@ impl TxAccounting {
         }
     }
 
-    /// Takes a report in its order, behind `missed` missing ones. Returns whether it answered a
-    /// count query, and then whether everything is known.
-    fn examine(&mut self, report: &Report, missed: u16) -> Option<bool> {
-        let counted = report.counted;
-        let commands = self.window.sent().packets - self.course.record.sent();
-        let turned = match self.audits.step(counted, report.tag) {
-            Some(Answer::Resync(audit, missing)) => {
-                let known = self.resynchronised(&audit, missing, counted, commands);
-                if missed > 0 {
-                    // Some of the missing reports may have come behind it.
-                    self.course.miss_reports(missed.into());
-                }
-                Some(known)
-            }
-            _ => None,
-        };
-        if std::mem::replace(&mut self.last_counted, counted.packets) > counted.packets
-            && turned.is_none()
-        {
-            // A RESYNC came twice or late.
-            self.audits.distrust();
-            self.course.miss_reports(2);
-        }
-        match report.says {
-            ReportKind::Ok => {}
+    /// Takes a report in its order. Returns whether it answered a query, and then whether
+    /// everything is known.
+    fn examine(&mut self, report: &Report) -> Option<bool> {
+        let place = match report.says {
+            ReportKind::Ok(place) => place,
             ReportKind::Gap(gap) => {
-                self.audits.interrupt();
-                // A RESYNC that comes twice or late removes packets from the count.
-                let command = gap.kind == PacketType::StreamCommand;
-                let back = (gap.actual.wrapping_sub(gap.expected) as i16) < 0;
-                self.unsure |= command && back && self.audits.tag() != 0;
-                self.straight &= !command;
-                if command {
-                    self.audits.note_gap(counted);
+                if gap.kind != PacketType::StreamCommand || self.window.counts_pings() {
+                    self.course.gap(gap, report.counted.bytes);
                 }
-                self.check_count(gap, counted.packets, commands);
-                if command && !self.window.counts_pings() {
-                    // The count is the same with fewer or more PINGs, but not with RESYNCs.
-                    if self.audits.has_resynced() {
-                        self.course.miss_reports(2);
-                    }
-                    return turned;
-                }
-                self.course.gap(gap, counted);
-                return turned;
+                return None;
             }
             ReportKind::Trouble => {
-                self.audits.interrupt();
                 self.course.miss_reports(1);
-                return turned;
+                return None;
             }
-        }
-        match self.audits.take(counted) {
-            Answer::Pings(audit, missing) => self.pings(&audit, missing, counted, commands),
-            _ => {
-                self.course.progress(counted.packets, commands);
-                turned
-            }
-        }
+        };
+        let Some(at) = self.course.place(place.expected) else {
+            self.course.miss_reports(1);
+            return None;
+        };
+        self.course.progress(at, report.counted.bytes);
+        let audit = self.audits.answer(place.command)?;
+        Some(self.answered(&audit, at, report.counted))
     }
 
-    /// Takes a report of a device that does not number them. Missing reports stay unnoticed: only
-    /// the count can be used, and no count after a reported fault.
+    /// Takes a report of a device that does not number them, or does not say its place. Missing
+    /// reports stay unnoticed: only the count can be used, and no count after a reported fault.
     fn believe(&mut self, report: &Report) -> Option<bool> {
-        let (counted, sent) = (report.counted, self.course.record.sent());
-        let commands = self.window.sent().packets - sent;
-        if report.says != ReportKind::Ok {
+        let (counted, sent) = (report.counted, self.window.sent());
+        if !matches!(report.says, ReportKind::Ok(_)) {
             self.course.miss_reports(2);
-        }
-        if counted.packets != self.window.sent().packets {
-            self.course.progress(counted.packets, commands);
             return None;
         }
-        let missing = self.window.sent().since(counted);
-        self.window.audited(missing);
-        Some(self.all_counted(sent, missing.packets, commands, counted.bytes))
-    }
-
-    /// Handles a count of everything before a count query, with `sent` packets sent before it,
-    /// except those known as missing. Returns whether everything is known.
-    fn all_counted(&mut self, sent: u64, missing: u64, commands: u64, counted_bytes: u64) -> bool {
-        self.audits.accept();
-        self.unsure = false;
-        let known = self.course.apply_counts(sent, sent, commands, counted_bytes);
-        if !known {
-            self.course.resolve(Some(missing), sent, commands, counted_bytes);
+        let packets = self.course.record.sent();
+        if counted.packets != sent.packets {
+            let open = sent.packets.wrapping_sub(counted.packets);
+            // Those not counted may all be packets of samples.
+            let place = packets.checked_sub(open).filter(|_| self.course.missed == 0);
+            if let Some(place) = place.filter(|place| *place > self.course.record.passed()) {
+                self.course.progress(place, counted.bytes);
+            }
+            return None;
         }
-        // The window has it from the count.
-        self.course.take_surplus();
-        known
+        self.audits.clear();
+        let audit = Audit::behind_all(sent, packets);
+        Some(self.answered(&audit, packets, counted))
     }
 
-    /// Handles reports that may answer the PINGs of a count query: so much less was counted than
-    /// was sent before it.
-    fn pings(
-        &mut self,
-        audit: &Audit,
-        missing: Totals,
-        counted: Totals,
-        commands: u64,
-    ) -> Option<bool> {
+    /// Handles the answer to a query, of a device that expects packet `place`. Returns whether
+    /// everything is known.
+    fn answered(&mut self, audit: &Audit, place: u64, counted: Totals) -> bool {
+        let commands = self.window.sent().packets - self.course.record.sent();
+        // Behind the query nothing was sent that could be in the count.
+        let is_exact = audit.after == self.window.sent();
+        let lead = place.wrapping_add(commands).wrapping_sub(counted.packets) as i64;
+        self.course.settle(place, audit.sent, is_exact.then_some(lead), counted.bytes);
+        let missing = is_exact.then(|| audit.after.since(counted));
+        if is_exact {
+            // The window has it from the count.
+            self.course.take_differences();
+        }
         if self.window.audited(missing) {
             self.course.crowd(counted.bytes);
         }
-        let lag = self.course.lag(missing.packets);
-        let behind = u64::try_from(lag).ok().filter(|&behind| behind <= audit.sent);
-        match behind {
-            // A report right before the answers looks like one of them. Its count cannot agree
-            // while everything else is known; otherwise only a RESYNC is certain.
-            _ if self.course.is_blind() => self.audits.distrust(),
-            Some(0) => {
-                let missing = missing.packets;
-                return Some(self.all_counted(audit.sent, missing, commands, counted.bytes));
-            }
-            // They are late or lost, or this is the report before. Nothing depends on it while
-            // other packets are in flight.
-            Some(_) => self.audits.answered(Some(audit.sent)),
-            None => self.audits.distrust(),
-        }
-        None
+        self.ledger().unknown.samples == 0
     }
 
     /// Reports the losses since the last answer to a count query.
@@ -356,14 +277,10 @@ impl TxAccounting {
 
     /// Restarts the accounting with a new handshake. Returns the samples whose outcome is unknown.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
-        self.doubt_end(false);
-        let samples = self.course.close(true) + self.doubt_uncounted();
+        let samples = self.course.close();
         self.book_lates();
-        self.audits = Audits::new(opened.window.command_counts());
-        (self.last_counted, self.uncounted) = (0, 0);
-        (self.unsure, self.straight) = (true, false);
-        self.overtaken = None;
-        self.order = ReportOrder::new(opened.status_seq);
+        self.audits = Audits::new();
+        self.order = ReportOrder::new(opened.status_seq, opened.tells_place);
         self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;
         samples

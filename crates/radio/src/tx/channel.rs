@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use millstream_wire::regs::radio::{
-    SAMPLE_WIDTH, TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID, TX_ERR_REM_PORT,
-    TX_POLICY_NEXT_PACKET, async_msg, channel_register,
+    RadioMap, SAMPLE_WIDTH, TX_ERR_ADDR, TX_ERR_POLICY, TX_ERR_PORT, TX_ERR_REM_EPID,
+    TX_ERR_REM_PORT, TX_POLICY_NEXT_PACKET, async_msg,
 };
 
 use crate::RadioError;
-use crate::channel::{DeviceFormat, radio_time_ticks};
+use crate::channel::{DeviceFormat, radio_map, radio_time_ticks};
 use crate::control::{ChannelEvents, Control};
 use crate::lease::Lease;
 
@@ -21,6 +21,7 @@ pub struct TxChannel {
     events: Arc<ChannelEvents>,
     port: u16,
     channel: u8,
+    map: RadioMap,
     samples_per_word: NonZeroU32,
     lease: Lease,
 }
@@ -30,12 +31,13 @@ impl TxChannel {
     /// report to this host, and to continue with the next packet after an error.
     ///
     /// # Errors
-    /// Those of [`Control::read`].
+    /// [`RadioError::Compat`] for registers of another kind; those of [`Control::read`].
     pub fn new(control: &Arc<Control>, port: u16, channel: u8) -> Result<Self, RadioError> {
+        let map = radio_map(control, port)?;
         let (control, events) = (Arc::clone(control), control.watch(port, channel));
         let format = DeviceFormat::from_word(control.read(port, SAMPLE_WIDTH)?);
         let (samples_per_word, lease) = (format.samples_per_word, Lease::default());
-        let this = Self { control, events, port, channel, samples_per_word, lease };
+        let this = Self { control, events, port, channel, map, samples_per_word, lease };
         this.write(TX_ERR_PORT, 1)?;
         this.write(TX_ERR_REM_PORT, port.into())?;
         this.write(TX_ERR_REM_EPID, this.control.epid().0.into())?;
@@ -53,6 +55,7 @@ impl TxChannel {
             lease,
             port: self.port,
             channel: self.channel,
+            map: self.map,
             samples_per_word: self.samples_per_word,
         })
     }
@@ -91,7 +94,7 @@ impl TxChannel {
     }
 
     fn write(&self, offset: u32, value: u32) -> Result<(), RadioError> {
-        self.control.write(self.port, channel_register(self.channel, offset), value)
+        self.control.write(self.port, self.map.address(self.channel, offset), value)
     }
 }
 

@@ -20,57 +20,28 @@ impl TxAccounting {
         self.restore_lates(too_many);
     }
 
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.lates.is_unacknowledged(!self.course.troubled)
+    }
+
     /// Closes the accounting of the stream. `reports_missed` reports about its packets may not have
     /// come.
     pub fn close(&mut self, reports_missed: u64) {
-        // Without the acknowledgement of a burst with time, its last reports may be lost: no later
-        // one shows that they are missing.
-        let waits =
-            if self.timed { self.lates.is_unacknowledged() } else { self.lates.is_waiting() };
-        let acknowledged = !waits;
-        self.doubt_end(acknowledged);
         // Behind the last acknowledgement no further report shows that one is missing. Those that
         // came may all be about the bursts behind it, and none about a packet that came last.
-        let others = if acknowledged { 0 } else { self.lates.packets() };
+        let others = self.lates.packets();
         let of_last = self.late_behind.saturating_sub(others);
         let behind = self.course.stragglers().saturating_sub(of_last);
         let reports_missed = reports_missed + behind;
-        self.course.close(acknowledged);
-        self.doubt_uncounted();
-        let waiting = if acknowledged { 0 } else { self.lates.waiting_samples() };
-        let too_many = self.lates.close();
+        self.course.close();
+        let in_order = !self.course.troubled;
+        let too_many = self.lates.close(in_order);
         self.book_lates();
         self.restore_lates(too_many);
-        self.doubt_lates(reports_missed, waiting);
+        self.doubt_lates(reports_missed, self.lates.unreported_samples(in_order));
         let ledger = &mut self.course.ledger;
         ledger.lose(TxCause::Discarded, ledger.in_flight);
-    }
-
-    /// Counts the end of the packets as unknown where the device's count may lack some.
-    /// `acknowledged`: all bursts that have ended were reported.
-    pub(super) fn doubt_end(&mut self, acknowledged: bool) {
-        let unsure = self.unsure || self.overtaken == Some(self.course.record.sent());
-        if unsure && self.is_known() {
-            let once = self.ledger().repeated.max == 0;
-            self.course.doubt_end(acknowledged && once && self.lates.is_clear());
-        }
-    }
-
-    /// Counts more samples as unknown, where some are, if fewer seem lost than the device has not
-    /// counted: packets that come behind a RESYNC are in the count in the place of others. Returns
-    /// how many.
-    pub(super) fn doubt_uncounted(&mut self) -> u64 {
-        let open = self.window.sent().packets.wrapping_sub(self.last_counted) as i64;
-        let packets = u64::try_from(self.uncounted.saturating_add(open)).unwrap_or(0);
-        let ledger = &mut self.course.ledger;
-        if ledger.unknown.samples == 0 || !self.order.is_numbered() {
-            return 0;
-        }
-        let lost = ledger.lost_total() - ledger.lost(TxCause::Late) + ledger.unknown.lost_max;
-        let samples = packets.saturating_mul(self.full).saturating_sub(lost);
-        let samples = samples.min(ledger.transmitted);
-        ledger.doubt_transmitted(samples);
-        samples
     }
 
     /// Counts as unknown what is uncertain about packets reported late: which of several copies was
@@ -89,11 +60,18 @@ impl TxAccounting {
         let varied = packets.saturating_mul(self.full - self.smallest).min(self.shortage);
         ledger.doubt_lost(TxCause::Late, varied);
         ledger.doubt_transmitted(varied);
+        if self.course.troubled && self.late_packets > 0 {
+            // One that came behind the end of its burst may have been late in another one.
+            ledger.doubt_transmitted(self.full);
+        }
         if ledger.repeated.max > 0 {
             // A report may be about a copy, which counted as a full packet.
             let copies = ledger.repeated.max / self.smallest.max(1);
             ledger.doubt_lost(TxCause::Late, copies.saturating_mul(self.full));
-            ledger.repeated.min = ledger.repeated.min.saturating_sub(late);
+            // There is no report about copies while another one waits.
+            let some = self.late_packets > 0;
+            let least = ledger.repeated.min.saturating_sub(late);
+            ledger.repeated.min = if some { 0 } else { least };
         }
         ledger.doubt_transmitted(reports_missed.saturating_mul(self.full));
         // The last report of a burst is missing: transmitted or late.

@@ -1,15 +1,15 @@
 //! Measures how much a device's count grows with a stream command.
 //!
-//! Devices differ. Our emulator counts every command as a packet. Others count no PING, or only the
-//! totals that a RESYNC states. A wrong assumption would let samples seem lost that the device has
-//! taken, so the handshake measures it, before samples flow:
+//! Devices differ. The FPGA's logic counts a PING as a packet, and of a RESYNC only the totals that
+//! it states. Others count no PING, or a RESYNC as well. A wrong assumption would let samples seem
+//! lost that the device has taken, so the handshake measures it, before samples flow:
 //! ```text
 //! RESYNC to base ─▶ base + resync
 //! PING ───────────▶ base + resync + ping
 //! RESYNC further ─▶ the answers before are complete
 //! ```
-//! A count of each command as a packet is the usual case, and one measurement shows it. A lost or
-//! repeated packet can imitate another one: that takes several equal measurements.
+//! The count of the logic is the usual case, and one measurement shows it. A lost or repeated
+//! packet can imitate another one: that takes several equal measurements.
 
 use millstream_wire::Width;
 use millstream_wire::stream::{CommandOp, StatusRepr, StreamCondition};
@@ -43,7 +43,7 @@ pub(super) struct Counting {
 impl Counting {
     /// Begins the first measurement.
     pub fn new(width: Width) -> Self {
-        let usual = CommandCounts::each(command_bytes(width));
+        let usual = CommandCounts::usual(command_bytes(width));
         let measurement = Measurement::of(0, usual);
         Self { usual, turn: 0, last: usual, agreeing: 0, measurement, found: None }
     }
@@ -53,6 +53,11 @@ impl Counting {
     pub fn command(&self, place: usize) -> Option<(u16, CommandOp, Totals)> {
         let (op, totals) = *self.measurement.commands().get(place)?;
         Some((3 * self.turn as u16 + place as u16, op, totals))
+    }
+
+    /// Returns the answers to commands of the present measurement.
+    pub fn answers(&self) -> usize {
+        self.measurement.answers as usize
     }
 
     /// Takes a status. Returns true once the last command was answered.
@@ -99,7 +104,7 @@ impl Measurement {
         Self {
             base: at(2 * turn + 1),
             further: at(2 * turn + 2),
-            most: usual.ping.and(usual.resync),
+            most: usual.ping.and(usual.ping),
             first: Totals::default(),
             last: Totals::default(),
             answers: 0,
@@ -147,7 +152,7 @@ mod tests {
     const USUAL: u64 = 24;
 
     fn result(turn: u64, counts: &[(u64, u64)]) -> Option<Option<CommandCounts>> {
-        let mut measurement = Measurement::of(turn, CommandCounts::each(USUAL));
+        let mut measurement = Measurement::of(turn, CommandCounts::usual(USUAL));
         counts.iter().find_map(|&(count_packets, count_bytes)| {
             measurement.take(&StatusRepr { count_packets, count_bytes, ..StatusRepr::default() })
         })
@@ -160,10 +165,12 @@ mod tests {
 
     #[test]
     fn each_way_of_counting_is_found() {
-        let usual = Some(Some(CommandCounts::each(USUAL)));
-        assert_eq!(result(0, &[(1001, 4_096_024), (1002, 4_096_048), (2001, 8_192_024)]), usual);
+        let usual = Some(Some(CommandCounts::usual(USUAL)));
+        assert_eq!(result(0, &[(1000, 4_096_000), (1001, 4_096_024), (2000, 8_192_000)]), usual);
+        let each = counts((1, 24), (1, 24));
+        assert_eq!(result(0, &[(1001, 4_096_024), (1002, 4_096_048), (2001, 8_192_024)]), each);
         let late = [(2001, 8_192_024), (3001, 12_288_024), (3002, 12_288_048), (4001, 16_384_024)];
-        assert_eq!(result(1, &late), usual, "an answer of the measurement before is passed over");
+        assert_eq!(result(1, &late), each, "an answer of the measurement before is passed over");
         let no_ping = [(1001, 4_096_024), (1001, 4_096_024), (2001, 8_192_024)];
         assert_eq!(result(0, &no_ping), counts((0, 0), (1, 24)));
         let shorter = [(1001, 4_096_016), (1001, 4_096_016), (2001, 8_192_016)];

@@ -14,7 +14,6 @@ use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
 
 use super::accounting::{Opened, StatusEffect, TxAccounting};
-use super::audits::AUDIT_COMMANDS;
 use super::filling::Filling;
 use super::meta::{TxCounters, TxEvent};
 use super::recover::{PATIENCE, RecoveryStep, SilentDevice, play_time};
@@ -26,9 +25,8 @@ const EVENTS_MAX: usize = 1024;
 /// The longest sleep between checks of the stream's state.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// The bytes of the longest count query.
-pub(super) const QUERY_BYTES_MAX: usize =
-    CommandRepr::packet_len(Width::W512) * AUDIT_COMMANDS as usize;
+/// The bytes of the longest query.
+pub(super) const QUERY_BYTES_MAX: usize = CommandRepr::packet_len(Width::W512);
 
 /// The state of a transmit stream.
 pub(super) struct TxCore {
@@ -49,7 +47,7 @@ pub(super) struct TxCore {
 /// What the core asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TxStep {
-    /// Query the device's count.
+    /// Query the device's place.
     Audit,
     /// Find the reason for a silence of this length.
     Examine { silent: Duration },
@@ -211,38 +209,26 @@ impl TxCore {
         self.report(TxEvent::Reestablished { samples });
     }
 
-    /// Writes a query of the device's count into `out`: PING, PING; with a RESYNC behind them,
-    /// which corrects the count, if earlier queries failed. Returns the length of a command, and
-    /// that of all; `None` without credit.
-    pub fn audit(&mut self, out: &mut [u8]) -> Option<(usize, usize)> {
+    /// Writes a query of the device's place into `out`. Returns its length; `None` without credit.
+    pub fn audit(&mut self, out: &mut [u8]) -> Option<usize> {
         // A packet under construction has reserved its credit.
-        let begun_bytes = self.begun_bytes();
-        if !self.account.window.has_room_for_commands(AUDIT_COMMANDS, begun_bytes) {
+        if !self.account.window.has_room_for_commands(1, self.begun_bytes()) {
             return None;
         }
-        const OPS: [CommandOp; 3] = [CommandOp::Ping, CommandOp::Ping, CommandOp::Resync];
-        let resync = self.account.wants_resync();
-        let ops = if resync { &OPS[..] } else { &OPS[..2] };
-        let length = CommandRepr::packet_len(self.path.width);
-        let mut places = out.chunks_exact_mut(length);
-        for &op in ops {
-            let totals = self.account.send_command(op);
-            let command = CommandRepr {
-                dst_epid: self.path.endpoint.epid,
-                seq: self.command_seq,
-                src_epid: self.path.epid,
-                op,
-                op_data: 0,
-                packets: if op == CommandOp::Resync { totals.packets } else { 0 },
-                bytes: if op == CommandOp::Resync { totals.bytes } else { 0 },
-            };
-            let place = places.next().expect("there is room for three");
-            command.emit(self.path.width, place).expect("the place is that long");
-            self.command_seq = self.command_seq.wrapping_add(1);
-        }
-        self.account.send_audit(resync);
+        let command = CommandRepr {
+            dst_epid: self.path.endpoint.epid,
+            seq: self.command_seq,
+            src_epid: self.path.epid,
+            op: CommandOp::Ping,
+            op_data: 0,
+            packets: 0,
+            bytes: 0,
+        };
+        let length = command.emit(self.path.width, out).expect("the buffer is that long");
+        self.account.send_audit(self.command_seq);
+        self.command_seq = self.command_seq.wrapping_add(1);
         self.counters.audits += 1;
-        Some((length, length * ops.len()))
+        Some(length)
     }
 }
 

@@ -61,7 +61,12 @@ impl PortTx for Memory {
 fn core(whole: usize) -> TxCore {
     let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, 24);
     let filling = Filling::new(WIDTH, SPP, whole);
-    TxCore::new(path(), Opened { window, status_seq: u16::MAX }, SPP as u64, filling)
+    TxCore::new(
+        path(),
+        Opened { window, status_seq: u16::MAX, tells_place: true },
+        SPP as u64,
+        filling,
+    )
 }
 
 /// Reports that the device has taken all that was sent.

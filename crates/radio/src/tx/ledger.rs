@@ -184,6 +184,17 @@ impl TxLedger {
         self.add_unknown(samples, lost_min);
     }
 
+    /// Counts unknown samples, as many as there are, as transmitted, and none of them twice.
+    pub(super) fn clear_doubt(&mut self, samples: u64, again: u64) {
+        let samples = samples.min(self.unknown.samples - self.unknown.lost_min);
+        self.unknown.samples -= samples;
+        self.unknown.lost_max = self.unknown.lost_max.saturating_sub(samples);
+        self.transmitted += samples;
+        if self.repeated.max != u64::MAX {
+            self.repeated.max = self.repeated.max.saturating_sub(again).max(self.repeated.min);
+        }
+    }
+
     /// Counts transmitted samples, as many as there are, as unknown.
     pub(super) fn doubt_transmitted(&mut self, samples: u64) {
         let samples = samples.min(self.transmitted);

@@ -36,12 +36,6 @@ impl Missing {
         self.pieces.is_empty()
     }
 
-    /// Returns whether a packet is stored.
-    pub fn contains(&self, number: u64) -> bool {
-        let index = self.pieces.partition_point(|(piece, _)| piece.end() <= number);
-        self.pieces.get(index).is_some_and(|(piece, _)| piece.first <= number)
-    }
-
     /// Adds skipped packets behind all others.
     pub fn push(&mut self, piece: Piece, cause: TxCause) {
         self.forget(piece.first.saturating_sub(HORIZON));
@@ -100,10 +94,16 @@ impl Missing {
         self.pieces.iter_mut().for_each(|piece| piece.1 = cause);
     }
 
+    /// Records that it is unknown which packets before number `floor` were skipped. The pieces
+    /// stay, as what may still come late.
+    pub fn blur(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
+    }
+
     /// Drops all pieces; packets before number `floor` are unknown from now on.
     pub fn clear(&mut self, floor: u64) {
         self.pieces.clear();
-        self.floor = floor;
+        self.blur(floor);
     }
 
     fn forget(&mut self, horizon: u64) {
@@ -120,7 +120,7 @@ impl Missing {
 
     fn drop_first(&mut self) {
         if let Some((piece, _)) = self.pieces.pop_front() {
-            self.floor = piece.end();
+            self.blur(piece.end());
         }
     }
 }
@@ -148,7 +148,11 @@ mod tests {
             missing.push(piece(first, packets), LOSS);
         }
         assert_eq!((missing.pieces.len(), missing.samples(LOSS)), (3, 1600));
-        let stored = [4, 5, 9, 10, 29, 30, 40, 41].map(|number| missing.contains(number));
+        let contains = |number| {
+            let holds = |(piece, _): &(Piece, _)| (piece.first..piece.end()).contains(&number);
+            missing.pieces.iter().any(holds)
+        };
+        let stored = [4, 5, 9, 10, 29, 30, 40, 41].map(contains);
         assert_eq!(stored, [false, true, true, false, true, false, true, false]);
         assert_eq!(take(&mut missing, 0..5), []);
         assert_eq!(take(&mut missing, 6..7), [(6, 1)]);

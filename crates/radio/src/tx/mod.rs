@@ -29,14 +29,14 @@
 //! | --- | --- |
 //! | `send`, `filling`, `batch` | packets filled across calls, in the buffer that one call sends |
 //! | `accounting` | credit, packets in flight and losses, without port or clock |
-//! | `window`, `audits` | the credit; queries of the device's count |
+//! | `window`, `audits` | the credit; queries of the device's place |
 //! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
 //! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
 //! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
 //! | `intake`, `recover` | polls and waits; the steps of the recovery from silence |
 //! | `opening`, `handshake`, `channel` | the set-up: the stream's and the radio's |
 //! | `command_counts` | whether the device counts commands as packets |
-//! | `resync`, `closing` | corrections of the device's count; the end of a stream |
+//! | `closing` | the end of a stream |
 //! | `group`, `streams` | several streams as one; one stream or several |
 //! | `delay` | the time from sending to the report |
 
@@ -62,7 +62,6 @@ mod pending_bursts;
 mod progress;
 mod record;
 mod recover;
-mod resync;
 mod send;
 mod streamer;
 mod streams;
@@ -77,3 +76,4 @@ pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};
 pub use streamer::TxStreamer;
 pub use streams::{TX_CHANNELS_MAX, TxStreams};
+pub(crate) use window::report_period;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_wire::chdr::Packet;
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
-use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr, StreamPlace};
 
 use super::accounting::Opened;
 use super::command_counts::Counting;
@@ -50,8 +50,14 @@ enum Stage {
     /// The device's counts are measured; `places` commands of a measurement were sent.
     Counting { window: CreditWindow, counting: Box<Counting>, places: usize, wait: AnswerWait },
     /// Samples may flow.
-    Open { window: CreditWindow, status_seq: u16 },
+    Open(Opened),
 }
+
+/// The period of a device that reports by itself only what it cannot count; never 0.
+const NEVER: Totals = Totals { packets: PACKETS_UNLIMITED as u64, bytes: u32::MAX as u64 };
+
+/// The number of the INIT that sets the period: not 0, so that its answer shows it.
+const PERIOD_SEQ: u16 = 1;
 
 /// An INIT: what it asks for.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +119,13 @@ impl<'a> TxOpening<'a> {
             },
             // A device may grant more bytes to a host whose limit of packets it has received.
             Init::Period { counts, .. } => {
-                Stage::Open { window: window.counting(counts), status_seq: status.seq }
+                // Behind an INIT no data packet has come, and the last command is that INIT.
+                let place = StreamPlace { command: PERIOD_SEQ, ..StreamPlace::default() };
+                Stage::Open(Opened {
+                    window: window.counting(counts),
+                    status_seq: status.seq,
+                    tells_place: StreamPlace::from_info(status.error_info) == place,
+                })
             }
         };
     }
@@ -139,14 +151,21 @@ impl Opening for TxOpening<'_> {
             return self.asker.take(&reply);
         }
         let Ok(status) = StatusRepr::parse(packet) else { return };
-        let (wait, is_answer) = match &mut self.stage {
+        match &mut self.stage {
             // Other counts are late answers to commands before it.
-            Stage::Starting { wait, .. } => (wait, status.count_packets == 0),
-            Stage::Counting { counting, wait, .. } => (wait, counting.take(&status)),
-            _ => return,
-        };
-        if is_answer && matches!(wait, AnswerWait::Until(_)) {
-            *wait = AnswerWait::Answered(status);
+            Stage::Starting { wait: wait @ AnswerWait::Until(_), .. }
+                if status.count_packets == 0 =>
+            {
+                *wait = AnswerWait::Answered(status);
+            }
+            Stage::Counting { counting, places, wait: wait @ AnswerWait::Until(_), .. } => {
+                if counting.take(&status) {
+                    *wait = AnswerWait::Answered(status);
+                } else if counting.answers() == *places {
+                    *wait = AnswerWait::Unsent;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -177,8 +196,8 @@ impl Opening for TxOpening<'_> {
                         AnswerWait::Unsent => {
                             *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             let (seq, period) = match init {
-                                Init::Window => (0, Totals::default()),
-                                Init::Period { period, .. } => (1, period),
+                                Init::Window => (0, NEVER),
+                                Init::Period { period, .. } => (PERIOD_SEQ, period),
                             };
                             let length = self.command(seq, CommandOp::Init, period, out);
                             return Ok(OpeningStep::Send(length));
@@ -203,8 +222,11 @@ impl Opening for TxOpening<'_> {
                         return Ok(OpeningStep::Drop);
                     }
                     AnswerWait::Unsent => match counting.command(*places) {
+                        // An answer shows the counts when it leaves, with those of commands behind:
+                        // so each command waits for the answer to the one before.
                         Some((seq, op, totals)) => {
                             *places += 1;
+                            *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             return Ok(OpeningStep::Send(self.command(seq, op, totals, out)));
                         }
                         None => *wait = AnswerWait::Until(now + ANSWER_TIMEOUT),
@@ -214,10 +236,7 @@ impl Opening for TxOpening<'_> {
                     }
                     AnswerWait::Until(_) | AnswerWait::Answered(_) => self.measured(),
                 },
-                Stage::Open { window, status_seq } => {
-                    let (window, status_seq) = (window.clone(), *status_seq);
-                    return Ok(OpeningStep::Open(Opened { window, status_seq }));
-                }
+                Stage::Open(opened) => return Ok(OpeningStep::Open(opened.clone())),
             }
         }
     }

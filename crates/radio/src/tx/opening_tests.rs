@@ -29,18 +29,18 @@ fn open(
 fn without_a_loss_no_time_out_is_waited_for() {
     let mut device = device(1);
     let (outcome, took, packets) = open(&mut device, |_| false);
-    let usual = CommandCounts::each(24);
-    assert_eq!(outcome.unwrap().window.command_counts(), usual);
-    assert_eq!((device.inits, packets), (2, 10 + 2 + 6 + 2));
+    let usual = CommandCounts::usual(24);
+    assert_eq!(outcome.unwrap().window.command_counts, usual);
+    assert_eq!((device.inits, packets), (2, 8 + 2 + 6 + 2));
     assert!(took < Duration::from_millis(1), "{took:?}");
 }
 
 #[test]
 fn the_loss_of_any_packet_costs_one_time_out() {
-    for lost in 0..20 {
+    for lost in 0..18 {
         let mut device = device(1);
         let (outcome, took, _) = open(&mut device, |packet| packet == lost);
-        assert_eq!(outcome.unwrap().window.command_counts(), CommandCounts::each(24), "{lost}");
+        assert_eq!(outcome.unwrap().window.command_counts, CommandCounts::usual(24), "{lost}");
         assert!(took <= ANSWER_TIMEOUT + Duration::from_millis(1), "{lost}: {took:?}");
     }
 }
@@ -49,19 +49,19 @@ fn the_loss_of_any_packet_costs_one_time_out() {
 fn a_device_that_counts_no_ping_is_found_out_by_three_measurements() {
     let mut device = device(0);
     let (outcome, took, packets) = open(&mut device, |_| false);
-    let counts = outcome.unwrap().window.command_counts();
-    assert_eq!((counts.ping, counts.resync), (Totals::default(), CommandCounts::each(24).resync));
-    assert_eq!(packets, 10 + 2 + 3 * 6 + 2);
+    let counts = outcome.unwrap().window.command_counts;
+    assert_eq!((counts.ping, counts.resync), (Totals::default(), CommandCounts::usual(24).resync));
+    assert_eq!(packets, 8 + 2 + 3 * 6 + 2);
     assert!(took < Duration::from_millis(1), "{took:?}");
 }
 
 #[test]
 fn a_device_that_answers_no_init_ends_the_opening() {
     // The paths are made, then all is lost.
-    let (outcome, took, packets) = open(&mut device(1), |packet| packet >= 10);
+    let (outcome, took, packets) = open(&mut device(1), |packet| packet >= 8);
     let error = outcome.err().unwrap().to_string();
     assert!(error.contains("did not answer the opening of a stream (8 attempts of 200"), "{error}");
-    assert_eq!(packets, 10 + 8);
+    assert_eq!(packets, 8 + 8);
     assert!(took >= 8 * ANSWER_TIMEOUT && took < 9 * ANSWER_TIMEOUT, "{took:?}");
 }
 

@@ -1,8 +1,9 @@
 //! Sorts reports by their numbers, and counts missing ones between them.
 //!
-//! Some devices give all reports one number, as UHD's simulator does. Those are taken as they come.
+//! Some devices give all reports one number, or do not say their place, as UHD's simulator. Those
+//! are taken as they come.
 
-use millstream_wire::stream::SequenceGap;
+use millstream_wire::stream::{SequenceGap, StreamPlace};
 
 use super::window::Totals;
 
@@ -13,7 +14,7 @@ const HELD: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportKind {
     /// No fault: credit reports and answers to commands.
-    Ok,
+    Ok(StreamPlace),
     /// A packet with a wrong number came.
     Gap(SequenceGap),
     /// A fault without packet numbers.
@@ -25,8 +26,6 @@ pub(super) enum ReportKind {
 pub(super) struct Report {
     pub seq: u16,
     pub counted: Totals,
-    /// See [`super::audits`].
-    pub tag: u64,
     pub says: ReportKind,
 }
 
@@ -40,9 +39,11 @@ pub(super) struct ReportOrder {
 }
 
 impl ReportOrder {
-    /// Returns an order in which the report behind number `last` is next.
-    pub fn new(last: u16) -> Self {
-        Self { next: last.wrapping_add(1), held: [None; HELD], numbered: None }
+    /// Returns an order in which the report behind number `last` is next. `tells_place`: the device
+    /// says its place; the numbers of others are of no use.
+    pub fn new(last: u16, tells_place: bool) -> Self {
+        let numbered = if tells_place { None } else { Some(false) };
+        Self { next: last.wrapping_add(1), held: [None; HELD], numbered }
     }
 
     /// Returns whether a missing report can be detected.
@@ -87,14 +88,16 @@ impl ReportOrder {
 mod tests {
     use super::*;
 
+    const OK: ReportKind = ReportKind::Ok(StreamPlace { period: false, expected: 0, command: 0 });
+
     fn take(order: &mut ReportOrder, seq: u16) -> Vec<(u16, u16)> {
-        order.put(Report { seq, counted: Totals::default(), tag: 0, says: ReportKind::Ok });
+        order.put(Report { seq, counted: Totals::default(), says: OK });
         std::iter::from_fn(|| order.pop()).map(|(missing, one)| (missing, one.seq)).collect()
     }
 
     #[test]
     fn reports_out_of_order_wait_for_those_before_them() {
-        let mut order = ReportOrder::new(u16::MAX - 1);
+        let mut order = ReportOrder::new(u16::MAX - 1, true);
         assert_eq!(take(&mut order, u16::MAX), [(0, u16::MAX)]);
         assert_eq!(take(&mut order, 2), []);
         assert_eq!(take(&mut order, 1), []);
@@ -106,13 +109,8 @@ mod tests {
 
     #[test]
     fn reports_with_one_number_are_taken_as_they_come() {
-        let mut order = ReportOrder::new(0);
-        let report = |packets| Report {
-            seq: 0,
-            counted: Totals { packets, bytes: 0 },
-            tag: 0,
-            says: ReportKind::Ok,
-        };
+        let mut order = ReportOrder::new(0, true);
+        let report = |packets| Report { seq: 0, counted: Totals { packets, bytes: 0 }, says: OK };
         assert!(!order.put(report(0)), "the answer to the opening, once more");
         assert!(order.is_numbered());
         for packets in [1, 2, 2, 9] {
@@ -120,14 +118,14 @@ mod tests {
             assert_eq!(order.pop(), Some((0, report(packets))));
             assert_eq!((order.pop(), order.is_numbered()), (None, false));
         }
-        let mut order = ReportOrder::new(0);
+        let mut order = ReportOrder::new(0, true);
         take(&mut order, 1);
         assert!(!order.put(report(7)) && order.is_numbered(), "others have numbers");
     }
 
     #[test]
     fn a_report_that_does_not_come_is_given_up() {
-        let mut order = ReportOrder::new(9);
+        let mut order = ReportOrder::new(9, true);
         for seq in [12, 11, 13] {
             assert_eq!(take(&mut order, seq), []);
         }

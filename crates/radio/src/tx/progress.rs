@@ -10,10 +10,9 @@
 //!   5, 6 are skipped     5 came late        nothing is new
 //! ```
 //!
-//! This is complete while no report is missing. Behind a missing one the progress is *blind*:
-//! everything counted from there on is provisional until a count query. If one report is missing
-//! and the sums agree, it contained no gap, because a single jump changes the sums. Otherwise the
-//! samples since the first missing report are unknown.
+//! The device expects a packet behind each report, its *place*: so the end of the last run is known
+//! from any report, and from the answer to a query that all before it was taken or skipped. This is
+//! complete while no report is missing; see [`super::missing_report`].
 
 use std::ops::Range;
 
@@ -22,15 +21,11 @@ use millstream_wire::stream::SequenceGap;
 
 use super::ledger::{TxCause, TxLedger};
 use super::missing::Missing;
-use super::missing_report::{AssumedSent, MissingReport};
+use super::missing_report::{Doubt, LOST};
 use super::record::{PacketLog, Piece};
-use super::window::Totals;
 
 /// The range of packets that 16-bit numbers distinguish, with a margin.
-pub(super) const REACH: i64 = 30_000;
-
-/// More than one report is missing, or they contradict each other.
-const LOST: u32 = 2;
+const REACH: i64 = 30_000;
 
 /// The progress of the device since the handshake, and the ledger.
 #[derive(Debug)]
@@ -44,27 +39,23 @@ pub(super) struct DeviceProgress {
     pub(super) missing: Missing,
     /// The first packet of the current run.
     pub(super) start: u64,
+    /// The device has come to this packet in the current run, and expects it or a later one.
+    pub(super) least: u64,
     /// The end of the run is unknown so far, and it began with packets that had been resolved.
     pub(super) astray: bool,
     /// The packets passed when it began. Before this the run repeats packets, or takes late ones.
     pub(super) repeats_to: u64,
-    /// The lead of the device's position in our order over its count, packets and commands.
+    /// The lead of the device's place in our order over its count, packets and commands.
     pub(super) shift: i64,
-    pub(super) blind: Option<MissingReport>,
-    /// Reports missing since then.
-    pub(super) reports_missing: u32,
-    /// Packets that count as transmitted because the sums agree, although a report is missing: a
-    /// copy may have replaced a packet at the end.
-    pub(super) suspect: Option<AssumedSent>,
-    /// The position at which the device's count was corrected; it may wait for a packet before
-    /// that.
-    pub(super) loose: Option<u64>,
-    /// Its count then, if reports were missing.
-    pub(super) loose_count: Option<u64>,
-    /// Packets sent before the last count query: the window has their credit back.
-    pub(super) audited: u64,
-    /// Commands sent before it.
-    pub(super) commands: u64,
+    /// That is unknown.
+    pub(super) loose: bool,
+    /// Reports missing before the next one.
+    pub(super) missed: u32,
+    pub(super) doubt: Option<Doubt>,
+    /// Packets before this one may have been taken although they seem skipped.
+    pub(super) murky: u64,
+    /// Skipped packets that the window has not yet included.
+    pub(super) deficit: OverWindow,
     /// Bytes in the device's buffer that the window has not yet included.
     pub(super) surplus: OverWindow,
     /// Until the device has counted this much, copies or late packets may have filled its buffer.
@@ -73,7 +64,6 @@ pub(super) struct DeviceProgress {
     pub(super) skipped: u64,
     /// Packets taken after the device had passed all before this number, and that number.
     pub(super) behind: (u64, u64),
-    pub(super) gaps: u64,
     /// Numbers were missed or wrong at least once.
     pub troubled: bool,
 }
@@ -96,22 +86,20 @@ impl DeviceProgress {
             full,
             missing: Missing::new(),
             start: 0,
+            least: 0,
             astray: false,
             repeats_to: 0,
             shift: 0,
-            blind: None,
-            reports_missing: 0,
-            suspect: None,
-            loose: None,
-            loose_count: None,
-            audited: 0,
-            commands: 0,
+            loose: false,
+            missed: 0,
+            doubt: None,
+            murky: 0,
+            deficit: OverWindow::default(),
             surplus: OverWindow::default(),
             crowded: None,
             window_bytes,
             skipped: 0,
             behind: (0, 0),
-            gaps: 0,
             troubled: false,
         }
     }
@@ -125,20 +113,8 @@ impl DeviceProgress {
 
     /// Returns whether every sent sample is resolved.
     pub fn is_settled(&self) -> bool {
-        let sent = self.record.sent();
-        let unsuspected = self.suspect.as_ref().is_none_or(|suspect| suspect.end == sent);
-        self.record.samples() == 0 && !self.astray && self.blind.is_none() && unsuspected
-    }
-
-    /// Returns whether a report is missing since the last count query.
-    pub fn is_blind(&self) -> bool {
-        self.blind.is_some()
-    }
-
-    /// Returns how many packets and commands fewer the device has counted than its position;
-    /// `missing` fewer than all sent ones.
-    pub fn lag(&self, missing: u64) -> i64 {
-        (missing as i64).wrapping_sub(self.shift)
+        let all = self.record.samples() == 0 && !self.astray;
+        all && self.missed == 0 && self.doubt.is_none()
     }
 
     /// Returns how many packets came behind all others, late or again.
@@ -151,112 +127,64 @@ impl DeviceProgress {
         self.skipped
     }
 
-    /// Takes the surplus that the window has not yet included.
-    pub fn take_surplus(&mut self) -> OverWindow {
-        std::mem::take(&mut self.surplus)
+    /// Takes the skipped packets and the surplus that the window has not yet included.
+    pub fn take_differences(&mut self) -> [OverWindow; 2] {
+        [std::mem::take(&mut self.deficit), std::mem::take(&mut self.surplus)]
     }
 
-    /// Counts reports missing before the next one, or one with a fault and no packet numbers.
-    pub fn miss_reports(&mut self, count: u32) {
-        self.troubled = true;
-        self.reports_missing = self.reports_missing.saturating_add(count);
-        if self.blind.is_none() {
-            self.blind = Some(self.save());
+    /// Returns the packet that the device expects, by the low bits of its number; `None` for one
+    /// that was never sent.
+    pub fn place(&self, expected: u16) -> Option<u64> {
+        let place = u64::try_from(near(expected, self.record.passed())).ok();
+        place.filter(|place| *place <= self.record.sent())
+    }
+
+    /// Takes the packet that the device expects.
+    pub fn progress(&mut self, place: u64, counted_bytes: u64) {
+        self.reach(place, counted_bytes);
+        self.least = place;
+        if place > self.record.passed() {
+            self.pass(place);
         }
     }
 
-    /// Takes the device's count of packets and commands, of which at most `commands` were commands.
-    pub fn progress(&mut self, counted: u64, commands: u64) {
-        let place = (counted as i64).wrapping_add(self.shift).wrapping_sub(commands as i64);
-        let (passed, sent) = (self.record.passed() as i64, self.record.sent() as i64);
-        if self.blind.is_none() && place > passed && place <= sent {
-            self.pass(place as u64);
-        }
-    }
-
-    /// Returns how many packets more the device had taken, when it expected the number `expected`,
-    /// than its count says; `None` where its position is unknown.
-    pub fn lacks(&self, expected: u16, counted: u64, commands: u64) -> Option<i64> {
-        let place = (counted as i64).wrapping_add(self.shift).wrapping_sub(commands as i64);
-        let known = self.loose.is_none() && place >= self.start as i64;
-        known.then(|| near(expected, place as u64).wrapping_sub(place)).filter(|lacks| *lacks >= 0)
-    }
-
-    /// Handles a packet with a wrong number that the device took. It had counted `counted` before.
-    pub fn gap(&mut self, gap: SequenceGap, counted: Totals) {
-        let counted_bytes = counted.bytes;
+    /// Handles a packet with a wrong number that the device took.
+    pub fn gap(&mut self, gap: SequenceGap, counted_bytes: u64) {
         self.troubled = true;
         let step = i64::from(gap.actual.wrapping_sub(gap.expected) as i16);
         if gap.kind == PacketType::StreamCommand {
             self.shift = self.shift.wrapping_add(step);
             return;
         }
-        self.gaps += 1;
         let sent = self.record.sent() as i64;
         let due = near(gap.expected, self.record.passed());
         let came = due + step;
-        if self.loose.is_some() && self.blind.is_some() {
-            // The missing report may have had the device's expected number.
-            self.miss_reports(LOST);
-        }
-        // It had passed more packets when its count was corrected: the correction came late, and
-        // the missing reports may have been about these.
-        let came_since = self.loose_count.take().map(|count| counted.packets.wrapping_sub(count));
-        let is_ahead = |(base, since): (u64, u64)| due > base.wrapping_add(since) as i64;
-        if self.loose.zip(came_since).is_some_and(is_ahead) {
-            self.miss_reports(LOST);
-        }
-        let base = self.loose.take().filter(|&base| due < base as i64);
-        let due = if base.is_some() { due.max(self.start as i64) } else { due };
         if !(0..=sent).contains(&due) || !(0..sent).contains(&came) || sent - came.min(due) > REACH
         {
             return self.miss_reports(LOST);
         }
         let (due, came) = (due as u64, came as u64);
-        if due < self.start {
-            self.miss_reports(LOST);
-        }
+        self.reach(due, counted_bytes);
         self.end_run(due, counted_bytes);
-        self.shift = match base {
-            Some(base) => self.shift.wrapping_add(came as i64 - base as i64),
-            None => self.shift.wrapping_add_unsigned(came).wrapping_sub_unsigned(due),
-        };
+        self.shift = self.shift.wrapping_add(step);
         self.skip(came, counted_bytes);
         self.begin_run(came);
+        self.least = came + 1;
+        if came == self.record.passed() {
+            self.pass(came + 1);
+        }
     }
 
-    /// Handles a count query that found the device at packet `place`, with `sent` sent before the
-    /// query. Those between are lost. Returns false when reports are missing whose gaps the sums
-    /// may hide.
-    pub fn apply_counts(
-        &mut self,
-        place: u64,
-        sent: u64,
-        commands: u64,
-        counted_bytes: u64,
-    ) -> bool {
-        // Where the count was corrected and nothing has come since, the run has not advanced.
-        let place = if self.loose.is_some_and(|base| place <= base) { self.start } else { place };
-        // Two missing reports may agree with the sums where each alone would not.
-        let doubtful = self.loose.is_some() || self.suspect.is_some();
-        let uncertain = self.reports_missing >= LOST || self.blind.is_some() && doubtful;
-        if uncertain || self.start > place {
-            return false;
-        }
+    /// Handles a query that found the device at packet `place`, with `sent` sent before it. Those
+    /// between are lost. `lead`: by how much the place is ahead of the device's count, if that is
+    /// exact.
+    pub fn settle(&mut self, place: u64, sent: u64, lead: Option<i64>, counted_bytes: u64) {
+        self.reach(place, counted_bytes);
         self.end_run(place, counted_bytes);
-        let confirmed = |suspect: &AssumedSent| place > suspect.end;
-        if let Some(before) = self.blind.take() {
-            let quiet = before.gaps == self.gaps;
-            self.suspect = Some(AssumedSent { before, end: place, quiet });
-        } else if self.suspect.as_ref().is_some_and(confirmed) {
-            self.suspect = None;
-        }
-        self.reports_missing = 0;
         self.skip(sent, counted_bytes);
         self.begin_run(place);
         self.astray = false;
-        (self.audited, self.commands) = (sent, commands);
-        true
+        lead.into_iter().for_each(|lead| self.compare(lead));
     }
 
     /// Records that the packets may have exceeded the device's buffer. Packets that were skipped,
@@ -265,18 +193,6 @@ impl DeviceProgress {
         let skipped = self.missing.samples(TxCause::NetworkLoss);
         self.ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, skipped);
         self.missing.rename(TxCause::LossOrOverflow);
-    }
-
-    /// Records that the device's count was corrected at packet `sent`, while it waits for packet
-    /// `place`, if that is known.
-    pub fn set_right(&mut self, sent: u64, place: Option<u64>, counted_bytes: u64) {
-        match place.filter(|_| self.loose.is_none()) {
-            Some(place) => self.shift = (place as i64).wrapping_sub_unsigned(sent),
-            None => (self.shift, self.loose) = (0, Some(sent)),
-        }
-        if self.crowded.is_some() {
-            self.crowd(counted_bytes);
-        }
     }
 
     /// Records that the device has passed the packets before `to`, or takes that back.
@@ -291,7 +207,7 @@ impl DeviceProgress {
     }
 
     pub(super) fn begin_run(&mut self, first: u64) {
-        (self.start, self.repeats_to) = (first, self.record.passed());
+        (self.start, self.least, self.repeats_to) = (first, first, self.record.passed());
         self.astray = first < self.repeats_to;
     }
 
@@ -313,7 +229,6 @@ impl DeviceProgress {
         self.behind = (before + (range.end - range.start), self.repeats_to);
         let floor = self.record.oldest().max(self.missing.floor()).clamp(range.start, range.end);
         self.stray(floor - range.start);
-        let audited = self.audited;
         let (mut surplus, mut again) = (OverWindow::default(), 0);
         for piece in self.record.pieces(floor..range.end) {
             surplus.packets += piece.packets;
@@ -324,10 +239,6 @@ impl DeviceProgress {
         self.missing.take(floor..range.end, |piece: Piece, cause| {
             ledger.restore(cause, piece.total());
             again -= piece.total();
-            if piece.first >= audited {
-                surplus.packets -= piece.packets;
-                surplus.bytes -= piece.packets * piece.flow_bytes;
-            }
         });
         self.ledger.repeat(again, again);
         self.surplus.packets += surplus.packets;
@@ -350,6 +261,7 @@ impl DeviceProgress {
 
     /// Counts the packets in flight before `to` as skipped.
     fn skip(&mut self, to: u64, counted_bytes: u64) {
+        self.pass_murky(to.min(self.murky));
         let from = self.record.passed();
         if to <= from {
             return;
@@ -362,6 +274,8 @@ impl DeviceProgress {
         };
         for piece in self.record.pieces(from..to) {
             self.skipped += piece.packets;
+            self.deficit.packets += piece.packets;
+            self.deficit.bytes += piece.packets * piece.flow_bytes;
             self.ledger.lose(cause, piece.total());
             self.missing.push(piece, cause);
         }

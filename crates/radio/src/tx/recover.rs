@@ -148,12 +148,12 @@ impl TxStreamer {
         self.audit()
     }
 
-    /// Queries the device's count, if there is credit for that.
+    /// Queries the device's place, if there is credit for that.
     pub(super) fn audit(&mut self) -> Result<(), TxError> {
         let mut query = [0; QUERY_BYTES_MAX];
-        let Some((length, all)) = self.core.audit(&mut query) else { return Ok(()) };
+        let Some(length) = self.core.audit(&mut query) else { return Ok(()) };
         let device = self.path.device;
-        let sent = self.port.tx.send_train(&query[..all], length, device);
+        let sent = self.port.tx.send(&query[..length], device);
         sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 }

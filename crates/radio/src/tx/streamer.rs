@@ -184,8 +184,8 @@ impl TxStreamer {
     fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
         let late = !self.core.account.lates.is_waiting();
         let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
-        self.wait(timeout.min(most), |stream| !stream.core.account.lates.is_unacknowledged())?;
-        if self.core.account.lates.is_unacknowledged() {
+        self.wait(timeout.min(most), |stream| !stream.core.account.is_unacknowledged())?;
+        if self.core.account.is_unacknowledged() {
             self.channel.time_ticks()?;
         }
         self.poll()
@@ -200,8 +200,7 @@ impl TxStreamer {
         let timeout = timeout.min(REPORTS_TIMEOUT);
         for _ in 0..ASKS {
             self.audit()?;
-            self.wait(timeout, |stream| !stream.core.account.audits.is_open())?;
-            if !self.core.account.wants_resync() {
+            if self.wait(timeout, |stream| !stream.core.account.audits.is_open())? {
                 break;
             }
         }

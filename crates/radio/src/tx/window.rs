@@ -35,12 +35,18 @@ impl Totals {
     }
 }
 
-/// The stream commands that always have credit, reserved from the samples: four count queries of
-/// three commands each, one per attempt to reopen a closed window.
-pub(super) const COMMANDS_RESERVED: u64 = 12;
+/// The stream commands that always have credit, reserved from the samples: four queries, one per
+/// attempt to reopen a closed window.
+pub(super) const COMMANDS_RESERVED: u64 = 4;
 
 /// Report periods per window, as UHD does.
 const REPORTS: u64 = 8;
+
+/// Returns the period of a device's reports, in units of its window: never 0, with which a device
+/// reports nothing. It reports when a count *becomes* as large as the period.
+pub(crate) fn report_period(capacity: u64) -> u64 {
+    capacity.div_ceil(REPORTS).max(1)
+}
 
 /// How much a device's count grows with a stream command (see [`super::command_counts`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +57,9 @@ pub(super) struct CommandCounts {
 }
 
 impl CommandCounts {
-    /// Returns the counts of a device that counts each command as a packet of `flow_bytes`.
-    pub fn each(flow_bytes: u64) -> Self {
-        let one = Totals::default().plus(1, flow_bytes);
-        Self { ping: one, resync: one }
+    /// Returns the counts of the logic, with commands of `flow_bytes`.
+    pub fn usual(flow_bytes: u64) -> Self {
+        Self { ping: Totals::default().plus(1, flow_bytes), resync: Totals::default() }
     }
 }
 
@@ -65,7 +70,7 @@ pub(super) struct CreditWindow {
     /// Reserved for commands.
     reserve: Totals,
     command_bytes: u64,
-    command_counts: CommandCounts,
+    pub(super) command_counts: CommandCounts,
     sent: Totals,
     consumed: Totals,
     /// The difference between the packets that the device has passed and its count, modulo 2⁶⁴:
@@ -73,7 +78,9 @@ pub(super) struct CreditWindow {
     missing: Totals,
     /// Reserved for packets that may come late or twice.
     spare_bytes: u64,
-    /// Bytes of late or duplicated packets since the last count query.
+    /// Bytes of packets that were skipped, and of those that came late or twice, since the last
+    /// query.
+    skipped_bytes: u64,
     surplus_bytes: u64,
     since_audit_bytes: u64,
 }
@@ -90,11 +97,12 @@ impl CreditWindow {
             capacity,
             reserve,
             command_bytes,
-            command_counts: CommandCounts::each(command_bytes),
+            command_counts: CommandCounts::usual(command_bytes),
             sent: Totals::default(),
             consumed: Totals::default(),
             missing: Totals::default(),
             spare_bytes: 0,
+            skipped_bytes: 0,
             surplus_bytes: 0,
             since_audit_bytes: 0,
         }
@@ -118,7 +126,7 @@ impl CreditWindow {
     /// Returns the requested report period: an eighth of the window.
     pub fn period(&self) -> Totals {
         let packets = self.capacity.packets.min(PACKETS_UNLIMITED.into());
-        Totals { packets: packets.div_ceil(REPORTS), bytes: self.capacity.bytes.div_ceil(REPORTS) }
+        Totals { packets: report_period(packets), bytes: report_period(self.capacity.bytes) }
     }
 
     /// Returns the largest packet that fits an empty window, bytes; at least two fit.
@@ -178,11 +186,6 @@ impl CreditWindow {
         self.command_counts.ping.packets > 0
     }
 
-    /// Returns how the device counts stream commands.
-    pub fn command_counts(&self) -> CommandCounts {
-        self.command_counts
-    }
-
     /// Returns whether a window of bytes has been sent since the last count query.
     pub fn is_audit_due(&self) -> bool {
         self.since_audit_bytes >= self.capacity.bytes
@@ -216,6 +219,16 @@ impl CreditWindow {
         true
     }
 
+    /// Counts packets that the device has skipped: they take no space, unless they come late.
+    /// Returns true when half a window was skipped since the last query: it may fill the buffer.
+    pub fn note_skipped(&mut self, packets: u64, bytes: u64) -> bool {
+        self.missing.packets = self.missing.packets.wrapping_add(packets);
+        self.missing.bytes = self.missing.bytes.wrapping_add(bytes);
+        self.skipped_bytes += bytes;
+        self.keep_spare(self.spare_bytes);
+        self.skipped_bytes > self.capacity.bytes / 2
+    }
+
     /// Counts packets that came twice, or late after they had been given up: they take space, and
     /// are in the device's count.
     pub fn note_surplus(&mut self, packets: u64, bytes: u64) {
@@ -224,23 +237,26 @@ impl CreditWindow {
         self.surplus_bytes += bytes;
     }
 
-    /// Applies a count query: `missing` is the difference between the packets sent before it and
-    /// the count. The window is restored, but space is reserved for packets that may still come: as
-    /// much as was missing or in surplus, up to half the window, decreasing with each query.
-    /// Returns true when packets were missing.
-    pub fn audited(&mut self, missing: Totals) -> bool {
-        let grown = missing.bytes.wrapping_sub(self.missing.bytes);
-        let grown = if grown > self.capacity.bytes { 0 } else { grown };
-        let (wanted, half) = (grown + self.surplus_bytes, self.capacity.bytes / 2);
-        self.spare_bytes = wanted.min(half).max(self.spare_bytes / 2);
-        self.surplus_bytes = 0;
-        self.missing = missing;
-        grown > half
+    /// Reserves space for packets that may still come: as much as was skipped or in surplus, up to
+    /// half the window, but no less than `least`.
+    fn keep_spare(&mut self, least: u64) {
+        let wanted = self.skipped_bytes + self.surplus_bytes;
+        self.spare_bytes = wanted.min(self.capacity.bytes / 2).max(least);
     }
 
-    /// Applies a RESYNC: the device has taken over our totals.
-    pub fn resynchronised(&mut self) {
-        self.missing = Totals::default();
+    /// Applies the answer to a query. `missing` is the difference between the packets sent before
+    /// it and the count, if that is exact: then it holds, whatever the reports said. The reserve
+    /// decreases with each answer. Returns true when more than half a window was missing.
+    pub fn audited(&mut self, missing: Option<Totals>) -> bool {
+        if let Some(missing) = missing {
+            let grown = missing.bytes.wrapping_sub(self.missing.bytes);
+            self.skipped_bytes += if grown > self.capacity.bytes { 0 } else { grown };
+            self.missing = missing;
+        }
+        let much = self.skipped_bytes > self.capacity.bytes / 2;
+        self.keep_spare(self.spare_bytes / 2);
+        (self.skipped_bytes, self.surplus_bytes) = (0, 0);
+        much
     }
 }
 
@@ -257,9 +273,9 @@ mod tests {
         let mut window = window();
         assert_eq!(window.period().bytes, 1250);
         let room = window.room_packets(1000);
-        assert_eq!(room, 9, "of 10 000 bytes 288 are kept");
+        assert_eq!(room, 9, "of 10 000 bytes 96 are kept");
         window.send(9, 1000);
-        window.send(1, 712);
+        window.send(1, 904);
         assert_eq!(window.room_packets(8), 0);
         assert!(window.has_room_for_commands(COMMANDS_RESERVED, 0));
         assert!(!window.has_room_for_commands(COMMANDS_RESERVED + 1, 0));
@@ -270,11 +286,11 @@ mod tests {
     #[test]
     fn packets_limit_too() {
         let mut window = CreditWindow::new(1 << 20, 20, 24);
-        assert_eq!(window.room_packets(16), 8);
+        assert_eq!(window.room_packets(16), 16);
         window.send(5, 16);
-        assert_eq!(window.room_packets(16), 3);
+        assert_eq!(window.room_packets(16), 11);
         assert!(window.consume(Totals { packets: 4, bytes: 64 }));
-        assert_eq!(window.room_packets(16), 7);
+        assert_eq!(window.room_packets(16), 15);
     }
 
     #[test]
@@ -300,10 +316,10 @@ mod tests {
         window.note_surplus(1, 1000);
         window.consume(Totals { packets: 8, bytes: 8000 });
         assert_eq!(window.in_flight(), Totals { packets: 2, bytes: 2000 });
-        window.send_command(CommandOp::Ping);
-        window.resynchronised();
-        window.consume(Totals { packets: 9, bytes: 8024 });
-        assert_eq!(window.in_flight(), Totals::default());
+        assert!(!window.note_skipped(1, 1000), "it seems so");
+        assert_eq!(window.in_flight(), Totals { packets: 2, bytes: 2000 });
+        window.consume(Totals { packets: 8, bytes: 8000 });
+        assert_eq!(window.in_flight(), Totals { packets: 1, bytes: 1000 });
     }
 
     #[test]
@@ -312,15 +328,18 @@ mod tests {
         window.send(9, 1000);
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!(window.room_packets(1000), 6);
-        assert!(!window.audited(Totals { packets: 3, bytes: 3000 }));
+        assert!(!window.audited(Some(Totals { packets: 3, bytes: 3000 })));
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 6));
-        for room in [8, 8, 9, 9] {
-            window.audited(Totals { packets: 3, bytes: 3000 });
+        for room in [8, 9, 9, 9] {
+            window.audited(Some(Totals { packets: 3, bytes: 3000 }));
             assert_eq!(window.room_packets(1000), room);
         }
         window.send(9, 1000);
-        assert!(window.audited(Totals { packets: 12, bytes: 12_000 }), "more than half of it");
+        assert!(
+            window.audited(Some(Totals { packets: 12, bytes: 12_000 })),
+            "more than half of it"
+        );
         window.consume(Totals { packets: 6, bytes: 6000 });
         assert_eq!((window.in_flight().bytes, window.room_packets(1000)), (0, 4));
     }

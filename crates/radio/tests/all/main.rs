@@ -14,6 +14,8 @@ mod exercise;
 mod fault_mixes;
 mod faults;
 mod find;
+mod generations;
+mod grpc;
 mod hostile;
 mod hostile_anything;
 mod hostile_rates;

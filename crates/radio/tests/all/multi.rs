@@ -18,19 +18,16 @@ fn both(device: &Device) -> RxGroup {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
-/// Calls `script` for data packets with the channel (the second stream of a device has the higher
-/// endpoint id) and their number on it.
+/// Calls `script` for data packets with the channel (this host's ids for the streams of the first
+/// endpoint are 4 and 5, and for those of the second one 6 and 7) and their number on it.
 fn by_channel(mut script: impl FnMut(usize, u64) -> Action + Send + 'static) -> Meddler {
-    let mut first = None;
     let mut counts = [0; 2];
     Meddler::new(move |packet| {
         if !is_data(packet) {
             return Action::Pass;
         }
         let epid = u16::from_le_bytes([packet[0], packet[1]]);
-        // Data of either channel may come first; ids count up from the first stream's.
-        let first = *first.get_or_insert(epid & !1);
-        let channel = usize::from(epid - first);
+        let channel = usize::from(epid / 2 - 2);
         counts[channel] += 1;
         script(channel, counts[channel] - 1)
     })

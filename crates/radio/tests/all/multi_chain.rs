@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::{Action, Meddler, SPP, args, device, is_data, meddled, receive};
 use millstream_radio::{Cause, Complex32, RxArgs, RxError, RxEvent, RxStreamer};
 
+/// The samples that the radio misses between two captures.
+const PAUSE: u64 = 3;
+
 /// Returns time and length of each burst until the stream ends.
 fn bursts(stream: &mut RxStreamer) -> Vec<(Option<u64>, u64)> {
     let mut all = Vec::new();
@@ -18,21 +21,21 @@ fn bursts(stream: &mut RxStreamer) -> Vec<(Option<u64>, u64)> {
 }
 
 #[test]
-fn joined_captures_are_bursts_without_a_gap() {
+fn captures_behind_each_other_are_bursts_with_the_radio_s_pause_between_them() {
     let (_radio, device) = device(4e6);
     let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
     let at = device.time_ticks().unwrap() + 2_000_000;
     stream.queue_finite(10_000, Some(at)).unwrap();
-    // At the end time of the one before, and as soon as that has ended: the same.
-    stream.queue_finite(5_003, Some(at + 10_000)).unwrap();
+    // As soon as the radio can, and as soon as the one before has ended: the same.
+    stream.queue_finite(5_003, Some(at + 10_000 + PAUSE)).unwrap();
     stream.queue_finite(1, None).unwrap();
     stream.queue_finite(20_000, None).unwrap();
     stream.queue_finite(7_000, Some(at + 100_000)).unwrap();
     let want = [
         (at, 10_000),
-        (at + 10_000, 5_003),
-        (at + 15_003, 1),
-        (at + 15_004, 20_000),
+        (at + 10_000 + PAUSE, 5_003),
+        (at + 15_003 + 2 * PAUSE, 1),
+        (at + 15_004 + 3 * PAUSE, 20_000),
         (at + 100_000, 7_000),
     ];
     assert_eq!(bursts(&mut stream), want.map(|(at, samples)| (Some(at), samples)));
@@ -46,12 +49,12 @@ fn the_radio_holds_as_many_as_it_has_slots() {
     let (_radio, device) = device(4e6);
     let mut stream = device.rx_stream(args()).unwrap();
     let at = device.time_ticks().unwrap() + 8_000_000;
-    for capture in 0..32 {
-        stream.queue_finite(1000, Some(at + capture * 1000)).unwrap();
+    for capture in 0..33 {
+        stream.queue_finite(1000, Some(at + capture * 2000)).unwrap();
     }
     assert!(matches!(stream.queue_finite(1000, None), Err(RxError::QueueFull)));
-    assert_eq!(bursts(&mut stream).len(), 32);
-    assert_eq!(stream.finish().delivered, 32_000);
+    assert_eq!(bursts(&mut stream).len(), 33);
+    assert_eq!(stream.finish().delivered, 33_000);
 }
 
 #[test]
@@ -87,7 +90,8 @@ fn lost_packets_around_a_join_are_booked_to_their_own_burst() {
     let mut stream = device.rx_stream(args()).unwrap();
     let at = device.time_ticks().unwrap() + 1_000_000;
     for capture in 0..4 {
-        let joined = (capture % 2 == 0).then_some(at + capture * 10 * SPP);
+        let joined =
+            (capture % 2 == 0).then_some(at + capture * 10 * SPP + capture / 2 * 4 * PAUSE);
         stream.queue_finite(10 * SPP, joined).unwrap();
     }
     let mut missing = Vec::new();
@@ -150,11 +154,11 @@ fn a_lost_acknowledgement_queues_nothing_twice_and_nothing_never() {
     let mut stream = device.rx_stream(args()).unwrap();
     let at = device.time_ticks().unwrap() + 20_000_000;
     for capture in 0..20 {
-        stream.queue_finite(SPP, Some(at + capture * SPP)).unwrap();
+        stream.queue_finite(SPP, Some(at + capture * (SPP + PAUSE))).unwrap();
     }
     assert!(commands.load(Ordering::Relaxed) > 20, "some were repeated");
     let got = bursts(&mut stream);
-    assert!(got.iter().map(|burst| burst.0.unwrap()).eq((0..20).map(|n| at + n * SPP)));
+    assert!(got.iter().map(|burst| burst.0.unwrap()).eq((0..20).map(|n| at + n * (SPP + PAUSE))));
     let ledger = stream.finish();
     assert_eq!((ledger.expected, ledger.delivered), (20 * SPP, 20 * SPP));
 }

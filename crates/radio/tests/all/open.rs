@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{patient, radio};
+use crate::common::{device, patient, radio, receive};
 use millstream_emulator::RadioConfig;
 use millstream_link::open;
 use millstream_link::port::PortOptions;
-use millstream_radio::{Device, DeviceArgs, DiscoveryTarget, RadioError, RxArgs, discover};
+use millstream_radio::{Device, DeviceArgs, DiscoveryTarget, RadioError, RxArgs, TxArgs, discover};
 
 #[test]
 fn a_device_is_found_opened_and_given_back() {
@@ -147,4 +147,21 @@ fn a_second_session_finds_the_device_as_new() {
         let brought = crate::common::receive(&mut stream, u64::MAX);
         assert_eq!((brought.samples, brought.events.len()), (10_000, 0));
     }
+}
+
+#[test]
+fn more_streams_than_a_device_has_places_for_follow_each_other() {
+    let (_radio, device) = device(4e6);
+    for turn in 0..70 {
+        let mut stream = device.rx_stream(RxArgs::new(turn % 2)).unwrap();
+        stream.start_finite(2000, None).unwrap();
+        let brought = receive(&mut stream, u64::MAX);
+        assert_eq!((brought.samples, brought.ended), (2000, true), "stream {turn}");
+        drop(stream);
+        let stream = device.tx_stream(TxArgs::new(turn % 2)).unwrap();
+        assert_eq!(stream.finish().balance(), Ok(()));
+    }
+    // The control endpoint was not forgotten.
+    device.topology().control().expect("it has one");
+    device.rx_stream(RxArgs::new(0)).unwrap();
 }

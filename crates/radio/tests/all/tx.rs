@@ -200,10 +200,10 @@ fn refusal(bytes: u64, packets: u32) -> String {
 
 #[test]
 fn a_window_too_small_for_a_packet_is_named() {
-    let text = refusal(200, PACKETS_UNLIMITED);
-    assert!(text.contains("its transmit window of 200 bytes is too small"), "{text}");
-    let text = refusal(1 << 20, 12);
-    assert!(text.contains("its transmit window of 12 packets is too small"), "{text}");
+    let text = refusal(100, PACKETS_UNLIMITED);
+    assert!(text.contains("its transmit window of 100 bytes is too small"), "{text}");
+    let text = refusal(1 << 20, 4);
+    assert!(text.contains("its transmit window of 4 packets is too small"), "{text}");
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn two_channels_end_at_the_same_tick() {
     assert_eq!(times[0], times[1]);
     let at = device.time_ticks().unwrap() + 200_000;
     group.send(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
-    assert_eq!(acks(&mut group), [at + 70_000; 2]);
+    // The radio transmits two ticks later.
+    assert_eq!(acks(&mut group), [at + 70_000 + 2; 2]);
     for ledger in group.finish() {
         assert_eq!((ledger.transmitted, ledger.lost_total()), (140_002, 0));
     }
@@ -126,7 +127,7 @@ fn four_channels_of_two_devices_start_at_one_pps_aligned_time() {
     let at = set.devices()[0].time_ticks().unwrap() + 200_000;
     let slices = [&samples[..]; 4];
     group.send_sc16(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
-    assert_eq!(acks(&mut group), [at + 49_999; 4]);
+    assert_eq!(acks(&mut group), [at + 49_999 + 2; 4]);
     assert!(group.finish().iter().all(|ledger| ledger.transmitted == 50_000));
     assert!(radios.iter().all(|radio| radio.counters().tx_samples == 100_000));
 }

@@ -16,7 +16,7 @@ pub struct MgmtRepr {
     pub dst_epid: Epid,
     /// CHDR sequence number; a reply repeats its request's.
     pub seq: u16,
-    /// The endpoint of the requesting host.
+    /// The endpoint of the requesting host; [`Epid::NONE`] in replies.
     pub src_epid: Epid,
     /// Protocol version.
     pub version: u16,
@@ -33,7 +33,7 @@ pub enum ForwardHops {
     Default,
     /// Forward by this port of the crossbar.
     Port(u16),
-    /// Back to its source; the destination is set to the requesting endpoint.
+    /// Back to its source: source and destination are exchanged.
     Return,
 }
 
@@ -97,25 +97,22 @@ impl MgmtRepr {
     ///
     /// `answer` is called for every operation, so that the node can record an ADVERTISE or write a
     /// register; its results (for INFO_REQ and CFG_RD_REQ) are appended. NOP, SEL_DEST and RETURN
-    /// need no action of it. On RETURN the rest of the hop is still executed and `dst_epid` becomes
-    /// `src_epid`.
+    /// need no action of it. SEL_DEST and RETURN act as the last operation of a hop only: with
+    /// others behind them the packet goes on to its destination, as the logic of radios sends it.
     ///
     /// # Errors
     /// [`Error::NoHop`] without a hop, [`Error::NoReplyHop`] for answers without a further hop. The
     /// packet must then be dropped.
     pub fn execute(&mut self, mut answer: impl FnMut(Op) -> Option<Op>) -> Result<ForwardHops> {
         let hop_len = self.first_hop_len(0).ok_or(Error::NoHop)?;
-        let mut forward = ForwardHops::Default;
+        let forward = match self.ops[hop_len - 1] {
+            Op::Return => ForwardHops::Return,
+            Op::SelDest(port) => ForwardHops::Port(port),
+            _ => ForwardHops::Default,
+        };
         let mut answers = [Op::Nop; MAX_OPS];
         let mut count = 0;
         for op in &self.ops[..hop_len] {
-            match *op {
-                Op::SelDest(port) if forward != ForwardHops::Return => {
-                    forward = ForwardHops::Port(port)
-                }
-                Op::Return => forward = ForwardHops::Return,
-                _ => {}
-            }
             if let Some(response) = answer(*op) {
                 answers[count] = response;
                 count += 1;
@@ -126,7 +123,7 @@ impl MgmtRepr {
         self.len -= hop_len;
         self.append_to_first_hop(&answers[..count])?;
         if forward == ForwardHops::Return {
-            self.dst_epid = self.src_epid;
+            core::mem::swap(&mut self.dst_epid, &mut self.src_epid);
         }
         Ok(forward)
     }

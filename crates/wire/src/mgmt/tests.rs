@@ -35,7 +35,7 @@ fn a_node_answers_into_the_next_hop_and_returns_the_packet() {
     let answer = |op| (op == Op::InfoReq).then_some(Op::InfoResp(XBAR));
     assert_eq!(repr.execute(answer), Ok(ForwardHops::Return));
     assert_eq!(hops(&repr), [[Op::Nop, Op::InfoResp(XBAR)]]);
-    assert_eq!((repr.dst_epid, repr.src_epid, repr.seq), (Epid(1), Epid(1), 5));
+    assert_eq!((repr.dst_epid, repr.src_epid, repr.seq), (Epid(1), Epid::NONE, 5));
 }
 
 #[test]
@@ -73,9 +73,14 @@ fn a_packet_that_cannot_be_answered_is_an_error() {
 }
 
 #[test]
-fn a_packet_that_returns_is_not_sent_elsewhere() {
-    for hop in [[Op::Return, Op::SelDest(2)], [Op::SelDest(2), Op::Return]] {
-        assert_eq!(request(&[&hop]).execute(|_| None), Ok(ForwardHops::Return));
+fn the_last_operation_of_a_hop_says_where_the_packet_goes() {
+    let forward = |hop: &[Op]| request(&[hop, &[Op::Nop]]).execute(|_| None);
+    assert_eq!(forward(&[Op::SelDest(2), Op::Return]), Ok(ForwardHops::Return));
+    assert_eq!(forward(&[Op::Return, Op::SelDest(2)]), Ok(ForwardHops::Port(2)));
+    for last in [Op::Return, Op::SelDest(2)] {
+        let mut repr = request(&[&[last, Op::InfoReq], &[Op::Nop]]);
+        assert_eq!(repr.execute(|_| Some(Op::Nop)), Ok(ForwardHops::Default));
+        assert_eq!(repr.dst_epid, Epid::NONE, "it is not exchanged with the source");
     }
 }
 

@@ -158,6 +158,10 @@ register! {
         done: bool = 1, 1;
         /// `[7:2]` log2 of the MTU in CHDR words.
         mtu_log2: u8 = 2, 6;
+        /// `[13:8]` number of the control clock; 0 where clocks have no numbers.
+        control_clock: u8 = 8, 6;
+        /// `[19:14]` number of the clock of the time.
+        time_clock: u8 = 14, 6;
     }
 }
 
@@ -174,8 +178,14 @@ mod tests {
         assert_eq!(edge.to_word(), Ok(3 << 22 | 1 << 16 | 2 << 6 | 5));
         let info = BlockInfo { version: 1, inputs: 2, outputs: 3, fifo_log2: 9, max_async_msgs: 4 };
         assert_eq!(info.to_word(), Ok(4 << 24 | 9 << 18 | 3 << 12 | 2 << 6 | 1));
-        let flush = FlushStatus { active: false, done: true, mtu_log2: 10 };
-        assert_eq!(flush.to_word(), Ok(10 << 2 | 2));
+        let flush = FlushStatus {
+            done: true,
+            mtu_log2: 10,
+            control_clock: 1,
+            time_clock: 4,
+            ..FlushStatus::default()
+        };
+        assert_eq!(flush.to_word(), Ok(4 << 14 | 1 << 8 | 10 << 2 | 2));
         assert_eq!(index_register(3, BLOCK_NOC_ID), 0xC4);
     }
 
@@ -185,7 +195,7 @@ mod tests {
             assert_eq!(Edge::from_word(word).to_word(), Ok(word));
             assert_eq!(BlockInfo::from_word(word).to_word(), Ok(word));
             assert_eq!(Counts::from_word(word).to_word(), Ok(word & !(1 << 30)));
-            assert_eq!(FlushStatus::from_word(word).to_word(), Ok(word & 0xFF));
+            assert_eq!(FlushStatus::from_word(word).to_word(), Ok(word & 0xF_FFFF));
         }
     }
 

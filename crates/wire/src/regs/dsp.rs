@@ -1,7 +1,8 @@
-//! Registers of the DDC and DUC blocks, compat 0.x: the rate change and the frequency shift between
-//! a radio and its stream.
+//! Registers of the DDC and DUC blocks: the rate change and the frequency shift between a radio and
+//! its stream.
 //!
-//! Each channel has a bank of [`CHANNEL_STRIDE`] bytes.
+//! Each channel has a bank of [`CHANNEL_STRIDE`] bytes. The constants are the offsets of compat
+//! 0.x; [`DspMap`] has those of each version.
 
 /// Distance of the registers of two channels.
 pub const CHANNEL_STRIDE: u32 = 0x800;
@@ -27,8 +28,99 @@ pub const SCALE: u32 = 0x428;
 pub const DDC_RATE: u32 = 0x430;
 /// Offset: ticks per output sample; 0 takes them from [`INPUTS`].
 pub const TIME_INCREMENT: u32 = 0x448;
-/// What the block answers for other registers.
+/// What the block answers for other registers in compat 0.x. In compat 1.x they are refused.
 pub const UNKNOWN: u32 = 0x0BAD_C0DE;
+
+/// The offsets of the registers in one version of one of the two blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DspMap {
+    /// The major number in [`COMPAT`], whose offset is the same in all.
+    pub major: u32,
+    /// Whether [`COMPAT`] and the three below are in the bank of each channel, or only in the
+    /// first.
+    pub describes_channels: bool,
+    /// Read: the number of half-band filters.
+    pub halfbands: u32,
+    /// Read: the largest rate of the CIC filter, 1 to 255.
+    pub cic_max: u32,
+    /// Read: the samples of one cycle; where there is none it is one sample.
+    pub samples_per_cycle: Option<u32>,
+    /// [`Rate::word`].
+    pub rate: u32,
+    /// Input samples per [`DspMap::outputs`] outputs, where they are set beside the rate.
+    pub inputs: Option<u32>,
+    /// Output samples per [`DspMap::inputs`] inputs.
+    pub outputs: Option<u32>,
+    /// Bit 0 clears the filters after each end of a burst.
+    pub config: Option<u32>,
+    /// Ticks per output word; of a DDC that is as many output samples as one cycle has.
+    pub time_increment: u32,
+    /// The gain behind the filters, 18 bits with 15 fraction bits.
+    pub scale: u32,
+    /// The gain of the mixer of a DDC, log2: the scale makes up for it.
+    pub ddc_mixer_log2: u32,
+    /// The phase increment of the frequency shift, see [`phase_increment`]; a sample's, whatever
+    /// the samples of a cycle.
+    pub phase_increment: u32,
+}
+
+impl DspMap {
+    /// A DDC of compat 0.x.
+    pub const DDC_V0: DspMap = DspMap {
+        major: 0,
+        describes_channels: true,
+        halfbands: HALFBANDS,
+        cic_max: CIC_MAX,
+        samples_per_cycle: None,
+        rate: DDC_RATE,
+        inputs: Some(INPUTS),
+        outputs: Some(OUTPUTS),
+        config: Some(CONFIG),
+        time_increment: TIME_INCREMENT,
+        scale: SCALE,
+        ddc_mixer_log2: 1,
+        phase_increment: PHASE_INCREMENT,
+    };
+
+    /// A DUC of compat 0.x.
+    pub const DUC_V0: DspMap = DspMap { rate: DUC_RATE, ..DspMap::DDC_V0 };
+
+    /// A DDC or DUC of compat 1.x, which takes several samples a cycle: images of UHD 4.11.
+    pub const V1: DspMap = DspMap {
+        major: 1,
+        describes_channels: false,
+        halfbands: 0x004,
+        cic_max: 0x008,
+        samples_per_cycle: Some(0x00C),
+        rate: 0x200,
+        inputs: None,
+        outputs: None,
+        config: None,
+        time_increment: 0x108,
+        scale: 0x208,
+        ddc_mixer_log2: 0,
+        phase_increment: 0x300,
+    };
+
+    /// Returns the map that belongs to the content of [`COMPAT`] of a DDC (`down`) or DUC; `None`
+    /// for an unknown major number.
+    #[must_use]
+    pub const fn of_compat(compat: u32, down: bool) -> Option<DspMap> {
+        match (compat >> 16, down) {
+            (0, true) => Some(DspMap::DDC_V0),
+            (0, false) => Some(DspMap::DUC_V0),
+            (1, _) => Some(DspMap::V1),
+            _ => None,
+        }
+    }
+
+    /// Returns the scale with which a DDC of this version and rate has a gain of one.
+    #[must_use]
+    pub const fn ddc_scale(&self, rate: Rate) -> u32 {
+        // The scale of a rate makes up for a mixer with a gain of two.
+        rate.cic_scale(4, 16 - self.ddc_mixer_log2)
+    }
+}
 
 /// Returns the address of a register of a channel.
 #[must_use]
@@ -69,11 +161,11 @@ impl Rate {
     }
 
     /// Returns the stages of the possible factor that is nearest to `ratio`; of two as near ones
-    /// the smaller. A ratio that is no number counts as 1. The largest factor leaves out one
-    /// half-band filter, as in UHD.
+    /// the smaller. A ratio that is no number counts as 1. The largest factor has all half-band
+    /// filters, as UHD offers it from 4.10 on.
     #[must_use]
     pub fn nearest(ratio: f64, halfbands_max: u8, cic_max: u8) -> Rate {
-        let most = u32::from(cic_max.max(1)) << halfbands_max.saturating_sub(1).min(8);
+        let most = u32::from(cic_max.max(1)) << halfbands_max.min(8);
         let mut best = (f64::INFINITY, Rate::ONE);
         for factor in 1..=most {
             let away = (ratio - f64::from(factor)).abs();
@@ -105,20 +197,25 @@ impl Rate {
         (self.cic as u32) << self.halfbands
     }
 
-    /// Returns the [`SCALE`] with which a DDC of this rate has a gain of one: its CIC filter of
-    /// four stages has the gain R⁴ divided by the next power of two, and its mixer 2.
+    /// Returns the [`SCALE`] with which a DDC of compat 0.x and this rate has a gain of one: its
+    /// CIC filter of four stages has the gain R⁴ divided by the next power of two, and its mixer 2.
     #[must_use]
     pub const fn ddc_scale(self) -> u32 {
-        let gain = (self.cic as u64).pow(4);
-        ((gain.next_power_of_two() << 15) + gain).div_euclid(2 * gain) as u32
+        DspMap::DDC_V0.ddc_scale(self)
     }
 
     /// Returns the [`SCALE`] with which a DUC of this rate has a gain of one: its CIC filter has
     /// the gain R³ divided by the next power of two.
     #[must_use]
     pub const fn duc_scale(self) -> u32 {
-        let gain = (self.cic as u64).pow(3);
-        ((gain.next_power_of_two() << 16) + gain).div_euclid(2 * gain) as u32
+        self.cic_scale(3, 16)
+    }
+
+    /// Returns the scale against the gain R^`stages` divided by the next power of two, rounded: the
+    /// unit is one bit less than `fraction_bits`.
+    const fn cic_scale(self, stages: u32, fraction_bits: u32) -> u32 {
+        let gain = (self.cic as u64).pow(stages);
+        ((gain.next_power_of_two() << fraction_bits) + gain).div_euclid(2 * gain) as u32
     }
 }
 
@@ -166,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn each_version_of_the_blocks_has_its_offsets_and_its_scale() {
+        let rate = |map: Option<DspMap>| map.map(|map| (map.major, map.rate));
+        assert_eq!(rate(DspMap::of_compat(1, true)), Some((0, 0x430)));
+        assert_eq!(rate(DspMap::of_compat(1, false)), Some((0, 0x418)));
+        for down in [true, false] {
+            assert_eq!(rate(DspMap::of_compat(0x1_0000, down)), Some((1, 0x200)));
+            assert_eq!(DspMap::of_compat(0x2_0000, down), None);
+        }
+        let scale = |factor| DspMap::V1.ddc_scale(Rate::new(factor, 3, 255).unwrap());
+        assert_eq!([1, 2, 3].map(scale), [0x8000, 0x8000, 0xCA46]);
+    }
+
+    #[test]
     fn a_ratio_becomes_the_nearest_possible_factor_and_ties_go_down() {
         for (ratio, factor) in [
             (0.1, 1),
@@ -173,7 +283,8 @@ mod tests {
             (1.6, 2),
             (257.0, 256),
             (514.0, 512),
-            (1e9, 1020),
+            (1026.0, 1024),
+            (1e9, 2040),
             (f64::NAN, 1),
             (-3.0, 1),
         ] {

@@ -15,7 +15,11 @@ pub const SINK_COUNTERS: u32 = 0x10;
 pub const SOURCE_COUNTERS: u32 = 0x20;
 /// What passed through port 1.
 pub const LOOP_COUNTERS: u32 = 0x30;
+/// Packets of a finite source, 64 bits of which 48 count (UHD 4.10 on).
+pub const PACKETS: u32 = 0x40;
 
+/// The source ends after [`PACKETS`] packets (UHD 4.10 on).
+pub const FINITE: u32 = 1 << 2;
 /// The source runs.
 pub const RUN: u32 = 1 << 1;
 /// The counters become zero.

@@ -1,6 +1,11 @@
-//! Radio block registers, compat 0.x as of UHD 4.0 to 4.9.
+//! Radio block registers. The constants are the offsets of compat 0.x, of UHD 4.0 to 4.9; they
+//! name the registers of compat 1.x, of UHD 4.10 on, too, and [`RadioMap`] has the addresses.
 
-/// Shared, read: `[31:16]` major (0), `[15:0]` minor (1).
+mod map;
+
+pub use map::{RadioMap, gain_of, gain_word};
+
+/// Shared, read: `[31:16]` major (0 or 1), `[15:0]` minor (1).
 pub const COMPAT: u32 = 0x0000;
 /// Shared, read: time of the radio in ticks, bits 31 to 0.
 pub const TIME_LO: u32 = 0x0004;
@@ -8,6 +13,13 @@ pub const TIME_LO: u32 = 0x0004;
 pub const TIME_HI: u32 = 0x0008;
 /// Shared, read: `[31:16]` bits per sample (32), `[15:0]` samples per cycle.
 pub const SAMPLE_WIDTH: u32 = 0x1004;
+
+/// Offset, read, compat 1.x: [`FEATURE_TX_GAIN`] and [`FEATURE_RX_GAIN`].
+pub const FEATURES: u32 = 0x08;
+/// [`FEATURES`]: the transmitter has a complex gain.
+pub const FEATURE_TX_GAIN: u32 = 1 << 0;
+/// [`FEATURES`]: the receiver has a complex gain.
+pub const FEATURE_RX_GAIN: u32 = 1 << 1;
 
 /// The address of the registers of channel 0.
 pub const CHANNEL_BASE: u32 = 0x1000;
@@ -104,9 +116,24 @@ pub struct RxCommand {
     pub mode: RxMode,
     /// Bit 31: execute at the time in `RX_TIME_*` instead of at once.
     pub timed: bool,
+    /// Bit 30, compat 1.x: execute when the transmitter of the channel runs. Not together with
+    /// [`RxCommand::timed`].
+    pub with_transmitter: bool,
 }
 
 impl RxCommand {
+    /// A command that is executed at once.
+    #[must_use]
+    pub const fn now(mode: RxMode) -> RxCommand {
+        RxCommand { mode, timed: false, with_transmitter: false }
+    }
+
+    /// The same, executed at the time in `RX_TIME_*`.
+    #[must_use]
+    pub const fn timed(mode: RxMode) -> RxCommand {
+        RxCommand { timed: true, ..RxCommand::now(mode) }
+    }
+
     /// Decodes the word; `None` for mode 3, which is not assigned.
     #[must_use]
     pub const fn from_word(word: u32) -> Option<RxCommand> {
@@ -116,13 +143,14 @@ impl RxCommand {
             2 => RxMode::Continuous,
             _ => return None,
         };
-        Some(RxCommand { mode, timed: word >> 31 != 0 })
+        let with_transmitter = word >> 30 & 1 != 0;
+        Some(RxCommand { mode, timed: word >> 31 != 0, with_transmitter })
     }
 
     /// Encodes the word.
     #[must_use]
     pub const fn to_word(self) -> u32 {
-        self.mode as u32 | (self.timed as u32) << 31
+        self.mode as u32 | (self.timed as u32) << 31 | (self.with_transmitter as u32) << 30
     }
 }
 
@@ -208,12 +236,15 @@ mod tests {
 
     #[test]
     fn receive_commands_are_the_words_uhd_writes() {
-        let word = |mode, timed| RxCommand { mode, timed }.to_word();
+        let word = |mode, timed| match timed {
+            true => RxCommand::timed(mode).to_word(),
+            false => RxCommand::now(mode).to_word(),
+        };
         assert_eq!(word(RxMode::Continuous, false), 2);
         assert_eq!(word(RxMode::Continuous, true), 0x8000_0002);
         assert_eq!(word(RxMode::Finite, true), 0x8000_0001);
         assert_eq!(word(RxMode::Stop, false), 0);
-        for word in [0, 1, 2, 0x8000_0000, 0x8000_0001, 0x8000_0002] {
+        for word in [0, 1, 2, 0x4000_0001, 0x8000_0000, 0x8000_0001, 0x8000_0002] {
             assert_eq!(RxCommand::from_word(word).unwrap().to_word(), word);
         }
         assert_eq!(RxCommand::from_word(3), None);

@@ -45,6 +45,10 @@ pub mod command {
     pub const FINITE: u32 = 1;
     /// Plays without an end.
     pub const CONTINUOUS: u32 = 2;
+    /// Plays what is being recorded, and does not overtake it; with [`FINITE`] (version 1.3 on).
+    pub const FOLLOW: u32 = 1 << 29;
+    /// The last packet has no end of burst (version 1.2 on).
+    pub const WITHOUT_EOB: u32 = 1 << 30;
     /// The first packet has the time of [`super::PLAY_TIME`].
     pub const TIMED: u32 = 1 << 31;
 }

@@ -10,7 +10,7 @@ mod status;
 mod tests;
 
 pub use command::{CommandOp, CommandRepr};
-pub use status::{SequenceGap, StatusRepr, StreamCondition};
+pub use status::{SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
 /// The 24-bit packet capacity that means "packets do not limit this stream".
 pub const PACKETS_UNLIMITED: u32 = 0xFF_FFFF;

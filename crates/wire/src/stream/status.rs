@@ -64,7 +64,7 @@ pub struct StatusRepr {
     pub count_bytes: u64,
     /// Buffer information, with a meaning of the device.
     pub buffer_info: u16,
-    /// Detail of an error, 48 bits; for a sequence error see [`SequenceGap`].
+    /// Detail, 48 bits: [`SequenceGap`] of a sequence error, [`StreamPlace`] of an endpoint.
     pub error_info: u64,
 }
 
@@ -98,6 +98,34 @@ impl SequenceGap {
             matches!(kind, PacketType::Data | PacketType::TimedData | PacketType::StreamCommand);
         let (expected, actual) = (field(info, 16, 16) as u16, field(info, 0, 16) as u16);
         (numbered && expected != actual).then_some(Self { kind, expected, actual })
+    }
+}
+
+/// The detail of [`StreamCondition::Ok`] from stream input endpoints of UHD's images.
+///
+/// It is of the moment at which a command or a period of reports caused the status. The counts are
+/// later ones: those of the moments at which their words leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct StreamPlace {
+    /// A period is over; otherwise the status answers the command.
+    pub period: bool,
+    /// The number of the next data packet.
+    pub expected: u16,
+    /// The number of the last stream command.
+    pub command: u16,
+}
+
+impl StreamPlace {
+    /// Encodes the detail for [`StatusRepr::error_info`].
+    #[must_use]
+    pub const fn to_info(self) -> u64 {
+        (self.period as u64) << 47 | (self.expected as u64) << 16 | self.command as u64
+    }
+
+    /// Decodes a detail.
+    #[must_use]
+    pub const fn from_info(info: u64) -> Self {
+        Self { period: info >> 47 & 1 == 1, expected: (info >> 16) as u16, command: info as u16 }
     }
 }
 

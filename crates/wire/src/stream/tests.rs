@@ -121,3 +121,14 @@ fn the_detail_of_a_sequence_error_says_what_came_and_what_was_due() {
         assert_eq!(SequenceGap::from_info(nothing), None, "{nothing:#x}");
     }
 }
+
+#[test]
+fn the_detail_of_an_endpoint_is_its_place() {
+    // Recorded: the answer to command 3 behind 15 data packets, and a periodic report.
+    for (info, period, expected, command) in
+        [(0xF_0003, false, 15, 3), (0x8000_0009_0001, true, 9, 1)]
+    {
+        let place = StreamPlace { period, expected, command };
+        assert_eq!((StreamPlace::from_info(info), place.to_info()), (place, info));
+    }
+}

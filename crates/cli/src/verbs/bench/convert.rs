@@ -42,7 +42,7 @@ pub struct Args {
 
     /// Path of UHD's converter_benchmark. By default the command looks at the usual paths.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "no_uhd")]
-    uhd: Option<PathBuf>,
+    uhd_program: Option<PathBuf>,
 
     /// Do not measure UHD.
     #[arg(long)]
@@ -51,7 +51,7 @@ pub struct Args {
 
 /// Measures; prints a table for each size.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let given = args.uhd.as_deref().map(uhd::Tool::at);
+    let given = args.uhd_program.as_deref().map(uhd::Tool::at);
     let plan = ConvertSpec {
         pairs: if args.pair.is_empty() { FormatPair::all() } else { args.pair },
         sizes: args.nsamps.iter().map(|samples| *samples as usize).collect(),

@@ -15,7 +15,7 @@ use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
     ClockRates, CounterSnapshot, DeviceKind, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
-    SecondLink, antenna, scene::Scene,
+    SecondLink, UhdGeneration, antenna, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
 use millstream_wire::chdr::Width;
@@ -37,6 +37,12 @@ pub struct Args {
     #[arg(long, value_name = "DEVICE", default_value = DeviceKind::default().name(),
           value_parser = device)]
     pub device: DeviceKind,
+
+    /// Version of UHD that the radio's software and image belong to: 4.0 to 4.11. auto gives each
+    /// caller its own: UHD 4.0 to 4.3 and 4.5 to 4.9. Hosts with UHD 4.4 or 4.10 need their version
+    /// here.
+    #[arg(long, value_name = "VERSION", default_value = "auto", value_parser = uhd)]
+    pub uhd: UhdGeneration,
 
     /// Bits of a CHDR word of the image: 64, 128, 256 or 512. The stock images have 64.
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = chdr_width)]
@@ -177,6 +183,13 @@ pub fn device(text: &str) -> Result<DeviceKind, String> {
     found.ok_or_else(|| format!("the devices are {}", names()))
 }
 
+fn uhd(text: &str) -> Result<UhdGeneration, String> {
+    let names = || {
+        format!("the known versions are auto and 4.0 to 4.11, for example {}", UhdGeneration::NAMES)
+    };
+    UhdGeneration::named(text).ok_or_else(names)
+}
+
 fn chdr_width(text: &str) -> Result<Width, String> {
     let width = text.parse().ok().and_then(Width::from_bits);
     width.ok_or_else(|| "the widths are 64, 128, 256, 512".to_owned())
@@ -202,6 +215,7 @@ impl Args {
             |path: &PathBuf| if self.radios > 1 { numbered(path, index) } else { path.clone() };
         Ok(RadioConfig {
             device: self.device,
+            uhd: self.uhd,
             chdr_width: self.chdr_width,
             extra_blocks: self.extra_blocks,
             addr: addr.context(

@@ -9,8 +9,10 @@ mod replay;
 mod sig_gen;
 
 use crate::antenna::Sc16;
+use crate::generation::Generation;
 use crate::personality::BlockKind;
 use millstream_wire::chdr::Width;
+use millstream_wire::regs::replay as replay_regs;
 use null::NullSrcSink;
 use replay::Replay;
 use sig_gen::SigGen;
@@ -25,6 +27,8 @@ const DMA_FIFO_STRIDE: u32 = 0x80;
 pub(crate) struct BlockPacket {
     /// Bytes of its payload, a multiple of 4.
     pub bytes: usize,
+    /// The bytes of a payload that its header announces, if they are others.
+    pub announced: Option<usize>,
     pub timestamp: Option<u64>,
     pub eob: bool,
 }
@@ -73,8 +77,9 @@ impl StreamBlock {
     }
 
     /// Reads a register; those without content read as 0.
-    pub fn read(&self, address: u32) -> u32 {
+    pub fn read(&self, address: u32, generation: &Generation) -> u32 {
         match self {
+            Self::Replay(_) if address == replay_regs::COMPAT => generation.replay_compat,
             Self::DmaFifo if address.is_multiple_of(DMA_FIFO_STRIDE) => DMA_FIFO_INFO,
             Self::DmaFifo => 0,
             Self::Replay(block) => block.read(address),

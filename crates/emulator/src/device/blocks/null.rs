@@ -11,6 +11,8 @@ const ITEM_BYTES: usize = size_of::<Sc16>();
 /// The largest packet, bytes.
 const PACKET_BYTES_MAX: usize = (8 << 10) - 64;
 
+const PACKETS_HI: u32 = regs::PACKETS + 4;
+
 /// The places of lines and packets in the counters.
 const SINK: usize = 0;
 const SOURCE: usize = 2;
@@ -22,6 +24,12 @@ pub(crate) struct NullSrcSink {
     items_per_line: usize,
     registers: [u32; 4],
     on: bool,
+    /// The number of packets of a finite source, in two words.
+    packets: [u32; 2],
+    /// The packets that a finite source has still to make.
+    left: Option<u64>,
+    /// The source has been stopped: its next packet ends the burst.
+    ends: bool,
     /// The number of the next line of the source.
     line: u16,
     /// Lines and packets of sink, source and loop.
@@ -37,6 +45,9 @@ impl NullSrcSink {
             items_per_line: width.bytes() / ITEM_BYTES,
             registers: [0; 4],
             on: false,
+            packets: [0; 2],
+            left: None,
+            ends: false,
             line: 0,
             counters: [0; 6],
             looped: Vec::with_capacity(MAX_LEN / ITEM_BYTES),
@@ -45,13 +56,14 @@ impl NullSrcSink {
 
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
-        (self.registers, self.on, self.line, self.counters) = ([0; 4], false, 0, [0; 6]);
-        self.looped.clear();
+        self.stop();
+        (self.registers, self.line, self.counters) = ([0; 4], 0, [0; 6]);
+        (self.packets, self.left) = ([0; 2], None);
     }
 
     /// Stops the source, and drops what is looped.
     pub fn stop(&mut self) {
-        self.on = false;
+        (self.on, self.ends) = (false, false);
         self.looped.clear();
     }
 
@@ -62,6 +74,8 @@ impl NullSrcSink {
                 let on = if self.on { regs::RUN } else { 0 };
                 (self.items_per_line as u32) << 24 | ITEM_BITS << 16 | on
             }
+            regs::PACKETS => self.packets[0],
+            PACKETS_HI => self.packets[1],
             regs::SINK_COUNTERS.. => {
                 let offset = address - regs::SINK_COUNTERS;
                 let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
@@ -73,26 +87,39 @@ impl NullSrcSink {
 
     /// Writes a register.
     pub fn write(&mut self, address: u32, value: u32) {
-        if address >= regs::SINK_COUNTERS {
-            return;
+        match address {
+            regs::PACKETS => self.packets[0] = value,
+            PACKETS_HI => self.packets[1] = value & 0xffff,
+            _ => {}
         }
-        self.registers[address as usize / 4] = value;
+        let Some(register) = self.registers.get_mut(address as usize / 4) else { return };
+        *register = value;
         if address == regs::CONTROL {
-            self.on = value & regs::RUN != 0;
+            let [low, high] = self.packets.map(u64::from);
+            self.left = (value & regs::FINITE != 0).then_some(high << 32 | low);
+            let on = value & regs::RUN != 0 && self.left != Some(0);
+            self.ends = self.on && !on;
+            self.on = on;
             if value & regs::CLEAR != 0 {
-                self.counters = [0; 6];
+                (self.counters, self.line) = ([0; 6], 0);
             }
         }
     }
 
     /// Returns the packet at the head of output `port`.
+    ///
+    /// As in hardware the length in the header is what the register says, and the lines are what
+    /// the other one says: of too many the last ones are missing, and of too few there is no more.
     pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
-        let bytes = match port {
-            0 if self.on => self.source_bytes(),
-            1 => self.looped.len() * ITEM_BYTES,
-            _ => 0,
+        let (bytes, announced, eob) = match port {
+            0 if self.on || self.ends => {
+                let announced = self.announced_bytes();
+                (announced.min(self.lines() * self.line_bytes()), Some(announced), self.ends)
+            }
+            1 => (self.looped.len() * ITEM_BYTES, None, false),
+            _ => (0, None, false),
         };
-        (bytes > 0).then_some(BlockPacket { bytes, timestamp: None, eob: false })
+        (bytes > 0).then_some(BlockPacket { bytes, announced, timestamp: None, eob })
     }
 
     /// Writes the bytes of that packet from byte `at` on.
@@ -105,7 +132,7 @@ impl NullSrcSink {
         }
         for (item, index) in out.iter_mut().zip(first..) {
             let line = self.line.wrapping_add((index / self.items_per_line) as u16);
-            let ([a, b], [c, d]) = (line.to_le_bytes(), (!line).to_le_bytes());
+            let ([a, b], [c, d]) = ((!line).to_le_bytes(), line.to_le_bytes());
             *item = [a, b, c, d];
         }
     }
@@ -116,8 +143,14 @@ impl NullSrcSink {
             self.count(LOOP, self.looped.len());
             self.looped.clear();
         } else {
-            let lines = self.count(SOURCE, self.source_bytes() / ITEM_BYTES);
+            let lines = self.lines();
+            self.count(SOURCE, lines * self.items_per_line);
             self.line = self.line.wrapping_add(lines as u16);
+            self.ends = false;
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(1);
+                self.on &= *left > 0;
+            }
         }
     }
 
@@ -133,23 +166,27 @@ impl NullSrcSink {
         items.len()
     }
 
-    /// Returns the bytes of a packet of the source: whole lines, at least one.
-    fn source_bytes(&self) -> usize {
-        let line_bytes = self.items_per_line * ITEM_BYTES;
-        let bytes =
-            (self.registers[regs::PACKET_BYTES as usize / 4] as usize).min(PACKET_BYTES_MAX);
-        let lines = (self.registers[regs::PACKET_LINES as usize / 4] & 0xfff) as usize + 2;
-        // Without a number of bytes the number of lines is used, of which one is the header.
-        let bytes = if bytes == 0 { (lines - 1) * line_bytes } else { bytes };
-        bytes.min(PACKET_BYTES_MAX).next_multiple_of(ITEM_BYTES)
+    fn line_bytes(&self) -> usize {
+        self.items_per_line * ITEM_BYTES
     }
 
-    /// Counts a packet of so many items; returns its lines.
-    fn count(&mut self, place: usize, items: usize) -> u64 {
-        let lines = items.div_ceil(self.items_per_line) as u64;
-        self.counters[place] += lines;
+    /// Returns the lines of a packet of the source behind its header, which is one more.
+    fn lines(&self) -> usize {
+        let lines = (self.registers[regs::PACKET_LINES as usize / 4] & 0xfff) as usize + 1;
+        lines.min(PACKET_BYTES_MAX / self.line_bytes())
+    }
+
+    /// Returns the bytes behind the header that it announces.
+    fn announced_bytes(&self) -> usize {
+        let bytes = self.registers[regs::PACKET_BYTES as usize / 4] as usize;
+        let payload = bytes.min(PACKET_BYTES_MAX).saturating_sub(self.line_bytes());
+        payload.next_multiple_of(ITEM_BYTES)
+    }
+
+    /// Counts a packet of so many items.
+    fn count(&mut self, place: usize, items: usize) {
+        self.counters[place] += items.div_ceil(self.items_per_line) as u64;
         self.counters[place + 1] += 1;
-        lines
     }
 }
 
@@ -168,23 +205,59 @@ mod tests {
         out.into_iter().map(parts).collect()
     }
 
+    /// As in the recorded exchange 70.
     #[test]
-    fn the_source_counts_lines_and_its_items_are_the_number_and_its_complement() {
-        for (width, per_line) in [(Width::W64, 2), (Width::W512, 16)] {
-            let mut block = NullSrcSink::new(width);
+    fn a_packet_has_the_lines_of_one_register_and_the_length_of_the_other() {
+        for (lines, length, bytes) in [(8, 80, 72), (10, 80, 72), (10, 88, 80), (6, 80, 56)] {
+            let mut block = NullSrcSink::new(Width::W64);
             assert_eq!(block.next_packet(0), None);
-            block.write(regs::PACKET_BYTES, 256);
+            block.write(regs::PACKET_LINES, lines);
+            block.write(regs::PACKET_BYTES, length);
             block.write(regs::CONTROL, regs::RUN);
-            assert_eq!(block.read(regs::CONTROL), (per_line << 24 | 32 << 16 | 2) as u32);
-            let items = [sent(&mut block, 0), sent(&mut block, 0)].concat();
-            for (index, (low, high)) in items.into_iter().enumerate() {
-                assert_eq!((low, high), ((index / per_line) as u16, !((index / per_line) as u16)));
+            assert_eq!(block.read(regs::CONTROL), 2 << 24 | 32 << 16 | 2);
+            for number in 0..3 {
+                let packet = block.next_packet(0).unwrap();
+                let announced = Some(length as usize - 8);
+                assert_eq!((packet.bytes, packet.announced, packet.eob), (bytes, announced, false));
+                let first = number * (lines as u16 + 1);
+                let want =
+                    (0..bytes as u16 / 4).map(|item| (!(first + item / 2), first + item / 2));
+                assert_eq!(sent(&mut block, 0), want.collect::<Vec<_>>());
             }
-            assert_eq!(block.read(0x20), (128 / per_line) as u32);
-            assert_eq!((block.read(0x28), block.read(0x24)), (2, 0));
+            block.write(regs::CONTROL, 0);
+            assert!(block.next_packet(0).unwrap().eob, "one more at the stop");
+            sent(&mut block, 0);
+            assert_eq!(block.next_packet(0), None);
+            assert_eq!((block.read(0x20), block.read(0x28)), (4 * (lines + 1), 4));
             block.write(regs::CONTROL, regs::CLEAR);
-            assert_eq!((block.read(0x20), block.next_packet(0)), (0, None));
+            block.write(regs::CONTROL, regs::RUN);
+            assert_eq!((block.read(0x20), sent(&mut block, 0)[0]), (0, (0xffff, 0)));
         }
+    }
+
+    /// UHD 4.10 and later ones ask for a number of packets.
+    #[test]
+    fn a_finite_source_ends_after_its_packets_and_can_begin_again() {
+        let mut block = NullSrcSink::new(Width::W64);
+        block.write(regs::PACKET_LINES, 7);
+        block.write(regs::PACKET_BYTES, 72);
+        block.write(regs::PACKETS, 3);
+        for _ in 0..2 {
+            block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+            let packets = std::iter::from_fn(|| {
+                block.next_packet(0)?;
+                Some(sent(&mut block, 0).len())
+            });
+            assert_eq!(packets.collect::<Vec<_>>(), [16, 16, 16]);
+            assert_eq!(block.read(regs::CONTROL) & regs::RUN, 0);
+        }
+        block.write(regs::PACKETS, 0);
+        block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+        assert_eq!(block.next_packet(0), None);
+        block.write(PACKETS_HI, u32::MAX);
+        assert_eq!((block.read(regs::PACKETS), block.read(PACKETS_HI)), (0, 0xffff));
+        block.write(regs::CONTROL, regs::RUN | regs::FINITE);
+        assert!(block.next_packet(0).is_some());
     }
 
     #[test]
@@ -200,15 +273,17 @@ mod tests {
     }
 
     #[test]
-    fn any_register_value_makes_a_packet_that_fits() {
-        let mut block = NullSrcSink::new(Width::W64);
-        block.write(regs::CONTROL, regs::RUN);
-        for (bytes, lines) in [(0, 0), (3, 0), (u32::MAX, u32::MAX), (0, u32::MAX)] {
+    fn any_register_value_makes_a_packet_that_fits_or_none() {
+        for (bytes, lines) in [(0, 0), (3, 0), (12, 1), (u32::MAX, u32::MAX), (0, u32::MAX)] {
+            let mut block = NullSrcSink::new(Width::W64);
+            block.write(regs::CONTROL, regs::RUN);
             block.write(regs::PACKET_BYTES, bytes);
             block.write(regs::PACKET_LINES, lines);
-            let packet = block.next_packet(0).unwrap();
-            assert!(packet.bytes.is_multiple_of(4) && (4..=8192).contains(&packet.bytes));
+            let packet = block.next_packet(0);
+            assert_eq!(packet.is_none(), bytes < 8);
+            let fits = |bytes: usize| bytes.is_multiple_of(4) && (4..=8192).contains(&bytes);
+            assert!(packet.is_none_or(|packet| fits(packet.bytes)));
         }
-        assert_eq!(block.read(0xffff_fffc), 0);
+        assert_eq!(NullSrcSink::new(Width::W64).read(0xffff_fffc), 0);
     }
 }

@@ -5,8 +5,6 @@ use crate::antenna::Sc16;
 use millstream_wire::regs::replay::{self as regs, command};
 use std::collections::VecDeque;
 
-/// Compatibility number of UHD 4.3.
-const VERSION: u32 = 1 << 16 | 1;
 /// Log2 of the bytes of the memory, which all ports share.
 const MEMORY_LOG2: u32 = 26;
 const MEMORY_BYTES: u64 = 1 << MEMORY_LOG2;
@@ -48,6 +46,10 @@ struct Play {
     /// The bytes to play; `None` without an end.
     bytes: Option<u64>,
     time: Option<u64>,
+    /// It plays what is being recorded, and does not overtake it.
+    follows: bool,
+    /// The last packet ends a burst.
+    has_eob: bool,
 }
 
 impl Replay {
@@ -70,13 +72,12 @@ impl Replay {
         self.ports.iter_mut().for_each(|port| port.command(command::STOP));
     }
 
-    /// Reads a register.
+    /// Reads a register; the generation has the version.
     pub fn read(&self, address: u32) -> u32 {
         let Some(port) = self.ports.get((address / regs::BANK) as usize) else { return 0 };
         let low = |value: u64| value as u32;
         let high = |value: u64| (value >> 32) as u32;
         match address % regs::BANK {
-            regs::COMPAT => VERSION,
             regs::MEMORY => WORD_BITS << 16 | MEMORY_LOG2,
             regs::RECORD_FULLNESS => low(port.recorded),
             offset if offset == regs::RECORD_FULLNESS + 4 => high(port.recorded),
@@ -122,7 +123,7 @@ impl Replay {
         let port = &mut self.ports[port];
         let Some(packet) = port.next_packet() else { return };
         port.played += packet.bytes as u64;
-        if packet.eob {
+        if port.plays.front().is_some_and(|play| play.bytes == Some(port.played)) {
             port.plays.pop_front();
             port.played = 0;
         }
@@ -181,8 +182,10 @@ impl ReplayPort {
         let sound = size >= WORD_BYTES
             && base.checked_add(size).is_some_and(|end| end <= MEMORY_BYTES)
             && bytes != Some(0);
+        let follows = word & command::FOLLOW != 0 && bytes.is_some();
+        let has_eob = word & command::WITHOUT_EOB == 0;
         if sound && self.plays.len() < COMMANDS_MAX {
-            self.plays.push_back(Play { base, size, bytes, time });
+            self.plays.push_back(Play { base, size, bytes, time, follows, has_eob });
         }
     }
 
@@ -193,9 +196,13 @@ impl ReplayPort {
         let left = play.bytes.map_or(u64::MAX, |bytes| bytes - self.played);
         let most = u64::from(self.register(regs::PACKET_WORDS).clamp(1, 0xfff)) * WORD_BYTES;
         let bytes = most.min(to_wrap).min(left);
+        if play.follows && self.played + bytes > self.recorded {
+            return None;
+        }
         let item = u64::from(self.register(regs::ITEM_BYTES).max(1));
         let timestamp = play.time.map(|time| time.wrapping_add(self.played / item));
-        Some(BlockPacket { bytes: bytes as usize, timestamp, eob: bytes == left })
+        let eob = bytes == left && play.has_eob;
+        Some(BlockPacket { bytes: bytes as usize, announced: None, timestamp, eob })
     }
 
     fn play_position(&self) -> u64 {
@@ -292,12 +299,34 @@ mod tests {
     }
 
     #[test]
-    fn its_description_is_that_of_uhd_4_3() {
+    fn a_play_that_follows_does_not_overtake_the_recording() {
+        let mut block = replay(0, 64, 64);
+        block.write(regs::PLAY_WORDS, 8);
+        block.write(regs::PLAY_COMMAND, command::FINITE | command::FOLLOW);
+        let mut values = Vec::new();
+        for (first, count, packets) in [(0, 7, 0), (7, 4, 1), (11, 5, 1)] {
+            assert_eq!(block.take(0, &items(first, count)), count as usize);
+            let some = played(&mut block, 0, 9);
+            assert_eq!(some.len(), packets, "after {first}");
+            values.extend(some.into_iter().flat_map(|(_, values)| values));
+        }
+        assert_eq!(values, (0..16).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_play_without_an_end_of_burst_joins_the_next_one() {
+        let mut block = replay(0, 0, 64);
+        block.write(regs::PLAY_WORDS, 8);
+        block.write(regs::PLAY_COMMAND, command::FINITE | command::WITHOUT_EOB);
+        block.write(regs::PLAY_COMMAND, command::FINITE);
+        let ends: Vec<_> = played(&mut block, 0, 9).iter().map(|(packet, _)| packet.eob).collect();
+        assert_eq!(ends, [false, false, false, true]);
+    }
+
+    #[test]
+    fn its_description_is_that_of_the_hardware() {
         let block = Replay::new(2);
-        assert_eq!(
-            [0x00, 0x04, 0x4C, 0x50].map(|at| block.read(at)),
-            [0x1_0001, 64 << 16 | 26, 160, 4]
-        );
+        assert_eq!([0x04, 0x4C, 0x50].map(|at| block.read(at)), [64 << 16 | 26, 160, 4]);
         assert_eq!(block.read(0x200), 0, "there is no third port");
     }
 

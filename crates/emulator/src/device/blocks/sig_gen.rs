@@ -19,7 +19,7 @@ pub(crate) struct SigGen {
     ports: Box<[SigGenPort]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SigGenPort {
     /// The written values, by offset / 4.
     registers: [u32; regs::BANK as usize / 4],
@@ -32,12 +32,12 @@ struct SigGenPort {
 impl SigGen {
     /// Returns a block that is silent.
     pub fn new(ports: usize) -> Self {
-        Self { ports: (0..ports).map(|_| SigGenPort::default()).collect() }
+        Self { ports: (0..ports).map(|_| SigGenPort::new()).collect() }
     }
 
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
-        self.ports.iter_mut().for_each(|port| *port = SigGenPort::default());
+        self.ports.iter_mut().for_each(|port| *port = SigGenPort::new());
     }
 
     /// Stops all outputs.
@@ -63,7 +63,12 @@ impl SigGen {
         let port = &self.ports[port];
         let samples = port.word(regs::PACKET_SAMPLES) as usize & 0x3fff;
         let on = port.word(regs::ENABLE) & 1 != 0 && samples > 0;
-        on.then_some(BlockPacket { bytes: 4 * samples, timestamp: None, eob: false })
+        on.then_some(BlockPacket {
+            bytes: 4 * samples,
+            announced: None,
+            timestamp: None,
+            eob: false,
+        })
     }
 
     /// Writes the next samples of output `port`.
@@ -74,6 +79,13 @@ impl SigGen {
 }
 
 impl SigGenPort {
+    /// Returns the state after power-on.
+    fn new() -> Self {
+        let mut port = Self { registers: Default::default(), phase: 0, noise: 0 };
+        (*port.word_mut(regs::PACKET_SAMPLES), *port.word_mut(regs::GAIN)) = (16, 0x7fff);
+        port
+    }
+
     fn word(&self, offset: u32) -> u32 {
         self.registers[offset as usize / 4]
     }
@@ -103,7 +115,8 @@ impl SigGenPort {
             }
             _ => (half(word(regs::CONSTANT) >> 16), half(word(regs::CONSTANT))),
         };
-        let bytes = |value: f64| ((value * gain).clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
+        let bytes =
+            |value: f64| ((value * gain).round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
         let ([a, b], [c, d]) = (bytes(i), bytes(q));
         [a, b, c, d]
     }

@@ -7,6 +7,7 @@ use millstream_wire::mgmt::{MgmtRepr, NodeInfo, Op as Hop};
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 use millstream_wire::{Epid, mpm, regs::sep};
 use rmpv::Value;
+use std::cell::Cell;
 use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub struct HostEndpoint {
     pub socket: UdpSocket,
     pub epid: Epid,
     seq: u16,
+    /// A stream command that came before the answer to the request behind it.
+    early: Cell<Option<CommandRepr>>,
 }
 
 /// The RPC connection and its claim.
@@ -81,7 +84,7 @@ impl HostEndpoint {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.connect(address).unwrap();
-        let mut endpoint = Self { socket, epid: Epid(epid), seq: 0 };
+        let mut endpoint = Self { socket, epid: Epid(epid), seq: 0, early: Cell::default() };
         endpoint.manage(&[&[Hop::Advertise, Hop::Return]]);
         endpoint
             .manage(&[&[Hop::Nop], &[Hop::CfgWrite { address: epid, value: link }, Hop::Return]]);
@@ -124,7 +127,11 @@ impl HostEndpoint {
         request.push_hop(&[Hop::Nop]).unwrap();
         self.send(|buffer| request.emit(Width::W64, buffer));
         let mut buffer = [0; 9000];
-        let packet = self.recv(&mut buffer);
+        let mut packet = self.recv(&mut buffer);
+        if let Ok(command) = CommandRepr::parse(&packet) {
+            self.early.set(Some(command));
+            packet = self.recv(&mut buffer);
+        }
         let reply = MgmtRepr::parse(&packet).unwrap();
         assert_eq!((reply.dst_epid, reply.seq), (self.epid, request.seq));
         reply.hops().next().unwrap()[1..].to_vec()
@@ -157,7 +164,8 @@ impl HostEndpoint {
     /// Waits for the radio's stream command.
     pub fn expect_command(&self) -> CommandRepr {
         let mut buffer = [0; 9000];
-        CommandRepr::parse(&self.recv(&mut buffer)).unwrap()
+        let early = self.early.take();
+        early.unwrap_or_else(|| CommandRepr::parse(&self.recv(&mut buffer)).unwrap())
     }
 
     /// Grants credit.

@@ -13,7 +13,7 @@ use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
 use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxStreamer, StreamRate};
 use millstream_wire::chdr::{DataRepr, Packet};
-use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op};
+use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, Protocol};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
 use millstream_wire::regs::radio::{SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg::Event};
 use millstream_wire::regs::sep::{OSTRM_CTRL_STATUS, STATUS_FC_ENABLED};
@@ -79,7 +79,8 @@ fn shared() -> MutexGuard<'static, Shared> {
     let shared = SHARED.get_or_init(|| {
         let block = Arc::new(Mutex::new(Block::default()));
         let tx = port(&block, &Air::default()).tx;
-        let (control, host) = Control::without_thread(tx, DEVICE, Width::W64, HOST, SEP);
+        let (control, host) =
+            Control::without_thread(tx, DEVICE, (Width::W64, Protocol::V1), HOST, SEP);
         block.lock().unwrap().host = Some(host);
         let channel = RxChannel::new(&Arc::new(control), PORT, 0).expect("it answers");
         Mutex::new(Shared { channel, block })

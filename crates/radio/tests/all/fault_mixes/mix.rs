@@ -157,6 +157,15 @@ impl Mix {
         self.packets.retain(|fault| fault.of != CONTROL || harmless(fault));
     }
 
+    /// Returns whether control packets may be lost that are no answers to register accesses.
+    pub fn loses_control(&self) -> bool {
+        let lost = |fault: &PacketFault| {
+            let takes = matches!(fault.effect, FaultEffect::Lose | FaultEffect::Truncate { .. });
+            fault.of == CONTROL && takes
+        };
+        self.packets.iter().any(lost)
+    }
+
     /// Returns whether register accesses may be unanswered for a while.
     pub fn delays_answers(&self) -> bool {
         self.packets.iter().any(|fault| fault.of == CONTROL)

@@ -107,7 +107,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 }
 
 /// Mixes that left a wrong ledger once, by seed and cause.
-const FAILED_ONCE: [u64; 23] = [
+const FAILED_ONCE: [u64; 28] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
     25_702,
     55_092,
@@ -147,6 +147,16 @@ const FAILED_ONCE: [u64; 23] = [
     185_000_000_035_586,
     // All packets came so late, and in their order, that they counted in the place of others.
     185_000_000_022_882,
+    // More packets were late than the radio keeps messages.
+    1_768,
+    // Reports about packets that came behind the end of their burst counted for the next one.
+    7_014,
+    // The acknowledgement of a burst with a lost packet was taken for that of the next one.
+    11_370,
+    // What was skipped before a missing report came late.
+    13_403,
+    // A message was lost, and so all behind it.
+    153_651,
 ];
 
 #[test]

@@ -142,7 +142,7 @@ fn execute_all(mut repr: MgmtRepr, width: Width) {
     read_back!(repr.clone(), MgmtRepr, width, repr.packet_len(width));
     let info = NodeInfo::from_operand(0x2_0001);
     loop {
-        let hops_before = repr.hops().count();
+        let (hops_before, ends) = (repr.hops().count(), (repr.src_epid, repr.dst_epid));
         let result = repr.execute(|op| match op {
             Op::InfoReq => Some(Op::InfoResp(info)),
             Op::CfgRead { address } => Some(Op::CfgReadResp { address, value: 7 }),
@@ -151,7 +151,8 @@ fn execute_all(mut repr: MgmtRepr, width: Width) {
         match result {
             Ok(forward) => {
                 assert_eq!(repr.hops().count(), hops_before - 1);
-                assert!(forward != ForwardHops::Return || repr.dst_epid == repr.src_epid);
+                let returns = forward == ForwardHops::Return;
+                assert!(!returns || (repr.dst_epid, repr.src_epid) == ends);
             }
             Err(Error::NoHop) => return assert_eq!(hops_before, 0),
             Err(error) => {

@@ -109,7 +109,7 @@ pub struct Args {
 
     /// Path of UHD's benchmark_rate, if it is not at a usual path.
     #[arg(long, value_name = "PROGRAM", requires = "against_uhd")]
-    uhd: Option<PathBuf>,
+    uhd_program: Option<PathBuf>,
 
     /// CPU of Millstream or UHD. The default is the last CPU that this process may use.
     #[arg(long, value_name = "CPU", value_parser = cpu)]
@@ -266,11 +266,11 @@ impl Args {
 
     /// UHD's host: the given program, or the one at the usual paths.
     fn uhd_program(&self) -> anyhow::Result<PathBuf> {
-        let Some(given) = &self.uhd else { return Ok(millstream_lab::uhd::find()?) };
+        let Some(given) = &self.uhd_program else { return Ok(millstream_lab::uhd::find()?) };
         let there = given.is_file();
         anyhow::ensure!(
             there,
-            "--uhd {}: there is no such file; give the path of UHD's benchmark_rate",
+            "--uhd-program {}: there is no such file; give the path of UHD's benchmark_rate",
             given.display()
         );
         Ok(given.clone())

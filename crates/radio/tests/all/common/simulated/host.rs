@@ -13,6 +13,7 @@ use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::{self, Endpoint, Management, RadioTopology};
 use millstream_radio::tx::TxChannel;
+use millstream_wire::ctrl::Protocol;
 use millstream_wire::{Epid, Width};
 
 use super::{
@@ -51,13 +52,14 @@ impl Host {
         let endpoint = *topology.control().expect("it has a control endpoint");
         topology::route_to(&mut management, &endpoint).expect("it answers");
         let (width, peer) = (Width::W64, endpoint.epid);
-        let (control, receiver) = Control::without_thread(port.tx, RADIO, width, HOST, peer);
+        let (control, receiver) =
+            Control::without_thread(port.tx, RADIO, (width, Protocol::V1), HOST, peer);
         CONTROL.set(Some((port.rx, receiver)));
         let control = Arc::new(control.on(CLOCK));
         let blocks = ClientZero::read(&*control).expect("it answers");
         let (mut rx, mut tx) = (Vec::new(), Vec::new());
         for chain in blocks.chains(StreamDirection::Rx) {
-            client_zero::reset(&*control, &chain.radio.block).expect("it answers");
+            client_zero::reset(&*control, &[chain.radio.block]).expect("it answers");
         }
         let endpoint = |chain: &RadioChain| {
             let instance = chain.endpoint.clone().expect("it is wired");

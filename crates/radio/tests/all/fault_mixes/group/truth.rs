@@ -23,7 +23,8 @@ pub fn note_overrun(bytes: &[u8], overruns: &Overruns) {
     let Some(message) = control.ok().filter(|control| !control.is_ack) else { return };
     let event = Event::from_message(message.address, message.data.first());
     if let (Some((Event::RxOverrun, channel)), Some(ticks)) = (event, message.timestamp) {
-        overruns.lock().unwrap()[usize::from(channel)].push(ticks);
+        // The message has the time of the last sample.
+        overruns.lock().unwrap()[usize::from(channel)].push(ticks + 1);
     }
 }
 
