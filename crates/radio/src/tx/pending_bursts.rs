@@ -224,9 +224,10 @@ impl PendingBursts {
             self.ambiguous += u64::from(!self.bursts.is_empty());
             return 0;
         };
+        // The end of one before it that nothing was said about: its acknowledgement is lost, or was
+        // this one.
+        let silent = ended().any(|(place, burst)| place < index && burst.lates == 0);
         self.dry = false;
-        // One before it that nothing was said about: its acknowledgement is lost, or was this one.
-        let silent = self.open().any(|(place, burst)| place < index && burst.lates == 0);
         self.end(index + 1, index, silent)
     }
 

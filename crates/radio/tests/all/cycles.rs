@@ -142,7 +142,7 @@ fn a_burst_of_any_length_in_any_calls_is_transmitted_without_a_hole() {
     let padding = 3 + 1 + 2 + 3;
     assert_eq!(tx.counters().padding, padding);
     let ledger = tx.finish();
-    assert_eq!((ledger.transmitted, ledger.lost_total()), (sent, 0));
+    assert_eq!((ledger.transmitted, ledger.lost_total()), (sent, 0), "{ledger:?}");
     assert_eq!(radio.counters().tx_samples, sent + padding);
 }
 
@@ -159,6 +159,6 @@ fn a_gap_within_a_burst_begins_behind_a_whole_cycle() {
     assert!(events.into_iter().any(|event| acked(&event)));
     assert_eq!(tx.counters().padding, 2 + 3);
     let ledger = tx.finish();
-    assert_eq!((ledger.transmitted, ledger.balance()), (19, Ok(())));
+    assert_eq!((ledger.transmitted, ledger.balance()), (19, Ok(())), "{ledger:?}");
     assert_eq!(radio.counters().tx_samples, 24);
 }
