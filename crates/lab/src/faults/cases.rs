@@ -28,8 +28,8 @@ pub struct FaultCase {
     /// A packet hit on its way to the device may arrive after the count query that gave it up: the
     /// device counts it all the same.
     pub passes_audits: bool,
-    /// The stream cannot continue; its error gives the reason.
-    pub ends_streams: bool,
+    /// The directions in which the stream cannot continue; its error gives the reason.
+    pub ends: &'static [Direction],
 }
 
 impl FaultCase {
@@ -46,7 +46,7 @@ impl FaultCase {
             damages_samples: false,
             misleads: false,
             passes_audits: false,
-            ends_streams: false,
+            ends: &[],
         }
     }
 
@@ -76,6 +76,8 @@ impl FaultCase {
     }
 }
 
+const BOTH: &[Direction] = &[Direction::Rx, Direction::Tx];
+
 /// The matrix.
 pub const CASES: &[FaultCase] = &[
     FaultCase::new("one packet lost", &["lose {forth} data count=1"]).losing(),
@@ -99,8 +101,12 @@ pub const CASES: &[FaultCase] = &[
     FaultCase::new("truncated", &["truncate {forth} data bytes=100 every=20 count=20"]).losing(),
     FaultCase::new("short stall", &["stall ms=30"]),
     FaultCase::new("long stall", &["stall ms=400"]).with_small_buffer(),
-    FaultCase::new("overrun unreported", &["lose to_host request", "stall ms=400"])
-        .with_small_buffer(),
+    FaultCase {
+        // A radio whose message is not acknowledged executes no further start.
+        ends: &[Direction::Rx],
+        ..FaultCase::new("overrun unreported", &["lose to_host request", "stall ms=400"])
+            .with_small_buffer()
+    },
     FaultCase::new("half of the credit lost", &["lose {back} status every=2 for_ms=300"]),
     FaultCase::new("all credit lost for 400 ms", &["lose {back} status for_ms=400"]),
     FaultCase::new(
@@ -116,10 +122,9 @@ pub const CASES: &[FaultCase] = &[
         )
     },
     FaultCase {
-        // Only an unanswered count query is followed by one with a RESYNC.
-        transmit: Some(&["lose to_device resync count=1", "lose to_host status for_ms=200"]),
+        transmit: Some(&["lose to_device command count=1", "lose to_host status for_ms=200"]),
         ..FaultCase::new(
-            "resync lost",
+            "stream command lost",
             &["lose to_host resync count=1", "lose to_host data count=1"],
         )
     },
@@ -131,9 +136,9 @@ pub const CASES: &[FaultCase] = &[
     )
     .throughout(),
     FaultCase::new("clock jumps", &["clock_jump ticks=5000"]),
-    FaultCase { ends_streams: true, ..FaultCase::new("reboot", &["reboot silent_ms=200"]) },
+    FaultCase { ends: BOTH, ..FaultCase::new("reboot", &["reboot silent_ms=200"]) },
     FaultCase {
-        ends_streams: true,
+        ends: BOTH,
         samples_after: 12_000_000,
         ..FaultCase::new("management port gone", &["rpc_down ms=3600000"])
     },

@@ -60,7 +60,8 @@ impl Stream for TxStreamer {
         while waiting(&rig.radio.counters()) > 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        row.device_samples = rig.stop().tx_samples;
+        let counters = rig.stop();
+        row.device_samples = counters.tx_samples;
         (row.expected, row.delivered) = (ledger.accepted, ledger.transmitted);
         (row.lost, row.balances) = (ledger.lost_by_name(), ledger.balance().is_ok());
         let (unknown, repeated) = (ledger.unknown, ledger.repeated);
@@ -68,7 +69,9 @@ impl Stream for TxStreamer {
         let surely = unknown.samples - unknown.lost_max;
         let most = least + unknown.samples - unknown.lost_min;
         let most = most.saturating_add(repeated.max - repeated.min);
-        row.ledger_samples = (least + surely, most);
+        // A device that restarts drops samples that it had taken.
+        let kept = (least + surely).saturating_sub(counters.tx_flushed_samples);
+        row.ledger_samples = (kept, most);
     }
 }
 

@@ -17,7 +17,7 @@ const TO_RADIO: [&str; 2] = ["network_loss", "loss_or_overflow"];
 const NEVER: [&str; 4] = ["host_queue_drop", "consumer_full", "reopened", "discarded"];
 
 /// What the error of a stream says whose radio is gone.
-const REASONS: [&str; 2] = ["stopped answering", "did not answer"];
+const REASONS: [&str; 3] = ["stopped answering", "did not answer", "no sample came"];
 
 /// The end of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -128,20 +128,26 @@ impl Rules<'_> {
         specs.iter().any(|spec| words.iter().any(|word| spec.contains(word)))
     }
 
+    /// Whether the fault may end streams: those of the other direction, too.
+    fn may_end(&self) -> bool {
+        self.fault.is_some_and(|fault| !fault.case.ends.is_empty())
+    }
+
     fn of_the_end(&self) -> Vec<String> {
         let mut all = Vec::new();
-        let ends_streams = self.fault.is_some_and(|fault| fault.case.ends_streams);
+        let may_end = self.may_end();
+        let must_end = self.fault.is_some_and(|fault| fault.case.ends.contains(&fault.direction));
         match &self.account.end {
             StreamEnd::Hangs => all.push("the streams neither go on nor end".to_owned()),
-            StreamEnd::Failed(_) if !ends_streams && self.account.cpu_wait.is_starved() => {}
-            StreamEnd::Failed(error) if !ends_streams => {
+            StreamEnd::Failed(_) if !may_end && self.account.cpu_wait.is_starved() => {}
+            StreamEnd::Failed(error) if !may_end => {
                 all.push(format!("the streams ended, and nothing asked them to: {error}"));
             }
             StreamEnd::Failed(error) if !REASONS.iter().any(|reason| error.contains(reason)) => {
                 all.push(format!("the error does not name the cause: {error}"));
             }
-            StreamEnd::InOrder if ends_streams && !self.account.is_cut => {
-                all.push("the radio was gone, and no stream noticed".to_owned());
+            StreamEnd::InOrder if must_end && !self.account.is_cut => {
+                all.push("the radio was gone, or stopped, and no stream noticed".to_owned());
             }
             _ => {}
         }
@@ -150,7 +156,7 @@ impl Rules<'_> {
         // A stream that ended before its fault, excused or complained about above.
         let ended_before = match self.account.end {
             StreamEnd::InOrder => self.account.is_cut,
-            StreamEnd::Failed(_) => !ends_streams || self.account.cpu_wait.is_starved(),
+            StreamEnd::Failed(_) => !may_end || self.account.cpu_wait.is_starved(),
             StreamEnd::Hangs => true,
         };
         if strikes && self.account.hits == 0 && !ended_before {
@@ -199,8 +205,8 @@ impl Rules<'_> {
         // Behind an overrun whose report or end did not come the host cannot know what was sent.
         let open = direction == Direction::Rx && overruns;
         let on_the_way = on_the_way - if open { books.lost_by(&["unknown"]) } else { 0 };
-        let ends_streams = self.fault.is_some_and(|fault| fault.case.ends_streams);
-        let hits_samples = self.has(&way) || ends_streams;
+        let may_end = self.may_end();
+        let hits_samples = self.has(&way) || may_end && !overruns;
         complain(on_the_way > 0 && !hits_samples, &|| {
             format!("{on_the_way} samples were lost that no fault hit: {}", lost(books))
         });
@@ -212,7 +218,7 @@ impl Rules<'_> {
         let overrun = books.lost_by(&["device_overrun", "late_command"]);
         let starved = self.account.cpu_wait.is_starved();
         // A stream that hears nothing for long starts again.
-        let silence = self.has(&["for_ms"]) || ends_streams || misleads;
+        let silence = self.has(&["for_ms"]) || may_end || misleads;
         complain(overrun > 0 && !overruns && !silence && !starved, &|| {
             let RadioCounts { rx_overruns, rx_overruns_own, .. } = radio;
             format!(

@@ -54,7 +54,8 @@ pub struct TxRepeated {
 pub struct TxLedger {
     /// Samples taken from the caller.
     pub accepted: u64,
-    /// Samples that the device has taken for transmission, each counted once.
+    /// Samples that the device has taken for transmission, each counted once. They leave a little
+    /// later: if it restarts meanwhile, the last packets that its blocks hold are not transmitted.
     pub transmitted: u64,
     /// Samples in flight, or waiting for their packet to fill; 0 once a stream is closed.
     pub in_flight: u64,

@@ -196,7 +196,7 @@ fn a_radio_that_is_gone_ends_the_streams_with_its_name() {
     let reboot = fault("reboot", Direction::Rx);
     let mut account = sound();
     let told = |account: &SoakAccount| account.complaints(reboot, PACKET as u32);
-    assert_eq!(told(&account), ["the radio was gone, and no stream noticed"]);
+    assert_eq!(told(&account), ["the radio was gone, or stopped, and no stream noticed"]);
     account.end = StreamEnd::Failed("the device stopped answering".to_owned());
     assert_eq!(told(&account), Vec::<String>::new());
     account.end = StreamEnd::Failed("something".to_owned());
