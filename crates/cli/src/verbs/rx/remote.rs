@@ -1,6 +1,7 @@
 //! `millstream rx --dest`: the radio sends its samples to another host.
 
 use super::Args;
+use crate::numbers::destination;
 use crate::output::Report;
 use crate::{interrupt, start};
 use anyhow::{Context, ensure};
@@ -24,7 +25,7 @@ pub struct RemoteArgs {
     /// Have the radio send the samples to this host as UDP datagrams, instead of recording them
     /// here; one for each channel. Each sample is two 16-bit integers, the lower byte first. The
     /// radio does not wait for that host. It needs UHD 4.4 or newer on the radio.
-    #[arg(long, value_name = "IPV4:PORT", value_delimiter = ',',
+    #[arg(long, value_name = "IPV4:PORT", value_delimiter = ',', value_parser = destination,
           conflicts_with_all = ["out", "format", "reopen", "reorder_window", "max_lost"])]
     dest: Vec<SocketAddrV4>,
 
