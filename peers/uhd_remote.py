@@ -11,6 +11,7 @@ Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there, 
 """
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -26,16 +27,16 @@ except ImportError as missing:
 RATE_HZ = 1e6
 SAMPLES = 50_003
 LEAD_TICKS = 300_000
+PATIENCE_S = 20
 HEADER_BYTES = 16
 PATIENT = ["--rx-antenna", "ramp", "--rx-buffer-samples", str(4 * int(RATE_HZ))]
 
 
 def third_hosts(count):
-    """Sockets that have room for a whole capture, or wait for its next datagram."""
+    """Sockets of this program, on ports of their own."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))
-        one.settimeout(20)
     return sockets
 
 
@@ -56,17 +57,21 @@ def check(radio, mode, channels):
     for streamer in streamers:
         streamer.issue_stream_cmd(command)
     header = 0 if mode == "raw_payload" else HEADER_BYTES
-    for channel, one in zip(channels, sockets):
-        heard = b""
-        while len(heard) < 4 * SAMPLES:
+    heard = {one: b"" for one in sockets}
+    while any(len(got) < 4 * SAMPLES for got in heard.values()):
+        ready, _, _ = select.select(sockets, [], [], PATIENCE_S)
+        if not ready:
+            samples = [len(got) // 4 for got in heard.values()]
+            sys.exit(f"{mode}: no sample for {PATIENCE_S} s behind {samples}")
+        for one in ready:
             datagram = one.recv(65536)
-            if header:
-                time = struct.unpack_from("<Q", datagram, 8)[0]
-                if time != start + len(heard) // 4:
-                    sys.exit(f"{mode}, channel {channel}: a packet has the time {time}")
-            heard += datagram[header:]
-        want = struct.pack(f"<{SAMPLES}I", *range(start, start + SAMPLES))
-        if heard != want:
+            due = start + len(heard[one]) // 4
+            if header and struct.unpack_from("<Q", datagram, 8)[0] != due:
+                sys.exit(f"{mode}: a packet has another time than {due}")
+            heard[one] += datagram[header:]
+    want = struct.pack(f"<{SAMPLES}I", *range(start, start + SAMPLES))
+    for channel, one in zip(channels, sockets):
+        if heard[one] != want:
             sys.exit(f"{mode}, channel {channel}: the samples are not those of the antenna")
     print(f"{mode}: {len(channels)} x {SAMPLES} samples exact at a third host from {start} on")
 
@@ -83,6 +88,8 @@ def main():
         for mode in ("raw_payload", "full_packet"):
             for channels in ([0], [1, 0]):
                 check(radio, mode, channels)
+        # UHD ends its session while there is a radio to tell.
+        del radio
 
 
 if __name__ == "__main__":
