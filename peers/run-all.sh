@@ -16,7 +16,7 @@ calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statis
 calculating+=(cachegrind_misses.py qemu_cpu_models.py)
 waiting=(net_linux.py mpm_host.py)
 again=(uhd_find_probe.sh uhd_rx_samples.py uhd_rx_timed.py uhd_python_rx.py uhd_tx_samples.py uhd_tx_events.py uhd_python_tx.py)
-again+=(uhd_benchmark_rate.py uhd_tuning.py uhd_devices.py gnuradio_usrp_source.py mpm_host.py soapy_uhd.py soapy_python.py)
+again+=(uhd_remote.py uhd_benchmark_rate.py uhd_tuning.py uhd_devices.py gnuradio_usrp_source.py mpm_host.py soapy_uhd.py soapy_python.py)
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 suites=()
 for suite in bookworm trixie sid; do [ "$suite" = "$codename" ] || suites+=("$suite"); done

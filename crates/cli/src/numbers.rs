@@ -5,7 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_cpu::CpuSet;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::registry::typed_number;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 /// The units of a time.
@@ -105,6 +105,12 @@ pub fn whole<T: TryFrom<u64>>(
 /// An IPv4 address.
 pub fn ipv4(text: &str) -> Result<Ipv4Addr, String> {
     text.parse().map_err(|_| "give an IPv4 address, such as 192.168.10.2".to_owned())
+}
+
+/// An IPv4 address and a UDP port.
+pub fn destination(text: &str) -> Result<SocketAddrV4, String> {
+    let found = text.parse().ok().filter(|to: &SocketAddrV4| to.port() != 0);
+    found.ok_or_else(|| "give an IPv4 address and a port, such as 192.168.10.9:5000".to_owned())
 }
 
 /// A finite number of any sign, without a unit.

@@ -61,7 +61,7 @@ impl Links {
         for (link, port) in self.ports.iter_mut().enumerate() {
             let count = std::mem::take(&mut self.counts[link]);
             each_of(&mut **port, count, batches, |datagram| {
-                take(datagram.payload, HostAddress { link, socket: datagram.source });
+                take(datagram.payload, HostAddress::new(link, datagram.source));
             })?;
         }
         Ok(())

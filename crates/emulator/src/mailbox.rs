@@ -1,5 +1,6 @@
 //! The commands of the RPC thread to the device thread.
 
+use crate::device::RemoteRoute;
 use crate::front_end::FrontEnd;
 use crate::generation::Generation;
 use crate::time::DeviceClock;
@@ -20,6 +21,8 @@ pub(crate) enum DeviceCommand {
     FrontEnd(usize, FrontEnd),
     /// The id of the nodes in their information responses.
     DeviceId(u16),
+    /// Packets to an endpoint leave for another host.
+    Route(RemoteRoute),
     /// The caller of the session is known: speak its generation.
     Speak(&'static Generation),
 }

@@ -159,7 +159,7 @@ impl SteppedRadio {
 
 /// A stepped radio has one link.
 fn link(socket: SocketAddrV4) -> HostAddress {
-    HostAddress { link: 0, socket }
+    HostAddress::new(0, socket)
 }
 
 /// Opens the antennas of a configuration.

@@ -1,5 +1,7 @@
 //! One receive channel of a radio block.
 
+mod start;
+
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,8 +12,8 @@ use millstream_wire::ctrl::CLIENT_ZERO_PORT;
 use millstream_wire::regs::client_zero::PROTO_VER;
 use millstream_wire::regs::radio::{
     COMPAT, RX_CMD, RX_CMD_SLOTS, RX_ERR_ADDR, RX_ERR_PORT, RX_ERR_REM_EPID, RX_ERR_REM_PORT,
-    RX_HAS_TIME, RX_NUM_WORDS_HI, RX_NUM_WORDS_LO, RX_STATUS, RX_TIME_HI, RX_TIME_LO,
-    RX_WORDS_PER_PKT, RadioMap, RxCommand, RxMode, SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg,
+    RX_HAS_TIME, RX_STATUS, RX_TIME_HI, RX_TIME_LO, RX_WORDS_PER_PKT, RadioMap, RxCommand, RxMode,
+    SAMPLE_WIDTH, TIME_HI, TIME_LO, async_msg,
 };
 
 use crate::RadioError;
@@ -190,29 +192,6 @@ impl RxChannel {
     /// Those of [`Control::write`].
     pub fn stop_if_started(&self) -> Result<(), RadioError> {
         if self.started.load(Ordering::Relaxed) { self.stop() } else { Ok(()) }
-    }
-
-    /// Starts reception of `samples` samples, or until stopped, at `at` or at once.
-    ///
-    /// The start itself is written only once, because a repeated one would queue a second
-    /// acquisition.
-    ///
-    /// # Errors
-    /// Those of [`Control::write_once`].
-    pub fn start(&self, samples: Option<u64>, at: Option<u64>) -> Result<(), RadioError> {
-        if let Some(samples) = samples {
-            let words = samples / u64::from(self.format.samples_per_word.get());
-            self.write(RX_NUM_WORDS_HI, (words >> 32) as u32)?;
-            self.write(RX_NUM_WORDS_LO, words as u32)?;
-        }
-        if let Some(ticks) = at {
-            self.write(RX_TIME_HI, (ticks >> 32) as u32)?;
-            self.write(RX_TIME_LO, ticks as u32)?;
-        }
-        let mode = if samples.is_some() { RxMode::Finite } else { RxMode::Continuous };
-        let word = RxCommand { timed: at.is_some(), ..RxCommand::now(mode) }.to_word();
-        self.started.store(true, Ordering::Relaxed);
-        self.control.write_once(self.port, self.map.address(self.channel, RX_CMD), word)
     }
 
     /// Begins what the restart of a stream needs; a start is sent once, like in

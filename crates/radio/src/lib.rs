@@ -79,8 +79,8 @@ pub use identity::DeviceIdentity;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use stream::{
-    GroupMetadata, RxArgs, RxCounters, RxError, RxEvent, RxGroup, RxMetadata, RxStreamer,
-    SAMPLES_STOPPED, StreamRate,
+    GroupMetadata, RemoteDestination, RemoteRxStream, RxArgs, RxCounters, RxError, RxEvent,
+    RxGroup, RxMetadata, RxStreamer, SAMPLES_STOPPED, StreamRate,
 };
 pub use tx::{
     TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,

@@ -3,6 +3,7 @@
 //! on only those without room.
 
 mod record;
+mod remote;
 mod report;
 mod target;
 
@@ -22,6 +23,7 @@ use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, StreamRate};
 use millstream_web::StreamFacts;
 use record::{ChannelFacts, RecordingTarget, ReopenPlan};
+use remote::RemoteArgs;
 use report::{FinishedRecording, RecordedChannel};
 use serde_json::json;
 use std::path::PathBuf;
@@ -43,6 +45,7 @@ use target::{FORMATS, RecordingFiles};
   millstream rx --args addr=192.168.10.2 --rate 1M --freq 98.5M --gain 40 --duration 2 --out fm.sc16
   millstream rx --args addr=192.168.10.2 --rate 10M --channel 0,1 --at-pps --out both.sigmf-meta
   millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 > x.sc16
+  millstream rx --args addr=192.168.10.2 --rate 10M --dest 192.168.10.9:5000
   millstream rx --args addr=192.168.10.2,link=xdp:eth1 --rate 50M --max-lost 0 --out fast.sc16")]
 pub struct Args {
     #[arg(
@@ -89,8 +92,11 @@ pub struct Args {
     /// File to write: .sc16 and .cf32 are raw samples; .sigmf-meta or .sigmf-data makes a SigMF
     /// recording. With - samples go to standard output, which needs --format, and the summary goes
     /// to standard error. With /dev/null they are only counted.
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dest")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    remote: RemoteArgs,
 
     #[command(flatten)]
     force: ForceArgs,
@@ -139,7 +145,8 @@ fn reopen(
 /// Records until the requested end, or until the user ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let out = stdout::for_data(&args.out)?;
+    let Some(out) = &args.out else { return remote::run(&args) };
+    let out = stdout::for_data(out)?;
     let targets = RecordingFiles::for_each(&args.channel, &out, args.format)?;
     targets.iter().flat_map(RecordingFiles::all).try_for_each(|path| args.force.check(path))?;
     // Before the claim, so that it is released when the user asks early.

@@ -35,6 +35,7 @@ mod radio;
 mod run;
 mod run_plans;
 mod rx;
+mod rx_dest;
 mod shield;
 mod streams;
 mod threads;

@@ -2,7 +2,7 @@
 
 use super::EmulatedDevice;
 use super::operations::Access;
-use super::radio_block::NoRegister;
+use super::radio_block::{NoRegister, RadioChannel};
 use super::rx_chain::RxChain;
 use crate::converter::registers::{self, Direction, Registers};
 use crate::personality::{Block, BlockKind};
@@ -78,8 +78,9 @@ impl EmulatedDevice {
         let keeper = &self.keeper;
         // A machine that is too slow must still answer. What is in the air does not wait.
         let most = if air.is_some() { u64::MAX } else { STEPS_MAX * chain.step_ticks(keeper) };
-        self.radio.channels[channel].rx.read_antenna(now, most, |stretch| {
-            chain.record(&stretch, keeper, &reception, air.as_deref_mut());
+        let RadioChannel { rx, rx_gain, .. } = &mut self.radio.channels[channel];
+        rx.read_antenna(now, most, |stretch| {
+            chain.record(&stretch, keeper, &reception, (rx_gain, air.as_deref_mut()));
         });
     }
 

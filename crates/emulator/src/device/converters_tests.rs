@@ -1,5 +1,6 @@
 //! The stock image on simulated time: DDC and DUC between the host and the radio.
 
+use super::gain_timeline::GainTimeline;
 use super::rx_chain::{ChainInput, RxChain};
 use super::rx_channel::Stretch;
 use super::test_bench::*;
@@ -198,11 +199,11 @@ fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
     let antenna = Some(AntennaPort::Rx2);
     let reception = Reception { lo_hz: 2.4e9, gain_db: 40.0, bandwidth_hz: 10e6, antenna };
-    let mut out = vec![Sc16::default(); 4_000];
+    let (gain, mut out) = (GainTimeline::new(), vec![Sc16::default(); 4_000]);
     let mut step = |index: u64| {
         let ticks = 16_000 * index..16_000 * (index + 1);
         let stretch = Stretch { ticks, begins: index == 0, decimation: 4 };
-        chain.record(&stretch, &keeper, &reception, None);
+        chain.record(&stretch, &keeper, &reception, (&gain, None));
         chain.take(&mut out);
     };
     step(0);
@@ -232,13 +233,13 @@ fn heard_at_125_ms(decimation: u32, shift: u32, time_scale: f64, scale: u32) -> 
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 125e6, time_scale));
     let antenna = Some(AntennaPort::Rx2);
     let reception = Reception { lo_hz: 0.99e9, gain_db: 40.0, bandwidth_hz: 100e6, antenna };
-    let mut out = vec![Sc16::default(); 2_000];
+    let (gain, mut out) = (GainTimeline::new(), vec![Sc16::default(); 2_000]);
     let until = 2_000 * u64::from(decimation);
     // In pieces that are not whole samples.
     for (index, start) in (0..until).step_by(9_999).enumerate() {
         let ticks = start..until.min(start + 9_999);
         let stretch = Stretch { ticks, begins: index == 0, decimation: decimation.into() };
-        chain.record(&stretch, &keeper, &reception, None);
+        chain.record(&stretch, &keeper, &reception, (&gain, None));
     }
     chain.take(&mut out);
     out

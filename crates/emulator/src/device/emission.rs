@@ -1,9 +1,10 @@
 //! The destinations of a channel's transmitted samples.
 
 use super::STRIDE_TICKS;
+use super::gain_timeline::GainTimeline;
 use super::transmitted::TransmittedSamples;
 use crate::antenna::{AntennaSource, Sc16};
-use crate::converter::Duc;
+use crate::converter::{Duc, PIECE};
 use crate::time::DeviceClock;
 use crate::tx_out::{Begin, BurstEnd, Recorder};
 
@@ -68,22 +69,49 @@ impl Emission {
 
     /// Transmits `samples` of the host from tick `tick` on; with `follows` no tick lies between
     /// them and the last ones of this burst.
-    pub fn send(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
+    pub fn send(
+        &mut self,
+        with: (&DeviceClock, &GainTimeline),
+        tick: u64,
+        follows: bool,
+        samples: &[Sc16],
+    ) {
         if self.is_unheard() {
             return;
         }
         match self.duc.take() {
-            None => self.emit(keeper, tick, follows, samples),
+            None => self.emit(with, tick, follows, samples),
             Some(mut duc) => {
-                duc.process(keeper.timestamp_of(tick), samples, |before, piece| {
-                    self.emit(keeper, tick + before, follows || before > 0, piece);
+                duc.process(with.0.timestamp_of(tick), samples, |before, piece| {
+                    self.emit(with, tick + before, follows || before > 0, piece);
                 });
                 self.duc = Some(duc);
             }
         }
     }
 
-    fn emit(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
+    /// Sends samples of the radio, times its gain.
+    fn emit(
+        &mut self,
+        (keeper, gain): (&DeviceClock, &GainTimeline),
+        tick: u64,
+        follows: bool,
+        samples: &[Sc16],
+    ) {
+        if gain.is_one() {
+            return self.leave(keeper, tick, follows, samples);
+        }
+        let mut piece = [Sc16::default(); PIECE];
+        for (number, samples) in samples.chunks(PIECE).enumerate() {
+            let (before, piece) = (number * PIECE, &mut piece[..samples.len()]);
+            piece.copy_from_slice(samples);
+            let at = tick + before as u64;
+            gain.apply(at, 1, piece);
+            self.leave(keeper, at, follows || before > 0, piece);
+        }
+    }
+
+    fn leave(&mut self, keeper: &DeviceClock, tick: u64, follows: bool, samples: &[Sc16]) {
         if let Some(air) = &mut self.air {
             air.send(tick, samples);
         }

@@ -25,8 +25,9 @@ pub(crate) struct Fabric {
 
 /// The transport adapter of a link.
 struct Transport {
-    /// UDP address by host endpoint id, from ADVERTISE.
-    hosts: EpidTable<SocketAddrV4>,
+    /// Where the packets to an endpoint id leave to: the address that it has advertised, or the one
+    /// that the management side has written. Both are entries of the same table, as in the logic.
+    hosts: EpidTable<HostAddress>,
     /// Its port of the crossbar waits for an answer that does not come, until the next reset.
     is_stopped: bool,
 }
@@ -36,6 +37,23 @@ struct Transport {
 pub(crate) struct HostAddress {
     pub link: usize,
     pub socket: SocketAddrV4,
+    /// Packets leave without their header.
+    pub raw: bool,
+}
+
+impl HostAddress {
+    /// Returns the address of a host that gets whole packets.
+    pub fn new(link: usize, socket: SocketAddrV4) -> Self {
+        Self { link, socket, raw: false }
+    }
+}
+
+/// The destination of the packets to an endpoint, as the management side writes it to a transport
+/// adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RemoteRoute {
+    pub epid: Epid,
+    pub to: HostAddress,
 }
 
 /// Where a management packet is behind transport and crossbar.
@@ -73,6 +91,13 @@ impl Fabric {
         for transport in &mut self.transports {
             transport.hosts.clear();
             transport.is_stopped = false;
+        }
+    }
+
+    /// Has the packets to an endpoint that leave by a link go to this address from now on.
+    pub fn route(&mut self, RemoteRoute { epid, to }: RemoteRoute) {
+        if let Some(transport) = self.transports.get_mut(to.link) {
+            transport.hosts.insert(epid, to);
         }
     }
 
@@ -147,7 +172,7 @@ impl Fabric {
     fn transport(&mut self, op: Op, src_epid: Epid, source: HostAddress) -> Option<Op> {
         match op {
             Op::Advertise => {
-                self.transports[source.link].hosts.insert(src_epid, source.socket);
+                self.transports[source.link].hosts.insert(src_epid, source);
                 None
             }
             Op::InfoReq => Some(self.info(Node::Transport { subtype: 1 }, source.link)),
@@ -185,8 +210,7 @@ impl Fabric {
     }
 
     fn host_behind(&self, link: usize, epid: Epid) -> Option<HostAddress> {
-        let socket = *self.transports.get(link)?.hosts.get(epid)?;
-        Some(HostAddress { link, socket })
+        self.transports.get(link)?.hosts.get(epid).copied()
     }
 
     /// The instance of a transport is its number, and that of the crossbar the port of entry, which

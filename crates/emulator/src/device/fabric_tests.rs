@@ -6,7 +6,7 @@ use millstream_wire::regs::sep;
 use std::net::Ipv4Addr;
 
 const SOCKET: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5000);
-const HOST: HostAddress = HostAddress { link: 0, socket: SOCKET };
+const HOST: HostAddress = HostAddress { link: 0, socket: SOCKET, raw: false };
 
 fn endpoint(instance: u16) -> Endpoint {
     let fifo = TxFifo::new(FifoSize { bytes: 1008, behind_bytes: 0, packets: 10 }, false);
@@ -152,7 +152,7 @@ fn an_endpoint_is_reached_by_its_route() {
 #[test]
 fn with_two_links_the_endpoints_follow_behind_both_and_packets_leave_by_the_route() {
     let mut parts = parts_with(2);
-    let far = HostAddress { link: 1, socket: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6000) };
+    let far = HostAddress::new(1, SocketAddrV4::new(Ipv4Addr::LOCALHOST, 6000));
     for from in [HOST, far] {
         ask_from(&mut parts, from, 1, &[ADVERTISE]);
         let entry = from.link as u16;

@@ -23,6 +23,7 @@ mod emission;
 mod endpoint;
 mod epid_table;
 mod fabric;
+mod gain_timeline;
 mod hooks;
 mod in_stream;
 mod messages;
@@ -41,6 +42,7 @@ mod rx_source;
 mod rx_turn;
 mod rx_watch;
 mod stream_blocks;
+mod transmissions;
 mod transmit;
 mod transmitted;
 mod tx_channel;
@@ -71,7 +73,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tx_fifo::TxFifo;
 
-pub(crate) use fabric::HostAddress;
+pub(crate) use fabric::{HostAddress, RemoteRoute};
 pub use rx_watch::{RxBand, RxWatcher};
 pub(crate) use transmit::queue_bytes_wanted;
 
@@ -194,6 +196,7 @@ impl EmulatedDevice {
                 }
             }
             DeviceCommand::DeviceId(id) => self.fabric.device_id = id,
+            DeviceCommand::Route(route) => self.fabric.route(route),
             DeviceCommand::Speak(generation) => {
                 self.image.generation = generation;
                 self.radio.speak(generation);
@@ -352,6 +355,7 @@ impl EmulatedDevice {
                 }
             }
         }
+        self.radio.channels[channel].rx.transmissions.forget_before(now);
     }
 
     fn send_samples(&mut self, channel: usize, now: u64) -> SendResult {

@@ -3,7 +3,7 @@
 use super::fabric::HostAddress;
 use crate::counters::Counters;
 use millstream_link::port::PortTx;
-use millstream_wire::chdr::Width;
+use millstream_wire::chdr::{Packet, Width};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +43,11 @@ impl Outbox {
         emit: impl FnOnce(Width, &mut [u8]) -> millstream_wire::Result<usize>,
     ) {
         let sent = match emit(self.width, &mut self.buffer) {
-            Ok(length) => self.links[to.link].send(&self.buffer[..length], to.socket).is_ok(),
+            Ok(length) => {
+                let packet = &self.buffer[..length];
+                let packet = if to.raw { payload_of(packet, self.width) } else { packet };
+                self.links[to.link].send(packet, to.socket).is_ok()
+            }
             Err(_) => false,
         };
         self.counters.send_errors.add(u64::from(!sent));
@@ -79,3 +83,12 @@ impl Outbox {
         self.counters.send_errors.add(u64::from(self.links[link].depart().is_err()));
     }
 }
+
+/// Returns what a transport leaves of a packet whose header it removes.
+fn payload_of(packet: &[u8], width: Width) -> &[u8] {
+    Packet::parse(packet, width).map_or(packet, |parsed| parsed.payload())
+}
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

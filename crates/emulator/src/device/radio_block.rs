@@ -3,9 +3,11 @@
 use super::block_controls::SilencedCapture;
 use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
+use super::gain_timeline::GainTimeline;
 use super::messages::Messages;
 use super::radio_map;
-use super::rx_channel::{Acquire, RxChannel};
+use super::rx_channel::RxChannel;
+use super::rx_turn::Acquire;
 use super::tx_channel::TxChannel;
 use crate::front_end::{Board, FrontEnd, PanelPins, Reception};
 use crate::generation::Generation;
@@ -63,6 +65,9 @@ pub(crate) struct RadioBlock {
 pub(crate) struct RadioChannel {
     pub rx: RxChannel,
     pub tx: TxChannel,
+    /// The complex gains behind the receiver and before the transmitter.
+    pub rx_gain: GainTimeline,
+    pub tx_gain: GainTimeline,
     pub silenced: Option<SilencedCapture>,
     /// The time that the next packet to the host has in place of its own, with an end of burst: the
     /// DDC holds the header of a packet of the radio from before a reset.
@@ -73,7 +78,9 @@ pub(crate) struct RadioChannel {
     samples_max: u32,
     cycle: u32,
     /// See [`regs::FEATURES`].
-    features: u32,
+    pub features: u32,
+    /// Receive commands can wait for the transmitter.
+    has_trigger: bool,
 }
 
 /// The error of a control request to a register that the block does not have.
@@ -92,9 +99,12 @@ impl Radios {
             samples_max,
             cycle,
             features,
+            has_trigger: false,
             rx: RxChannel::new(buffer_samples)
                 .with_cycle(cycle.into(), image.cycles_per_sample.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
+            rx_gain: GainTimeline::new(),
+            tx_gain: GainTimeline::new(),
             silenced: None,
             stale_header: None,
             registers: RadioChannel::initial_registers(),
@@ -159,6 +169,8 @@ impl Radios {
         for channel in &mut self.channels {
             channel.rx.reset();
             (channel.silenced, channel.stale_header) = (None, None);
+            channel.rx_gain.reset();
+            channel.tx_gain.reset();
             channel.registers = RadioChannel::initial_registers();
         }
     }
@@ -208,6 +220,9 @@ impl Radios {
     /// Speaks this generation from now on.
     pub fn speak(&mut self, generation: &'static Generation) {
         self.generation = generation;
+        for channel in &mut self.channels {
+            channel.has_trigger = generation.radio_map.has_features;
+        }
         for block in &mut self.blocks {
             block.commands.protocol = generation.protocol;
             block.board_writes.protocol = generation.protocol;
@@ -215,7 +230,7 @@ impl Radios {
     }
 
     /// Returns channel and offset of an address in a block.
-    fn locate(&self, block: usize, address: u32) -> Result<(usize, u32), NoRegister> {
+    pub(super) fn locate(&self, block: usize, address: u32) -> Result<(usize, u32), NoRegister> {
         let RadioBlock { first, ports, .. } = self.blocks[block];
         let found = radio_map::locate(self.generation.radio_map, address, ports as u8);
         let (port, offset) = found.ok_or(NoRegister)?;
@@ -285,7 +300,8 @@ impl RadioChannel {
             RxMode::Continuous => None,
         };
         let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
-        self.rx.push(Acquire { start, samples }, now);
+        let with_transmitter = command.with_transmitter && self.has_trigger;
+        self.rx.push(Acquire { start, samples, with_transmitter }, now);
         Ok(())
     }
 

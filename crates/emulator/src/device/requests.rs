@@ -122,7 +122,10 @@ impl EmulatedDevice {
                     Ok(value)
                 }
                 Access::Write(address, value) => {
-                    device.radio.write(block, address, value, now).map(|()| value)
+                    device.radio.write(block, address, value, now)?;
+                    let due = request.timestamp.and_then(|due| device.keeper.tick_of(due, now));
+                    device.radio.note_gain(block, address, value, due.unwrap_or(now));
+                    Ok(value)
                 }
             });
             if done.is_err() {

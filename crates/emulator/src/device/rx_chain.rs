@@ -1,5 +1,6 @@
 //! The way of a channel's samples where blocks process them: antenna, DDC, buffer.
 
+use super::gain_timeline::GainTimeline;
 use super::rx_channel::{SEGMENTS_MAX, Stretch};
 use super::transmitted::{Ring, TransmittedSamples};
 use crate::antenna::{Antenna, Sc16};
@@ -107,19 +108,20 @@ impl RxChain {
         ((clock.rate_hz() * clock.time_scale() * STEP_S) as u64).max(1)
     }
 
-    /// Processes the samples of a stretch; `air` is what the channel of a loopback transmitted.
+    /// Processes the samples of a stretch, which the gain multiplies before the DDC; `air` is what
+    /// the channel of a loopback transmitted.
     pub fn record(
         &mut self,
         stretch: &Stretch,
         keeper: &DeviceClock,
         reception: &Reception,
-        mut air: Option<&mut TransmittedSamples>,
+        (gain, mut air): (&GainTimeline, Option<&mut TransmittedSamples>),
     ) {
         if stretch.begins {
             self.begin(stretch.decimation, keeper);
         }
         if self.direct {
-            return self.record_direct(stretch, keeper, reception);
+            return self.record_direct(stretch, keeper, reception, gain);
         }
         let mut tick = stretch.ticks.start;
         while tick < stretch.ticks.end {
@@ -131,6 +133,7 @@ impl RxChain {
                 (ChainInput::Loopback(..), None) => raw.fill(Sc16::default()),
                 (ChainInput::Scene(scene), _) => scene.fill(reception, time, raw),
             }
+            gain.apply(tick, 1, raw);
             let samples = match &mut self.ddc {
                 Some(ddc) => ddc.process(time, raw),
                 None => raw,
@@ -154,7 +157,13 @@ impl RxChain {
 
     /// Processes the samples of a stretch of a scene at the rate behind the DDC: its stations are
     /// as far from the middle as the shift moves them, and those beyond the rate are not heard.
-    fn record_direct(&mut self, stretch: &Stretch, keeper: &DeviceClock, reception: &Reception) {
+    fn record_direct(
+        &mut self,
+        stretch: &Stretch,
+        keeper: &DeviceClock,
+        reception: &Reception,
+        complex_gain: &GainTimeline,
+    ) {
         let (Some(ddc), ChainInput::Scene(scene)) = (&mut self.ddc, &mut self.input) else {
             return;
         };
@@ -169,6 +178,7 @@ impl RxChain {
             let moved = Reception { lo_hz: reception.lo_hz - shift_hz, ..*reception };
             let out = &mut self.raw[..count as usize];
             scene.fill(&moved, time / decimation, out);
+            complex_gain.apply(tick, decimation, out);
             if gain != 1.0 {
                 out.iter_mut().for_each(|sample| *sample = scaled(*sample, gain));
             }

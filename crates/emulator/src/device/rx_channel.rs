@@ -1,6 +1,7 @@
 //! The receive half of a radio channel: commands in, stretches of samples out, on simulated time.
 
-use super::rx_turn::Turn;
+use super::rx_turn::{Acquire, Turn};
+use super::transmissions::Transmissions;
 use crate::time::DeviceClock;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,15 +11,6 @@ const SLOTS: u32 = 33;
 
 /// The bursts that fit the packet buffer.
 pub(crate) const SEGMENTS_MAX: usize = 64;
-
-/// A queued receive command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Acquire {
-    /// Timestamp of the first sample; `None` starts at once.
-    pub start: Option<u64>,
-    /// Number of samples; `None` until stopped.
-    pub samples: Option<u64>,
-}
 
 /// The radio's reports to the host, with the ticks of their events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +84,8 @@ pub(crate) struct RxChannel {
     has_run: bool,
     /// Whether commands wait until the host has acknowledged a message.
     is_held: bool,
+    /// When the transmitter of the channel runs.
+    pub transmissions: Transmissions,
 }
 
 impl RxChannel {
@@ -107,6 +101,7 @@ impl RxChannel {
             idle_from: 0,
             has_run: false,
             is_held: false,
+            transmissions: Transmissions::new(),
         }
     }
 
@@ -325,14 +320,15 @@ impl RxChannel {
         if self.is_held || self.is_full_of_bursts() {
             return None;
         }
-        Some(self.start_of(&command, keeper, arrived).unwrap_or_else(|late| late))
+        let start = self.start_of(&command, keeper, arrived).unwrap_or_else(|late| late);
+        (start < u64::MAX).then_some(start)
     }
 
     /// Returns the tick at which a command begins that came at `arrived`, or `Err` with the tick at
     /// which it is found late.
     fn start_of(&self, command: &Acquire, keeper: &DeviceClock, arrived: u64) -> Result<u64, u64> {
         let idle_from = self.has_run.then_some(self.idle_from);
-        self.turn.start_of(command, keeper, arrived, idle_from)
+        self.turn.start_of(command, keeper, arrived, idle_from, &self.transmissions)
     }
 
     /// Returns the ticks of which a segment has a whole number.

@@ -27,10 +27,10 @@ fn drain(channel: &mut RxChannel, now: u64) -> Vec<(u64, u64, bool)> {
 }
 
 fn finite(samples: u64) -> Acquire {
-    Acquire { start: None, samples: Some(samples) }
+    Acquire { start: None, samples: Some(samples), ..Acquire::NOW }
 }
 
-const CONTINUOUS: Acquire = Acquire { start: None, samples: None };
+const CONTINUOUS: Acquire = Acquire::NOW;
 
 proptest! {
     #[test]
@@ -88,7 +88,7 @@ proptest! {
 #[test]
 fn a_timed_start_begins_at_its_timestamp() {
     let mut channel = RxChannel::new(BUFFER);
-    channel.push(Acquire { start: Some(5_000), samples: Some(10) }, 1_000);
+    channel.push(Acquire { start: Some(5_000), samples: Some(10), ..Acquire::NOW }, 1_000);
     assert_eq!(channel.next_event(&keeper()), Some(5_000));
     assert_eq!(events(&mut channel, 4_999), []);
     assert_eq!(channel.next_packet(PACKET), None);
@@ -100,7 +100,7 @@ fn a_timed_start_begins_at_its_timestamp() {
 #[test]
 fn a_timed_start_in_the_past_is_late_and_discarded() {
     let mut channel = RxChannel::new(BUFFER);
-    channel.push(Acquire { start: Some(999), samples: None }, 1_000);
+    channel.push(Acquire { start: Some(999), samples: None, ..Acquire::NOW }, 1_000);
     channel.push(finite(5), 1_001);
     assert_eq!(events(&mut channel, 1_002), [RxEvent::Late { tick: 1_000 }]);
     assert_eq!(events(&mut channel, 9_000), [], "it waits for the host");
@@ -109,7 +109,7 @@ fn a_timed_start_in_the_past_is_late_and_discarded() {
     assert_eq!(events(&mut channel, 9_003), [RxEvent::Started { tick: 9_003 }]);
     assert_eq!(channel.free_slots(), 32, "the running one has a slot");
     channel.reset();
-    channel.push(Acquire { start: Some(1_000), samples: None }, 1_000);
+    channel.push(Acquire { start: Some(1_000), samples: None, ..Acquire::NOW }, 1_000);
     assert_eq!(events(&mut channel, 1_002), [RxEvent::Started { tick: 1_000 }], "just in time");
 }
 
@@ -135,8 +135,8 @@ fn a_capture_timed_at_the_end_of_the_one_before_is_late() {
     {
         for (gap, want) in cases {
             let mut channel = RxChannel::new(BUFFER).with_cycle(1, cycles_per_sample);
-            channel.push(Acquire { start: Some(100), samples: Some(100) }, 0);
-            channel.push(Acquire { start: Some(200 + gap), samples: Some(50) }, 1);
+            channel.push(Acquire { start: Some(100), samples: Some(100), ..Acquire::NOW }, 0);
+            channel.push(Acquire { start: Some(200 + gap), samples: Some(50), ..Acquire::NOW }, 1);
             let want = match want {
                 Ok(after) => RxEvent::Started { tick: 200 + after },
                 Err(after) => RxEvent::Late { tick: 200 + after },
@@ -150,7 +150,7 @@ fn a_capture_timed_at_the_end_of_the_one_before_is_late() {
 #[test]
 fn the_core_has_33_slots_and_a_stop_empties_them() {
     let mut channel = RxChannel::new(BUFFER);
-    let later = Acquire { start: Some(1 << 40), samples: None };
+    let later = Acquire { start: Some(1 << 40), samples: None, ..Acquire::NOW };
     for slot in 0..33 {
         assert_eq!(channel.free_slots(), 33 - slot);
         channel.push(later, 0);
@@ -165,7 +165,7 @@ fn the_core_has_33_slots_and_a_stop_empties_them() {
 #[test]
 fn a_stop_does_not_free_a_core_whose_message_waits_and_its_end_drops_a_new_command() {
     let mut channel = RxChannel::new(BUFFER);
-    channel.push(Acquire { start: Some(5), samples: Some(9) }, 1_000);
+    channel.push(Acquire { start: Some(5), samples: Some(9), ..Acquire::NOW }, 1_000);
     channel.push(finite(10), 1_000);
     assert_eq!(events(&mut channel, 1_100), [RxEvent::Late { tick: 1_000 }]);
     channel.stop(1_200);
@@ -213,7 +213,7 @@ fn a_full_buffer_is_an_overrun_and_what_it_holds_is_still_delivered() {
     // The host restarts it with a timed command; the two pieces do not mix.
     channel.release(20_000);
     channel.stop(30_000);
-    channel.push(Acquire { start: Some(40_000), samples: None }, 30_000);
+    channel.push(Acquire { start: Some(40_000), samples: None, ..Acquire::NOW }, 30_000);
     assert_eq!(events(&mut channel, 40_500), [RxEvent::Started { tick: 40_000 }]);
     assert_eq!(drain(&mut channel, 40_500), [(40_000, PACKET, false)]);
 }
@@ -278,7 +278,7 @@ fn bursts_of_a_radio_with_cycles_begin_and_end_with_one() {
     assert_eq!(events(&mut channel, 1_004), [RxEvent::Started { tick: 1_004 }]);
     channel.stop(1_009);
     assert_eq!(drain(&mut channel, 1_012), [(1_004, 8, true)]);
-    channel.push(Acquire { start: Some(2_003), samples: Some(4) }, 1_500);
+    channel.push(Acquire { start: Some(2_003), samples: Some(4), ..Acquire::NOW }, 1_500);
     assert_eq!(events(&mut channel, 2_100), [RxEvent::Started { tick: 2_004 }]);
     events(&mut channel, 2_100);
     channel.push(CONTINUOUS, 2_100);

@@ -164,6 +164,9 @@ impl RxSender {
     ) {
         channel.rx.take(packet);
         self.source.fill(timestamp, out);
+        if !self.is_chain {
+            channel.rx_gain.apply(packet.tick, 1, out);
+        }
     }
 
     /// Sends a GSO batch that begins with `first`, of at most `allowed` packets.
@@ -216,11 +219,17 @@ impl RxSender {
             payload_len: packet.samples as usize * SC16_LEN,
         };
         turn.channel.rx.take(packet);
+        let (header, bytes) = match to.raw {
+            true => (0, repr.payload_len),
+            false => (turn.header_bytes(), bytes),
+        };
         if !turn.outbox.lend(to.link, bytes) {
             return self.lose(timestamp, packet.samples as usize);
         }
-        let header = repr.emit(turn.width, turn.outbox.lent(0));
-        let header = header.expect("the packet was sized by this header");
+        if !to.raw {
+            let written = repr.emit(turn.width, turn.outbox.lent(0));
+            written.expect("the packet was sized by this header");
+        }
         let mut at = header;
         while at < bytes {
             let piece = turn.outbox.lent(at);
@@ -228,6 +237,10 @@ impl RxSender {
             let first = timestamp.wrapping_add(((at - header) / SC16_LEN) as u64);
             let samples = piece[..room].as_chunks_mut().0;
             self.source.fill(first, samples);
+            if !self.is_chain {
+                let tick = packet.tick + ((at - header) / SC16_LEN) as u64;
+                turn.channel.rx_gain.apply(tick, 1, samples);
+            }
             if let Some(watcher) = &mut self.watcher {
                 watcher.sent(turn.band, samples);
             }

@@ -1,7 +1,24 @@
 //! From one receive command to the next: the steps of the radio core.
 
-use super::rx_channel::Acquire;
+use super::transmissions::Transmissions;
 use crate::time::DeviceClock;
+
+/// A queued receive command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acquire {
+    /// Timestamp of the first sample; `None` starts at once.
+    pub start: Option<u64>,
+    /// Number of samples; `None` until stopped.
+    pub samples: Option<u64>,
+    /// Without a time it starts when the transmitter of the channel runs.
+    pub with_transmitter: bool,
+}
+
+impl Acquire {
+    /// Starts at once, until stopped.
+    #[cfg(test)]
+    pub const NOW: Self = Self { start: None, samples: None, with_transmitter: false };
+}
 
 /// The ticks that the core needs between two captures: it leaves one, takes the next command and
 /// compares its time, a step in each cycle.
@@ -28,7 +45,7 @@ impl Turn {
     }
 
     /// Returns the tick at which a command begins that came at `arrived`: that of the first cycle
-    /// then. A capture before it ended at `idle_from`.
+    /// then, and `u64::MAX` while that is not known. A capture before it ended at `idle_from`.
     ///
     /// Decided by the earliest time at which the radio could read the command, not by the time of
     /// this call.
@@ -41,10 +58,15 @@ impl Turn {
         keeper: &DeviceClock,
         arrived: u64,
         idle_from: Option<u64>,
+        sent: &Transmissions,
     ) -> Result<u64, u64> {
         let after = |ticks| idle_from.map_or(arrived, |from| arrived.max(from + ticks));
         let whole = |tick: u64| tick.checked_next_multiple_of(self.cycle).unwrap_or(tick);
-        let Some(timestamp) = command.start else { return Ok(whole(after(self.untimed))) };
+        let Some(timestamp) = command.start else {
+            let start = after(self.untimed);
+            let start = if command.with_transmitter { sent.first_from(start) } else { Some(start) };
+            return Ok(start.map_or(u64::MAX, whole));
+        };
         match keeper.tick_of(timestamp, after(self.timed)) {
             Some(tick) => Ok(whole(tick)),
             None => {

@@ -164,11 +164,15 @@ impl EmulatedDevice {
             return false;
         }
         let repr = DataRepr { seq: endpoint.out.send_data(bytes), ..repr };
+        let header = if to.raw { 0 } else { bytes - payload_len };
+        let bytes = header + payload_len;
         // A packet that the port has no space for is lost.
         if self.outbox.lend(to.link, bytes) {
-            let header = repr.emit(self.image.width, self.outbox.lent(0));
-            let header = header.expect("the packet was sized by this header");
-            if let Some(announced) = announced {
+            if !to.raw {
+                let written = repr.emit(self.image.width, self.outbox.lent(0));
+                written.expect("the packet was sized by this header");
+            }
+            if let Some(announced) = announced.filter(|_| !to.raw) {
                 let length = (header + announced) as u16;
                 self.outbox.lent(LENGTH_AT)[..2].copy_from_slice(&length.to_le_bytes());
             }

@@ -19,7 +19,7 @@ pub use std::net::SocketAddrV4;
 use std::sync::Mutex;
 
 pub const HOST: HostAddress =
-    HostAddress { link: 0, socket: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000) };
+    HostAddress { link: 0, socket: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000), raw: false };
 pub const CONTROL: u16 = 1;
 pub const SEP: u16 = 2;
 pub const STREAM: u16 = 9;

@@ -4,6 +4,7 @@ use super::EmulatedDevice;
 use super::client_zero::MTU_BYTES;
 use super::emission::Emission;
 use super::endpoint::CreditWindow;
+use super::radio_block::RadioChannel;
 use super::tx_channel::{LatePolicy, TxStep};
 use super::tx_fifo::{FifoSize, Leaving, TxPacket};
 use crate::tx_out::BurstEnd;
@@ -230,7 +231,9 @@ impl EmulatedDevice {
                 if begins {
                     emission.begin(self.radio.channels[channel].tx.interpolation());
                 }
-                emission.send(&self.keeper, tick, follows, fifo.head_samples(count));
+                let RadioChannel { rx, tx_gain, .. } = &mut self.radio.channels[channel];
+                rx.transmissions.note(tick..tick + ticks);
+                emission.send((&self.keeper, tx_gain), tick, follows, fifo.head_samples(count));
                 fifo.advance(count);
                 if done {
                     self.let_go(channel);

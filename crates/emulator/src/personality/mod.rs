@@ -205,6 +205,8 @@ pub(crate) struct Personality {
     pub has_dsp: bool,
     pub memory: MemoryBlock,
     pub links_max: usize,
+    /// Its links have transport adapters that send to other hosts.
+    pub has_adapters: bool,
     /// Possible master clock rates, and that after a claim, Hz.
     pub rates: ClockRates,
     pub default_rate_hz: f64,
@@ -233,6 +235,7 @@ static E320_RADIO: Personality = Personality {
     has_dsp: false,
     memory: MemoryBlock::None,
     links_max: 1,
+    has_adapters: true,
     rates: ClockRates::Range(0.22e6, 61.44e6),
     default_rate_hz: 16e6,
 };
@@ -246,6 +249,7 @@ static E310: Personality = Personality {
     pid: "30675",
     fpga: Some("6.0"),
     front_end: FrontEndKind::Ad9361Swapped,
+    has_adapters: false,
     ..E320_RADIO
 };
 
@@ -265,6 +269,7 @@ static N310: Personality = Personality {
     has_dsp: true,
     memory: MemoryBlock::Replay(4),
     links_max: 2,
+    has_adapters: true,
     rates: ClockRates::List(&[122.88e6, 125e6, 153.6e6]),
     default_rate_hz: 125e6,
 };

@@ -213,7 +213,8 @@ impl Mpm {
             // What the boards of a set need of one another: nothing.
             "synchronize" => args.first().cloned().unwrap_or(Value::Map(Vec::new())),
             "aggregate_sync_data" => first_map(args),
-            "get_chdr_xport_adapters" => Value::Map(Vec::new()),
+            "get_chdr_xport_adapters" => self.adapters(),
+            "add_remote_chdr_route" => self.add_route(args)?,
             "get_gpio_banks" if self.is_x410() => none(),
             "get_gpio_banks" => Pins::banks(),
             "get_gpio_srcs" => Pins::sources(args)?,
@@ -392,4 +393,4 @@ fn set_source(source: &mut String, args: &[Value]) -> Answer {
 
 #[cfg(test)]
 #[path = "methods_tests.rs"]
-mod tests;
+pub(super) mod tests;

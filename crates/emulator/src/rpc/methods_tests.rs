@@ -6,6 +6,10 @@ use std::sync::mpsc::{Receiver, channel};
 const SECOND: u64 = 1_000_000_000;
 
 fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
+    mpm_of(crate::DeviceKind::default())
+}
+
+fn mpm_of(kind: crate::DeviceKind) -> (Mpm, Receiver<DeviceCommand>) {
     let (orders, inbox) = channel();
     let identity = Identity {
         limited: false,
@@ -14,16 +18,21 @@ fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
         serial: "S1".to_owned(),
         name: "n".to_owned(),
         chdr: vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153)],
-        personality: crate::DeviceKind::default().personality(),
+        personality: kind.personality(),
         width: Width::W64,
-        rates: crate::DeviceKind::default().rates(),
+        rates: kind.rates(),
     };
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
     (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)
 }
 
 fn claimed() -> (Mpm, Receiver<DeviceCommand>, Value) {
-    let (mut mpm, inbox) = mpm();
+    claimed_as(crate::DeviceKind::default())
+}
+
+/// Returns a claimed device of this kind, with its commands and the token.
+pub(in crate::rpc) fn claimed_as(kind: crate::DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
+    let (mut mpm, inbox) = mpm_of(kind);
     let token = mpm.call("claim", &[Value::from("UHD")], SECOND).unwrap();
     (mpm, inbox, token)
 }

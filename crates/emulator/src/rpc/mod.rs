@@ -7,6 +7,7 @@ mod description;
 mod message;
 mod methods;
 mod pins;
+mod remote;
 mod sensors;
 mod server;
 mod values;

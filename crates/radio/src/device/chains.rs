@@ -171,7 +171,7 @@ mod tests {
             data: true,
         };
         let endpoints = vec![endpoint(0), endpoint(1)];
-        let topology = RadioTopology { entry_port: 0, endpoints };
+        let topology = RadioTopology { entry_port: 0, transport: 0, endpoints };
         let mut all = open_chains(&device, &topology, &rx, Ok).unwrap();
         let ChannelChain { channel, endpoint, set, .. } = &mut all[1];
         assert_eq!((channel.block.port, channel.port), (FakeE320::RADIO, 1));

@@ -21,6 +21,8 @@ pub struct DeviceLink {
     pub frame_bytes: usize,
     /// The crossbar port of its transport: the destination of packets to this host.
     pub entry_port: u16,
+    /// The instance of that transport among those of the device.
+    pub transport: u16,
     /// The instances of the endpoints that it reaches.
     endpoints: Vec<u16>,
     /// Holds a link open that would otherwise connect to its peer again for each stream.
@@ -34,6 +36,7 @@ impl DeviceLink {
             address: link.address,
             frame_bytes,
             entry_port: topology.entry_port,
+            transport: topology.transport,
             endpoints: topology.endpoints.iter().map(|endpoint| endpoint.instance).collect(),
             _port: None,
         }
@@ -51,9 +54,15 @@ impl DeviceLink {
         let mut port = args.port(number, &PortOptions::default())?;
         let frame_bytes = measure(args, number, link)?;
         let mut management = Management::new(&mut port, link.address, width, epid).until(deadline);
-        let (entry_port, endpoints) = survey(&mut management, DEVICE_ID, topology)?;
-        let _port = Some(Mutex::new(port));
-        Ok(Self { address: link.address, frame_bytes, entry_port, endpoints, _port })
+        let (entry, endpoints) = survey(&mut management, DEVICE_ID, topology)?;
+        Ok(Self {
+            address: link.address,
+            frame_bytes,
+            entry_port: entry.port,
+            transport: entry.transport,
+            endpoints,
+            _port: Some(Mutex::new(port)),
+        })
     }
 
     /// Returns whether streams of this endpoint can use it.
@@ -115,6 +124,7 @@ mod tests {
             address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1),
             frame_bytes: 8016,
             entry_port: 0,
+            transport: 0,
             endpoints: endpoints.to_vec(),
             _port: None,
         }

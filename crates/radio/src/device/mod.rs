@@ -9,6 +9,7 @@ mod n320;
 mod open;
 mod path;
 mod rates;
+mod remote;
 mod sensors;
 mod session;
 mod set;

@@ -22,6 +22,11 @@ struct NullPacket {
 }
 
 impl NullPacket {
+    /// Returns the packets that have `samples` samples at least.
+    fn packets_of(self, samples: u64) -> u64 {
+        samples.div_ceil(self.samples() as u64).clamp(1, PACKETS_MAX)
+    }
+
     /// Returns the size that is nearest to `samples` samples.
     fn of(samples: usize, line_bytes: usize) -> Self {
         Self { lines: (samples * 4 / line_bytes).clamp(1, LINES_MAX), line_bytes }
@@ -38,6 +43,9 @@ impl NullPacket {
         [(regs::PACKET_LINES, self.lines as u32 - 1), (regs::PACKET_BYTES, bytes as u32)]
     }
 }
+
+/// The most packets of a finite source: 48 bits.
+const PACKETS_MAX: u64 = (1 << 48) - 1;
 
 /// Lines and packets that passed a side of the block, since they were cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,14 +99,45 @@ impl NullSrcSink {
     /// Those of register writes.
     pub fn start(&self, samples: usize) -> Result<usize, RadioError> {
         let packet = NullPacket::of(samples, self.line_bytes);
+        self.run(packet, regs::RUN)?;
+        Ok(packet.samples())
+    }
+
+    /// The same for a source that ends by itself, after `total` samples: whole packets of about
+    /// `samples` samples, one at least. Returns the true number of samples in all, the last of
+    /// which ends the burst.
+    ///
+    /// # Errors
+    /// [`RadioError::Unusable`] for an image older than UHD 4.10, whose source has no end; those of
+    /// register accesses.
+    pub fn start_finite(&self, samples: usize, total: u64) -> Result<u64, RadioError> {
+        let packet = NullPacket::of(samples, self.line_bytes);
+        let packets = packet.packets_of(total);
+        let port = self.place.block.port;
+        for (address, half) in [(regs::PACKETS, packets), (regs::PACKETS + 4, packets >> 32)] {
+            self.control.write(port, address, half as u32)?;
+        }
+        // Where there is no such register, nothing is stored.
+        if read_pair(&self.control, port, regs::PACKETS)? != packets {
+            let reason =
+                "the source of its block NullSrcSink cannot end by itself: install an image \
+                          of UHD 4.10 or newer, or stop the source"
+                    .to_owned();
+            return Err(RadioError::Unusable { address: *self.control.device().ip(), reason });
+        }
+        self.run(packet, regs::RUN | regs::FINITE)?;
+        Ok(packets * packet.samples() as u64)
+    }
+
+    /// Clears the counters and starts the source with this word of the control register.
+    fn run(&self, packet: NullPacket, start: u32) -> Result<(), RadioError> {
         let write = |address, value| self.control.write(self.place.block.port, address, value);
         for (address, value) in packet.registers() {
             write(address, value)?;
         }
         write(regs::IDLE_CYCLES, 0)?;
         write(regs::CONTROL, regs::CLEAR)?;
-        write(regs::CONTROL, regs::RUN)?;
-        Ok(packet.samples())
+        write(regs::CONTROL, start)
     }
 
     /// Stops the source: one more packet follows, which ends the burst.
@@ -141,6 +180,8 @@ mod tests {
         let packet = NullPacket::of(19, 8);
         assert_eq!(packet.registers(), [(regs::PACKET_LINES, 8), (regs::PACKET_BYTES, 80)]);
         assert_eq!(packet.samples(), 18);
+        assert_eq!([1, 18, 19, 0].map(|samples| packet.packets_of(samples)), [1, 1, 2, 1]);
+        assert_eq!(packet.packets_of(u64::MAX), PACKETS_MAX);
         assert_eq!(NullPacket::of(0, 8).registers()[0].1, 0);
         assert_eq!(NullPacket::of(usize::MAX / 4, 8).registers()[0].1, 0xFFF);
     }

@@ -1,12 +1,13 @@
 //! Starting and stopping.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
 use super::chain::PendingCommand;
 use super::meta::RxError;
-use super::rate::next_on_grid;
+use super::rate::{StreamRate, next_on_grid};
 use super::stages::START_TRIES;
 use super::state::StreamState;
 use super::streamer::RxStreamer;
@@ -17,6 +18,31 @@ use crate::channel::FINITE_SAMPLES_MAX;
 /// wait: other programs may send to the port without end.
 const QUIET: Duration = Duration::from_millis(50);
 const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Checks that a capture of `samples` samples is possible at this rate, for a radio with words of
+/// this length.
+pub(super) fn check_length(
+    rate: StreamRate,
+    word: NonZeroU32,
+    samples: u64,
+) -> Result<(), RxError> {
+    // A sample of the stream is a few of the radio, which counts in words.
+    let multiple = rate.whole_cycles(word).get();
+    let most = rate.samples(FINITE_SAMPLES_MAX);
+    if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
+        return Err(RxError::BadLength { samples, multiple, most });
+    }
+    Ok(())
+}
+
+/// When a capture starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// At this time of the device, or at once.
+    At(Option<u64>),
+    /// When the transmitter of the channel runs.
+    WithTransmitter,
+}
 
 impl RxStreamer {
     /// Starts reception until [`RxStreamer::stop`], at the device's time `at` or at once. A radio
@@ -38,16 +64,22 @@ impl RxStreamer {
         self.start(Some(samples), at)
     }
 
+    /// Starts reception of `samples` samples, or until [`RxStreamer::stop`], with the next sample
+    /// that the transmitter of the same channel sends, or at once while it transmits. Until then
+    /// nothing comes, however long that takes.
+    ///
+    /// # Errors
+    /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
+    /// answer, and for an image older than UHD 4.10, which has no such start.
+    pub fn start_with_transmitter(&mut self, samples: Option<u64>) -> Result<(), RxError> {
+        samples.map_or(Ok(()), |samples| self.check_length(samples))?;
+        self.start_by(samples, Start::WithTransmitter)
+    }
+
     /// Checks that a capture of `samples` samples is possible.
     pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let rate = self.path.rate;
-        // A sample of the stream is a few of the radio, which counts in words.
-        let multiple = rate.whole_cycles(self.channel.samples_per_word()).get();
-        let most = rate.samples(FINITE_SAMPLES_MAX);
-        if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
-            return Err(RxError::BadLength { samples, multiple, most });
-        }
-        Ok(())
+        check_length(rate, self.channel.samples_per_word(), samples)
     }
 
     /// Stops reception. Packets in flight still come; receive until the end of the burst, or with
@@ -80,15 +112,24 @@ impl RxStreamer {
     }
 
     pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+        self.start_by(samples, Start::At(at))
+    }
+
+    fn start_by(&mut self, samples: Option<u64>, start: Start) -> Result<(), RxError> {
         if self.is_running() || self.core.held.is_some() {
             return Err(RxError::Running);
         }
-        let at = self.on_cycle(at)?;
+        let at = match start {
+            Start::At(at) => self.on_cycle(at)?,
+            Start::WithTransmitter => None,
+        };
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
         self.pass_over_strays(Duration::ZERO)?;
-        self.command(samples, at)?;
+        let with_transmitter = start == Start::WithTransmitter;
+        self.command(samples, at, with_transmitter)?;
         self.core.begin(samples, at);
+        self.core.with_transmitter = with_transmitter;
         Ok(())
     }
 
@@ -162,11 +203,22 @@ impl RxStreamer {
     }
 
     /// Sends an idle radio start commands, exactly one of which takes effect.
-    fn command(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+    fn command(
+        &mut self,
+        samples: Option<u64>,
+        at: Option<u64>,
+        with_transmitter: bool,
+    ) -> Result<(), RxError> {
+        // The radio counts its own samples.
+        let length = samples.map(|samples| self.path.rate.ticks(samples));
         for attempt in 1.. {
             self.look();
             self.core.see_reports();
-            match self.channel.start(samples.map(|samples| self.path.rate.ticks(samples)), at) {
+            let sent = match with_transmitter {
+                true => self.channel.start_with_transmitter(length),
+                false => self.channel.start(length, at),
+            };
+            match sent {
                 Ok(()) => break,
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.

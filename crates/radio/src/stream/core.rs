@@ -106,6 +106,8 @@ pub(super) struct RxCore {
     pub(super) last_idle: Instant,
     /// The device's time at the last check of the silence, and at the first in this run, ticks.
     pub(super) silence_ticks: Option<u64>,
+    /// The first packet comes when the transmitter runs, whenever that is.
+    pub(super) with_transmitter: bool,
     pub(super) first_silence: Option<u64>,
 
     /// What the radio and the port reported besides packets.
@@ -251,6 +253,7 @@ impl RxCore {
             heard: false,
             last_idle: now,
             silence_ticks: None,
+            with_transmitter: false,
             first_silence: None,
             reports: SideReports::default(),
             report_due: false,
@@ -269,6 +272,7 @@ impl RxCore {
         (self.silence_ticks, self.first_silence) = (None, None);
         (self.passed_over, self.halted) = (SkippedPackets::default(), None);
         (self.stopped_again, self.overrun_counted) = (false, false);
+        self.with_transmitter = false;
         self.run_ticks = at.unwrap_or(0);
         self.newest_sample = NewestSample::default();
         self.run = StreamState::started(samples, at);

@@ -16,7 +16,7 @@ use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{
     ItemSize, OSTRM_CTRL_STATUS, OSTRM_DST_EPID, OSTRM_FC_FREQ_BYTES_HI, OSTRM_FC_FREQ_BYTES_LO,
     OSTRM_FC_FREQ_PKTS, OSTRM_FC_HEADROOM, RESET_AND_FLUSH, RESET_OSTRM, STATUS_FC_ENABLED,
-    STATUS_SETUP_ERROR, StreamCtrl,
+    STATUS_SETUP_ERROR, STATUS_SETUP_PENDING, StreamCtrl,
 };
 use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED};
 
@@ -45,6 +45,8 @@ const TRIES: u32 = 8;
 pub(crate) struct RxOpening {
     path: StreamPath,
     credit: Credit,
+    /// The device sends as much as this host grants; otherwise as much as it can.
+    has_credit: bool,
     asker: Asker,
     stage: Stage,
     /// The newest stream command.
@@ -98,11 +100,17 @@ impl RxOpening {
         Self {
             path,
             credit,
+            has_credit: true,
             asker,
             stage: Stage::Routing(routes),
             command: None,
             passed_over: SkippedPackets::default(),
         }
+    }
+
+    /// The same for a stream that the device sends without asking for credit.
+    pub fn without_credit(self) -> Self {
+        Self { has_credit: false, ..self }
     }
 
     /// Begins the attempt with this number, from 0.
@@ -128,13 +136,16 @@ impl RxOpening {
             payload: ItemSize::Bits16,
             ..StreamCtrl::default()
         };
-        let period_bytes = self.credit.period_bytes();
+        let [period_bytes, packets] = match self.has_credit {
+            true => [self.credit.period_bytes(), PACKETS_UNLIMITED.into()],
+            false => [0, 0],
+        };
         let write = |address, value| Op::CfgWrite { address, value };
         let writes = [
             write(OSTRM_DST_EPID, self.path.epid.0.into()),
             write(OSTRM_FC_FREQ_BYTES_LO, period_bytes as u32),
             write(OSTRM_FC_FREQ_BYTES_HI, (period_bytes >> 32) as u32),
-            write(OSTRM_FC_FREQ_PKTS, PACKETS_UNLIMITED),
+            write(OSTRM_FC_FREQ_PKTS, packets as u32),
             write(OSTRM_FC_HEADROOM, 0),
             write(OSTRM_CTRL_STATUS, control.to_word()),
             Op::Return,
@@ -182,7 +193,11 @@ impl RxOpening {
             let reason = "its endpoint reports an error in the stream set-up".to_owned();
             return Err(RadioError::Unusable { address: *self.path.device.ip(), reason });
         }
-        if status & STATUS_FC_ENABLED == 0 {
+        let is_open = match self.has_credit {
+            true => status & STATUS_FC_ENABLED != 0,
+            false => value.is_some() && status & STATUS_SETUP_PENDING == 0,
+        };
+        if !is_open {
             self.stage = Stage::Pausing { attempt, poll, until: now + PAUSE };
             return Ok(());
         }

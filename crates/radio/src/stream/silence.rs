@@ -199,6 +199,9 @@ impl RxCore {
     /// Returns whether no packet was due yet at the device's time `now`, ticks: the start lies
     /// ahead, or the radio is slow and the next packet is not complete.
     pub(crate) fn is_early(&mut self, now: u64) -> bool {
+        if self.with_transmitter && !self.tracker.has_begun() {
+            return true;
+        }
         if let Some(start) = self.run.awaited().filter(|start| now < *start) {
             // Only a start whose clock was set back lies further ahead than any start of this host.
             let restart = self.run.restarted();

@@ -236,7 +236,7 @@ fn packet_bytes(path: &StreamPath, samples: u32) -> usize {
 }
 
 /// Returns the samples that fit the path, or fewer if requested; whole radio words.
-pub(super) fn samples_per_packet(
+pub(crate) fn samples_per_packet(
     path: &StreamPath,
     word: NonZeroU32,
     args: &RxArgs,

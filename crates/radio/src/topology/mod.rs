@@ -10,7 +10,7 @@ pub use route::route_to;
 pub(crate) use route::{Routes, connect};
 use transact::TRIES;
 pub use transact::{Management, TRANSACTION_TIMEOUT};
-pub use walk::{discover, survey};
+pub use walk::{EntryPoint, discover, survey};
 
 use millstream_wire::Epid;
 
@@ -34,6 +34,8 @@ pub struct Endpoint {
 pub struct RadioTopology {
     /// The crossbar port of the transport: the destination of packets to this host.
     pub entry_port: u16,
+    /// The instance of the transport among those of the device.
+    pub transport: u16,
     /// The endpoints, in the order of their instances.
     pub endpoints: Vec<Endpoint>,
 }

@@ -10,6 +10,15 @@ use millstream_wire::regs::sep;
 use super::{Endpoint, Management, RadioTopology, route};
 use crate::RadioError;
 
+/// Where the packets of a link enter a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryPoint {
+    /// The crossbar port of its transport.
+    pub port: u16,
+    /// The instance of that transport among those of the device.
+    pub transport: u16,
+}
+
 /// Walks the device from the transport of `management`. Endpoints get the ids from `first_epid` on.
 ///
 /// # Errors
@@ -21,7 +30,7 @@ pub fn discover(
     first_epid: u16,
 ) -> Result<RadioTopology, RadioError> {
     let unusable = |reason: &str| RadioError::Unusable { address: device, reason: reason.into() };
-    let (entry_port, ports) = enter(management)?;
+    let (EntryPoint { port: entry_port, transport }, ports) = enter(management)?;
 
     let mut endpoints = Vec::new();
     for port in ports.filter(|port| *port != entry_port) {
@@ -42,15 +51,15 @@ pub fn discover(
         endpoint.epid = Epid(epid);
         name(management, endpoint)?;
     }
-    let topology = RadioTopology { entry_port, endpoints };
+    let topology = RadioTopology { entry_port, transport, endpoints };
     match topology.control() {
         Some(_) => Ok(topology),
         None => Err(unusable("it has no stream endpoint for control")),
     }
 }
 
-/// Walks a further link of a device that [`discover`] has walked by another one: returns the
-/// crossbar port of its transport, and the instances of the known endpoints that it reaches.
+/// Walks a further link of a device that [`discover`] has walked by another one: returns
+/// where it enters, and the instances of the known endpoints that it reaches.
 ///
 /// # Errors
 /// [`RadioError::Silent`], and [`RadioError::Unusable`] for a link that reaches none of them.
@@ -58,8 +67,8 @@ pub fn survey(
     management: &mut Management<'_>,
     device_id: u16,
     known: &RadioTopology,
-) -> Result<(u16, Vec<u16>), RadioError> {
-    let (entry_port, _) = enter(management)?;
+) -> Result<(EntryPoint, Vec<u16>), RadioError> {
+    let (entry, _) = enter(management)?;
     let mut reached = Vec::new();
     for endpoint in &known.endpoints {
         let select = [Op::SelDest(endpoint.port)];
@@ -77,18 +86,18 @@ pub fn survey(
                       both addresses belong to one device";
         return Err(management.unusable(reason));
     }
-    Ok((entry_port, reached))
+    Ok((entry, reached))
 }
 
 /// Registers this host with the transport of `management`, and finds the crossbar behind it.
 /// Returns the transport's port of the crossbar, and the crossbar's ports behind those of
 /// transports: only there are endpoints, and a transport without a peer does not answer.
-fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioError> {
+fn enter(management: &mut Management<'_>) -> Result<(EntryPoint, Range<u16>), RadioError> {
     let info = ask(management, "a query of its transport", &[])?;
-    if !matches!(info.map(|info| info.node), Some(Node::Transport { .. })) {
+    let Some(NodeInfo { instance: transport, node: Node::Transport { .. }, .. }) = info else {
         let reason = "its answer to management packets does not come from a transport";
         return Err(management.unusable(reason));
-    }
+    };
     // The transport answers by itself; from the crossbar on, answers need the address.
     route::advertise(management)?;
     let crossbar = ask(management, "a query of its crossbar", &[&[Op::Nop]])?;
@@ -98,7 +107,7 @@ fn enter(management: &mut Management<'_>) -> Result<(u16, Range<u16>), RadioErro
         return Err(management.unusable("no crossbar is connected to its transport"));
     };
     route::route_to_host(management, entry_port)?;
-    Ok((entry_port, transports.into()..ports.into()))
+    Ok((EntryPoint { port: entry_port, transport }, transports.into()..ports.into()))
 }
 
 /// Resets an endpoint and sets its id.
@@ -183,7 +192,11 @@ mod tests {
         let found = enter(&mut management);
         port.tx.send(b"the end", address).unwrap();
         let asked = serving.join().unwrap();
-        assert_eq!(found.unwrap(), (0, 2..7), "the ports of transports lead to no endpoint");
+        assert_eq!(
+            found.unwrap(),
+            (EntryPoint { port: 0, transport: 0 }, 2..7),
+            "the ports of transports lead to no endpoint"
+        );
         let info = |hops: &[Op]| [hops, &[Op::InfoReq, Op::Return, Op::Nop]].concat();
         let own = Op::CfgWrite { address: 1, value: 0 };
         let order = [

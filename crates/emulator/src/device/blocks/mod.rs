@@ -12,7 +12,7 @@ use crate::antenna::Sc16;
 use crate::generation::Generation;
 use crate::personality::BlockKind;
 use millstream_wire::chdr::Width;
-use millstream_wire::regs::replay as replay_regs;
+use millstream_wire::regs::{null as null_regs, replay as replay_regs};
 use null::NullSrcSink;
 use replay::Replay;
 use sig_gen::SigGen;
@@ -41,6 +41,11 @@ pub(crate) enum StreamBlock {
     Replay(Box<Replay>),
     SigGen(Box<SigGen>),
     NullSrcSink(Box<NullSrcSink>),
+}
+
+/// Returns whether a register of the null source belongs to its finite mode, of UHD 4.10 and newer.
+fn is_finite(address: u32) -> bool {
+    (null_regs::PACKETS..null_regs::PACKETS + 8).contains(&address)
 }
 
 impl StreamBlock {
@@ -79,6 +84,7 @@ impl StreamBlock {
     /// Reads a register; those without content read as 0.
     pub fn read(&self, address: u32, generation: &Generation) -> u32 {
         match self {
+            Self::NullSrcSink(_) if !generation.radio_map.has_features && is_finite(address) => 0,
             Self::Replay(_) if address == replay_regs::COMPAT => generation.replay_compat,
             Self::DmaFifo if address.is_multiple_of(DMA_FIFO_STRIDE) => DMA_FIFO_INFO,
             Self::DmaFifo => 0,

@@ -114,7 +114,8 @@ impl NullSrcSink {
         let (bytes, announced, eob) = match port {
             0 if self.on || self.ends => {
                 let announced = self.announced_bytes();
-                (announced.min(self.lines() * self.line_bytes()), Some(announced), self.ends)
+                let eob = self.ends || self.left == Some(1);
+                (announced.min(self.lines() * self.line_bytes()), Some(announced), eob)
             }
             1 => (self.looped.len() * ITEM_BYTES, None, false),
             _ => (0, None, false),
@@ -245,10 +246,11 @@ mod tests {
         for _ in 0..2 {
             block.write(regs::CONTROL, regs::RUN | regs::FINITE);
             let packets = std::iter::from_fn(|| {
-                block.next_packet(0)?;
-                Some(sent(&mut block, 0).len())
+                let eob = block.next_packet(0)?.eob;
+                Some((sent(&mut block, 0).len(), eob))
             });
-            assert_eq!(packets.collect::<Vec<_>>(), [16, 16, 16]);
+            let want = [(16, false), (16, false), (16, true)];
+            assert_eq!(packets.collect::<Vec<_>>(), want);
             assert_eq!(block.read(regs::CONTROL) & regs::RUN, 0);
         }
         block.write(regs::PACKETS, 0);

@@ -157,7 +157,7 @@ impl Replay {
         let port = FIRST_PORT + line.socket.unwrap() as u16;
         let socket = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let now_ns = Self::ns(self.cycle);
-        self.device.receive(&line.bytes, HostAddress { link: 0, socket }, now_ns);
+        self.device.receive(&line.bytes, HostAddress::new(0, socket), now_ns);
         self.collect(now_ns);
     }
 

@@ -1,0 +1,41 @@
+//! `millstream rx --dest`: samples that go to another host.
+
+use crate::common::{Radio, Running, command};
+use std::net::UdpSocket;
+
+#[test]
+fn the_radio_sends_every_sample_to_another_host_with_dest() {
+    let folder = tempfile::tempdir().unwrap();
+    let radio = Radio::start(folder.path(), &["--rx-antenna", "ramp"]);
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let [first, second] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
+    let args = radio.args();
+    let run = |more: &[&str]| {
+        let rx = ["rx", "--json", "--args", &args, "--rate", "1e6", "--nsamps", "20000"];
+        Running::start(command(folder.path(), &[&rx[..], more].concat())).wait()
+    };
+    let dest = format!("{first},{second}");
+    for full in [false, true] {
+        let more = ["--channel", "0,1", "--dest", &dest];
+        let more = if full { [&more[..], &["--full-packets"]].concat() } else { more.to_vec() };
+        let results = &run(&more).succeeds().json()["results"];
+        assert_eq!((&results["samples"], &results["overruns"]), (&20_000.into(), &0.into()));
+        let start = results["start_ticks"].as_u64().unwrap() as u32;
+        let header = if full { 16 } else { 0 };
+        for socket in &sockets {
+            // All of it has been sent, and waits in the socket.
+            socket.set_nonblocking(true).unwrap();
+            let (mut buffer, mut heard) = ([0; 9000], Vec::new());
+            while let Ok(length) = socket.recv(&mut buffer) {
+                heard.extend_from_slice(&buffer[header..length]);
+            }
+            let heard = heard.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample));
+            assert!(heard.eq((0..20_000).map(|index| start.wrapping_add(index))), "{full}");
+        }
+    }
+    run(&["--dest", &dest]).fails(1, "--dest names 2 destinations for 1 channels");
+    run(&["--dest", &first.to_string(), "--adapter", "sfp9"]).fails(1, "there are: sfp0");
+    run(&["--dest", &first.to_string(), "--out", "x.sc16"]).fails(2, "cannot be used with");
+    run(&[]).fails(2, "--out <FILE>");
+    radio.stop();
+}
