@@ -2,8 +2,7 @@
 """GNU Radio's UHD blocks against an emulated E320, in flowgraphs of GNU Radio Companion.
 
 `grcc` makes programs of the flowgraphs in examples/gnuradio; they run as they are. The tags of the source (rx_time, rx_rate,
-rx_freq) must be right, also behind gaps, and a station must lie where it is, also after a retune while samples flow. What the
-sink transmits must leave the radio.
+rx_freq) must be right, also behind gaps, and a station must lie where it is, also after a retune while samples flow.
 
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
@@ -39,18 +38,16 @@ BINS = 1 << 14
 PATIENT = ["--device", "e320", "--rx-buffer-samples", str(1 << 24)]
 
 
-def generated(folder):
-    """The classes of the flowgraphs, made by grcc."""
+def generated(folder, name):
+    """The class of a flowgraph, made by grcc."""
     if shutil.which("grcc") is None:
         skip("no grcc (Debian package gnuradio)")
-    names = ["usrp_receive", "usrp_transmit"]
-    files = [os.path.join(ROOT, "examples/gnuradio", f"{name}.grc") for name in names]
-    done = subprocess.run(["grcc", "-o", folder, *files], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=120, check=False)
-    if done.returncode != 0 or not all(os.path.exists(os.path.join(folder, f"{n}.py")) for n in names):
+    done = subprocess.run(["grcc", "-o", folder, os.path.join(ROOT, "examples/gnuradio", f"{name}.grc")], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+    if done.returncode != 0 or not os.path.exists(os.path.join(folder, f"{name}.py")):
         sys.exit(f"grcc ended with {done.returncode}:\n{done.stdout}")
     sys.path.insert(0, folder)
-    return [getattr(importlib.import_module(name), name) for name in names]
+    return getattr(importlib.import_module(name), name)
 
 
 def peak(samples, rate_hz):
@@ -127,31 +124,10 @@ def check_gaps(receive, addr):
     print(f"gaps: {len(missing)} of {round(missing[0])} samples each, by the tags rx_time behind them")
 
 
-def check_transmit(transmit, folder):
-    """The tone of the sink leaves the radio, at its frequency and level."""
-    sent = os.path.join(folder, "sent.sc16")
-    with Radio(*PATIENT, "--tx-out", sent) as served:
-        graph = transmit(addr=served.addr, rate=RATE_HZ, tone=100e3, samples=200_000)
-        graph.run()
-        time.sleep(1.0)
-        del graph
-    wave = np.fromfile(sent, dtype="<i2").reshape(-1, 2) @ [1, 1j] / 32768
-    # UHD ends a burst that has no sample left with one zero.
-    taken = served.counters["tx_samples"]
-    factor = len(wave) // taken
-    rate_hz = factor * RATE_HZ
-    if taken not in (200_000, 200_001) or len(wave) != taken * factor:
-        sys.exit(f"the radio took {taken} samples and transmitted {len(wave)}")
-    found, level = peak(wave[len(wave) // 2:], rate_hz)
-    if abs(found - 100e3) > 2 * rate_hz / BINS or abs(level + 6.02) > 0.2:
-        sys.exit(f"the tone left the radio at {found:.0f} Hz with {level:.2f} dB")
-    print(f"transmit: {taken} samples taken, {len(wave)} transmitted, tone at {found:.0f} Hz with {level:.2f} dB")
-
-
 def main():
     """All checks."""
     with tempfile.TemporaryDirectory() as folder:
-        receive, transmit = generated(folder)
+        receive = generated(folder, "usrp_receive")
         scene = os.path.join(folder, "scene.toml")
         with open(scene, "w", encoding="utf-8") as file:
             file.write(SCENE)
@@ -159,7 +135,6 @@ def main():
             check_tags_and_retune(receive, served.addr)
         with Radio(*PATIENT, "--scene", scene, "--fault", "lose to_host data every=50") as served:
             check_gaps(receive, served.addr)
-        check_transmit(transmit, folder)
 
 
 if __name__ == "__main__":

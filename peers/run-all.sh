@@ -14,9 +14,10 @@ cd "$(dirname "$0")/.."
 export MILLSTREAM_PEER_LIMIT_S=300
 calculating=(gnuradio_atsc_rx.py gnuradio_atsc_tx.py gnuradio_captures.py statistics_scipy.py)
 calculating+=(cachegrind_misses.py qemu_cpu_models.py)
-waiting=(net_linux.py mpm_host.py)
+waiting=(net_linux.py mpm_host.py uhd_matrix.py)
 again=(uhd_find_probe.sh uhd_rx_samples.py uhd_rx_timed.py uhd_python_rx.py uhd_tx_samples.py uhd_tx_events.py uhd_python_tx.py)
-again+=(uhd_remote.py uhd_benchmark_rate.py uhd_tuning.py uhd_devices.py gnuradio_usrp_source.py mpm_host.py soapy_uhd.py soapy_python.py)
+again+=(uhd_remote.py uhd_benchmark_rate.py uhd_tuning.py uhd_devices.py uhd_matrix.py gnuradio_usrp_source.py gnuradio_usrp_sink.py)
+again+=(mpm_host.py soapy_uhd.py soapy_python.py)
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 suites=()
 for suite in bookworm trixie sid; do [ "$suite" = "$codename" ] || suites+=("$suite"); done
