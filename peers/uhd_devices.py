@@ -376,8 +376,8 @@ def check_null(graph, width):
         return uhd.types.StreamCMD(uhd.types.StreamMode.start_cont)
     got = graph.receive_from(null_id, 0, 4096, start, endless=True)
     low, high = got & 0xffff, got >> 16 & 0xffff
-    lines = (low[0] + np.arange(len(got)) // (width // 32)) & 0xffff
-    if np.any(high != 0xffff - low) or np.any(low != lines):
+    lines = (high[0] + np.arange(len(got)) // (width // 32)) & 0xffff
+    if np.any(low != 0xffff - high) or np.any(high != lines):
         sys.exit("the items of the null source are not those of its lines")
 
 
