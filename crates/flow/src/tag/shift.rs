@@ -15,6 +15,9 @@ use crate::rate::ItemRatio;
 ///   Where the input's rate is not known (no tag `rx_rate_hz` yet), they stay.
 /// - `rx_freq_hz` becomes lower by [the shift of the band](crate::Block::band_shift_hz).
 ///
+/// When a message changes the rate, the delay or the band of a block, the first item behind it gets
+/// tags with the new values, and the time where that is known.
+///
 /// The runtime does it for blocks that forward tags ([`TagRule::Forward`](crate::TagRule)). A block
 /// that moves tags itself calls [`learn`](Self::learn) for all tags of an item, then
 /// [`moved`](Self::moved) for each.
