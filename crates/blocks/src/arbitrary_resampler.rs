@@ -41,6 +41,8 @@ impl Resampled for Sample {
 #[derive(Debug)]
 pub struct Arbitrary<T> {
     kernel: ArbitraryResampler,
+    /// The ratio of its filter, and that of now.
+    first: f64,
     ratio: f64,
     items: PhantomData<T>,
 }
@@ -52,7 +54,8 @@ impl<T: Resampled> Arbitrary<T> {
     /// A ratio outside 1/256 to 256.
     pub fn new(ratio: f64) -> Result<Self, BlockError> {
         check(ratio)?;
-        Ok(Self { kernel: ArbitraryResampler::new(ratio, T::ROWS), ratio, items: PhantomData })
+        let kernel = ArbitraryResampler::new(ratio, T::ROWS);
+        Ok(Self { kernel, first: ratio, ratio, items: PhantomData })
     }
 }
 
@@ -91,14 +94,15 @@ impl<T: Resampled> Process for Arbitrary<T> {
         let ratio = number(value)?;
         check(ratio)?;
         // The filter belongs to the first ratio; lower ratios would alias.
-        if ratio < 0.95 * self.ratio || ratio > 1.05 * self.ratio {
-            let start = self.ratio;
+        let start = self.first;
+        if ratio < 0.95 * start || ratio > 1.05 * start {
             return Err(format!(
                 "ratio = {ratio}: a running block can change it only within 5 % of {start}"
             )
             .into());
         }
         self.kernel.set_ratio(ratio);
+        self.ratio = ratio;
         Ok(())
     }
 
@@ -171,5 +175,31 @@ mod tests {
             error.to_string(),
             "ratio = 1: a running block can change it only within 5 % of 2"
         );
+    }
+
+    #[test]
+    fn tags_follow_a_new_ratio() {
+        use millstream_flow::{TagTime, TagValue, keys};
+        let mut mock = Mock::new(Through::new(Arbitrary::<f32>::new(2.0).unwrap()));
+        mock.tag("in", 0, keys::RX_RATE_HZ, 1e6);
+        mock.feed("in", &[1.0f32; 10_000]);
+        mock.run().unwrap();
+        let before = mock.take::<f32>("out").len() as u64;
+        mock.send("ratio", 1.92).unwrap();
+        mock.feed("in", &[1.0f32; 10_000]);
+        mock.run().unwrap();
+        mock.tag("in", 20_000, keys::RX_TIME, TagTime::from_ticks(20_000, 1e6));
+        mock.feed("in", &[1.0f32; 10_000]);
+        mock.run().unwrap();
+        let tags = mock.take_tags("out");
+        let delay = mock.block.process.delay();
+        assert_eq!(tags[0].value, TagValue::Number(2e6));
+        // From the message on the items have another rate; those of the input come later.
+        assert_eq!((tags[1].key, tags[1].value), (keys::RX_RATE_HZ, TagValue::Number(1.92e6)));
+        assert_eq!(tags[1].offset, before);
+        let timed = tags[1].offset as f64 + (10_000.0 + delay) * 1.92;
+        assert!((tags[2].offset as f64 - timed).abs() < 2.0, "{:?}", tags[2]);
+        let TagValue::Time(time) = tags[2].value else { panic!("{:?}", tags[2]) };
+        assert!(time.to_ticks(1e6).unwrap().abs_diff(20_000) <= 1);
     }
 }

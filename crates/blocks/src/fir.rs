@@ -187,6 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn the_time_follows_taps_with_another_delay() {
+        use millstream_flow::{TagTime, TagValue, keys};
+        let mut mock = Mock::new(Through::new(Fir::<f32>::new(&[0.0, 0.0, 1.0, 0.0, 0.0], 1)));
+        mock.tag("in", 0, keys::RX_RATE_HZ, 1e6);
+        mock.tag("in", 0, keys::RX_TIME, TagTime::from_ticks(1000, 1e6));
+        for taps in [vec![0.0; 0], vec![1.0, 0.0, 0.0], vec![0.0, 2.0, 0.0], vec![1.0]] {
+            if !taps.is_empty() {
+                mock.send("taps", millstream_flow::ParameterValue::Numbers(taps)).unwrap();
+            }
+            mock.feed("in", &[1.0f32; 50]);
+            mock.run().unwrap();
+        }
+        let times = mock.take_tags("out").into_iter().filter_map(|tag| match tag.value {
+            TagValue::Time(time) if tag.key == keys::RX_TIME => Some((tag.offset, time)),
+            _ => None,
+        });
+        let times: Vec<_> = times.map(|(at, time)| (at, time.to_ticks(1e6).unwrap())).collect();
+        // Item n was received at 1000 + n, and comes as late as the taps say.
+        assert_eq!(times, [(0, 998), (50, 1050), (100, 1099), (150, 1150)]);
+    }
+
+    #[test]
     fn an_impulse_shows_the_taps() {
         let mut impulse = vec![Sample::default(); 8];
         impulse[1] = Sample::new(0.0, 2.0);

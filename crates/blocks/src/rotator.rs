@@ -85,6 +85,59 @@ mod tests {
     use std::f64::consts::TAU;
 
     #[test]
+    fn the_frequency_tag_follows_a_message() {
+        use millstream_flow::{Tag, TagValue, keys};
+        let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
+        mock.tag("in", 0, keys::RX_FREQ_HZ, 100e6);
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        mock.send("shift_hz", 1e3).unwrap();
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        mock.send("shift_hz", -500.0).unwrap();
+        mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
+        mock.run().unwrap();
+        let tag = |offset, hz| Tag { offset, key: keys::RX_FREQ_HZ, value: TagValue::Number(hz) };
+        // A message that changes nothing adds none.
+        assert_eq!(mock.take_tags("out"), [tag(0, 99.999e6), tag(14, 100.0005e6)]);
+    }
+
+    #[test]
+    fn a_message_changes_the_tags_of_items_that_wait_and_of_no_others() {
+        use millstream_flow::{Tag, TagValue, keys};
+        const EVERY: u64 = 100;
+        const ITEMS: u64 = 30_000;
+        let mut most = 0;
+        for calls in 1..6 {
+            let mut mock = Mock::new(Through::new(Rotator::new(10.0, 10e3).unwrap()));
+            let items = vec![Sample::new(1.0, 0.0); ITEMS as usize];
+            mock.feed("in", &items);
+            for offset in (0..ITEMS).step_by(EVERY as usize) {
+                mock.tag("in", offset, keys::RX_FREQ_HZ, 1e6 + offset as f64);
+            }
+            // Nobody empties the output meanwhile.
+            (0..calls).for_each(|_| assert!(mock.call().is_ok()));
+            mock.send("shift_hz", 70.0).unwrap();
+            mock.run().unwrap();
+            let tags = mock.take_tags("out");
+            let told = tags.iter().find(|tag| tag.value == TagValue::Number(1e6 - 70.0));
+            let extra = tags.iter().find(|tag| tag.offset % EVERY != 0);
+            let turn = extra.or(told).map(|tag| tag.offset).unwrap();
+            let value = |offset: u64| {
+                let shift_hz = if offset < turn { 10.0 } else { 70.0 };
+                TagValue::Number(1e6 + (offset - offset % EVERY) as f64 - shift_hz)
+            };
+            let mut offsets: Vec<u64> = (0..ITEMS).step_by(EVERY as usize).chain([turn]).collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+            let tag = |offset| Tag { offset, key: keys::RX_FREQ_HZ, value: value(offset) };
+            assert_eq!(tags, offsets.into_iter().map(tag).collect::<Vec<_>>(), "{calls} {turn}");
+            most = most.max(turn);
+        }
+        assert!(most > EVERY);
+    }
+
+    #[test]
     fn retuning_goes_on_where_the_phase_was() {
         let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);

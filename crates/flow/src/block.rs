@@ -113,7 +113,7 @@ pub trait Block: Ports + Send {
         Vec::new()
     }
 
-    /// Returns the items out for items in. Called once before the start.
+    /// Returns the items out for items in. Called before the start and behind messages.
     fn rate(&self) -> ItemRatio {
         ItemRatio::ONE
     }

@@ -115,7 +115,9 @@ impl<B: Block> Mock<B> {
         let message = message.unwrap_or_else(|| panic!("no message {name}"));
         let value = value.into().into_kind(message.kind);
         let value = value.unwrap_or_else(|| panic!("{name} takes {}", message.kind));
-        self.block.message(name, &value)
+        self.block.message(name, &value)?;
+        self.tags.follow(&mut self.block);
+        Ok(())
     }
 
     /// Calls `work` until no item moves or the block is finished. Outputs are collected after each

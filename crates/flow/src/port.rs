@@ -12,6 +12,7 @@ pub use untyped::{Collector, InputPort, MockWriter, OutputPort};
 
 use crate::item::{Item, ItemType};
 use crate::tag::queue::{TagReceiver, queue};
+use crate::tag::shift::Followed;
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
 use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
 use crate::tap::{OutputTap, TapSlot};
@@ -231,6 +232,10 @@ impl<T: Item> InputPort for In<T> {
         self.tags.forward().for_each(to);
     }
 
+    fn rewind_tags(&mut self) -> Followed {
+        self.tags.rewind()
+    }
+
     fn attach(&mut self, inlet: Box<dyn Any + Send>) -> bool {
         let Ok(inlet) = inlet.downcast::<Inlet<T>>() else { return false };
         let (reader, tags) = *inlet;
@@ -272,9 +277,13 @@ impl<T: Item> OutputPort for Out<T> {
         true
     }
 
-    fn hold_tag(&mut self, tag: Tag, rank: u16) {
+    fn hold_tag(&mut self, tag: Tag, origin: (u16, u64)) {
         let position = self.position();
-        self.tags.hold(tag, rank, position);
+        self.tags.hold(tag, origin, position);
+    }
+
+    fn take_tags_back(&mut self, rank: u16, from: u64) {
+        self.tags.take_back(rank, from);
     }
 
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {

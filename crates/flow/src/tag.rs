@@ -14,7 +14,7 @@ mod carrier;
 mod document;
 mod key;
 pub(crate) mod queue;
-mod shift;
+pub(crate) mod shift;
 pub(crate) mod side;
 mod value;
 

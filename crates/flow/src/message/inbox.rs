@@ -43,11 +43,6 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Whether there can be anything to [`deliver`](Self::deliver).
-    pub(crate) fn is_open(&self) -> bool {
-        !self.messages.is_empty()
-    }
-
     /// Whether there is something to [`deliver`](Self::deliver).
     #[inline]
     pub(crate) fn has_news(&self) -> bool {

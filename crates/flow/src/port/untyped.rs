@@ -3,6 +3,7 @@
 use super::PortVisitor;
 use crate::block::Ports;
 use crate::item::ItemType;
+use crate::tag::shift::Followed;
 use crate::tag::side::Fetched;
 use crate::tag::{Tag, TagChangeFlag};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
@@ -24,6 +25,9 @@ pub trait InputPort {
     fn fetch_tags(&mut self) -> Fetched;
     /// Passes each received tag once to `to`.
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
+    /// Lets the received tags of items that are not consumed yet pass once more. Returns the tags
+    /// that hold for the items before.
+    fn rewind_tags(&mut self) -> Followed;
     /// Whether no tag is on its way to the block.
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has
@@ -50,8 +54,11 @@ pub trait OutputPort {
     fn min_items(&self) -> usize;
     /// Returns the view of the writing end, in items; `None` before the port is open.
     fn view(&self) -> Option<ProducerView>;
-    /// Keeps a tag until its item is produced. `rank` orders the tags of one item.
-    fn hold_tag(&mut self, tag: Tag, rank: u16);
+    /// Keeps a tag until its item is produced. It was forwarded from this input and item; the
+    /// input's number orders the tags of one item.
+    fn hold_tag(&mut self, tag: Tag, origin: (u16, u64));
+    /// Drops the tags that were forwarded from input `rank` and its item `from` or a later one.
+    fn take_tags_back(&mut self, rank: u16, from: u64);
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has no

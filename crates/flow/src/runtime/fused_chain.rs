@@ -32,7 +32,7 @@ struct ChainStep {
     turn: u64,
     /// The buffer behind this block among the partition's; [`NOWHERE`] behind the last.
     stop: usize,
-    /// The block takes messages or wakes other threads.
+    /// The block wakes other threads.
     is_social: bool,
 }
 
@@ -100,7 +100,11 @@ impl FusedChain {
                 let bytes = batch_bytes.max(batch_items * item.size_bytes());
                 Self::stop(item.id(), bytes, last, places)
             });
-            steps.push(ChainStep { turn: task.call_number(), stop, is_social: task.can_fuse() });
+            steps.push(ChainStep {
+                turn: task.call_number(),
+                stop,
+                is_social: task.has_neighbours(),
+            });
         }
         let (is_clear, passed) = (false, PendingCounts::default());
         let rings = Vec::with_capacity(members.len() - 1);
@@ -130,15 +134,17 @@ impl FusedChain {
     }
 
     /// Returns the chain's next action, if the graph is not `stopping`. Unless it is
-    /// [`Signal::Apart`], only the chain may use the tasks.
+    /// [`Signal::Apart`], only the chain may use the tasks. A block takes messages only by itself,
+    /// because tags that say what a message changed need its ports.
     #[inline]
     pub(super) fn signal(&mut self, tasks: &mut [BlockTask], stopping: bool) -> Signal {
-        if self.is_clear && !stopping {
-            let (first, last) = (self.members.start, self.members.end - 1);
+        let members = self.members.clone();
+        if self.is_clear && !stopping && !tasks[members.clone()].iter().any(BlockTask::has_news) {
+            let (first, last) = (members.start, members.end - 1);
             let (taken, room) = (tasks[first].lane_in(), tasks[last].lane_out());
             match (taken, room) {
                 (Some(0), Some(1..)) => {
-                    tasks[self.members.clone()].iter_mut().for_each(BlockTask::wait_for_train);
+                    tasks[members].iter().for_each(BlockTask::count_refusal);
                     return Signal::Wait;
                 }
                 (Some(taken), Some(room @ 1..)) => {
@@ -209,7 +215,8 @@ impl FusedChain {
             }
             self.passed.items += items as u64;
             self.passed.batches += 1;
-            // Nothing outside a closed chain changes its next action.
+            // Nothing outside a closed chain changes its next action, but a message, which may wait
+            // for so short a time.
             if left > 0 && !self.is_closed {
                 let Signal::Go(more) = self.signal(tasks, false) else { break };
                 items = more;

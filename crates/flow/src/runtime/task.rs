@@ -183,6 +183,7 @@ impl BlockTask {
     fn take_messages(&mut self) {
         if self.inbox.has_news() {
             self.inbox.deliver(&mut *self.block);
+            self.tags.follow(&mut *self.block);
         }
     }
 
@@ -198,7 +199,7 @@ impl BlockTask {
 
     /// Counts a call that was refused. Kept out of the path of calls that are made.
     #[cold]
-    fn count_refusal(&self) {
+    pub(super) fn count_refusal(&self) {
         for (input, counters) in self.views.inputs.iter().zip(&self.counters.inputs) {
             let (available, ended) = input.available();
             counters.starved.add(u64::from(available < input.wanted() && !ended));

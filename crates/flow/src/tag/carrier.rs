@@ -1,14 +1,18 @@
 //! Forwards tags through one block.
 
+use super::shift::Conversion;
 use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 use crate::block::Block;
-use crate::port::{InputPort, each_port};
+use crate::port::{InputPort, OutputPort, each_port};
+use crate::rate::ItemRatio;
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
 /// each input.
 #[derive(Debug, Default)]
 pub(crate) struct TagCarrier {
     rule: TagRule,
+    /// What the block does to the stream since its last message.
+    conversion: Conversion,
     /// One for each input.
     shifts: Vec<TagShift>,
     news: Vec<TagChangeFlag>,
@@ -16,9 +20,9 @@ pub(crate) struct TagCarrier {
     seen: u64,
     /// A tag waits for its item.
     ahead: bool,
-    /// Tags on the way from the inputs to the outputs, with their input; persistent for its
-    /// capacity.
-    passing: Vec<(Tag, u16)>,
+    /// Tags on the way from the inputs to the outputs, with their input and item; persistent for
+    /// its capacity.
+    passing: Vec<(Tag, (u16, u64))>,
 }
 
 impl TagCarrier {
@@ -26,14 +30,15 @@ impl TagCarrier {
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = Vec::new();
         let mut shifts = Vec::new();
-        let rate = block.rate();
+        let conversion = Conversion::of(block);
+        let rate = conversion.rate;
         let input = |_: &str, port: &mut dyn InputPort| {
             news.extend(port.tag_news());
             shifts.push(TagShift::new(rate));
         };
         each_port(block, input, |_, _| {});
         let passing = Vec::with_capacity(QUEUE_TAGS);
-        Self { rule: block.tag_rule(), shifts, news, passing, ..Self::default() }
+        Self { rule: block.tag_rule(), conversion, shifts, news, passing, ..Self::default() }
     }
 
     /// Moves the tags of the items that the block can see now into its inputs, and, if the rule
@@ -54,6 +59,38 @@ impl TagCarrier {
         !self.ahead && self.news.iter().map(TagChangeFlag::sent).sum::<u64>() == self.seen
     }
 
+    /// Follows a block that a message may have changed: its outputs get tags with what is true
+    /// from the next item on, and the tags of items that it has not consumed are forwarded anew.
+    #[cold]
+    pub(crate) fn follow(&mut self, block: &mut dyn Block) {
+        let now = Conversion::of(block);
+        let was = std::mem::replace(&mut self.conversion, now);
+        if now == was || self.rule != TagRule::Forward {
+            return;
+        }
+        let mut written = 0;
+        let see = |_: &str, port: &mut dyn OutputPort| {
+            written = port.view().map_or(0, |view| view.position());
+        };
+        each_port(block, |_, _| {}, see);
+        for (shift, input) in self.shifts.iter_mut().zip(0..) {
+            let (mut read, mut past, mut at) = (0, Default::default(), 0..);
+            let rewind = |_: &str, port: &mut dyn InputPort| {
+                if at.next() == Some(input) {
+                    read = port.view().map_or(0, |view| view.position());
+                    past = port.rewind_tags();
+                }
+            };
+            each_port(block, rewind, |_, _| {});
+            each_port(block, |_, _| {}, |_, port| port.take_tags_back(input, read));
+            let tags = shift.turn(was, now, (read, written), past);
+            self.passing.extend(tags.map(|tag| (tag, (input, read))));
+        }
+        self.hold(block);
+        // Those that were taken back are fetched before the next call.
+        self.ahead = true;
+    }
+
     #[cold]
     fn fetch(&mut self, block: &mut dyn Block) {
         let Self { rule, shifts, ahead, passing, .. } = self;
@@ -65,24 +102,41 @@ impl TagCarrier {
             if fetched.new && *rule == TagRule::Forward {
                 port.forward_tags(&mut |tag| {
                     shifts[usize::from(input)].learn(&tag);
-                    passing.push((tag, input));
+                    passing.push((tag, (input, tag.offset)));
                 });
             }
             input += 1;
         };
         each_port(block, fetch, |_, _| {});
         if !passing.is_empty() {
-            let (delay, shift_hz) = (block.delay(), block.band_shift_hz());
-            for (tag, input) in &mut *passing {
+            let Conversion { delay, shift_hz, .. } = Conversion::of(block);
+            for (tag, (input, _)) in &mut *passing {
                 *tag = shifts[usize::from(*input)].moved(*tag, delay, shift_hz);
             }
-            let held = passing.iter();
-            each_port(
-                block,
-                |_, _| {},
-                |_, port| held.clone().for_each(|(tag, input)| port.hold_tag(*tag, *input)),
-            );
-            passing.clear();
+            self.hold(block);
         }
+    }
+
+    /// Passes the tags on the way to the outputs.
+    fn hold(&mut self, block: &mut dyn Block) {
+        let held = self.passing.iter();
+        each_port(
+            block,
+            |_, _| {},
+            |_, port| held.clone().for_each(|(tag, origin)| port.hold_tag(*tag, *origin)),
+        );
+        self.passing.clear();
+    }
+}
+
+impl Conversion {
+    fn of(block: &dyn Block) -> Self {
+        Self { rate: block.rate(), delay: block.delay(), shift_hz: block.band_shift_hz() }
+    }
+}
+
+impl Default for Conversion {
+    fn default() -> Self {
+        Self { rate: ItemRatio::ONE, delay: 0.0, shift_hz: 0.0 }
     }
 }

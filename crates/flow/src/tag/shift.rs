@@ -1,6 +1,6 @@
 //! What tags say stays true behind a block.
 
-use super::{Tag, TagTime, TagValue, keys};
+use super::{Key, Tag, TagTime, TagValue, keys};
 use crate::rate::ItemRatio;
 
 /// Moves tags from an input of a block to an output, by its [rate](crate::Block::rate) and its
@@ -15,6 +15,9 @@ use crate::rate::ItemRatio;
 ///   Where the input's rate is not known (no tag `rx_rate_hz` yet), they stay.
 /// - `rx_freq_hz` becomes lower by [the shift of the band](crate::Block::band_shift_hz).
 ///
+/// When a message changes the rate, the delay or the band of a block, the first item behind it gets
+/// tags with the new values, and the time where that is known.
+///
 /// The runtime does it for blocks that forward tags ([`TagRule::Forward`](crate::TagRule)). A block
 /// that moves tags itself calls [`learn`](Self::learn) for all tags of an item, then
 /// [`moved`](Self::moved) for each.
@@ -26,13 +29,80 @@ pub struct TagShift {
     rate_hz: Option<f64>,
     before_hz: Option<f64>,
     since: u64,
+    /// The items of input and output from which on the rate holds.
+    turn: (u64, u64),
+}
+
+/// The tags that say something else behind a block whose rate, delay or band changes.
+pub(crate) const FOLLOWED: [Key; 5] =
+    [keys::RX_RATE_HZ, keys::ITEMS_PER_SAMPLE, keys::RX_FREQ_HZ, keys::RX_TIME, keys::RX_UTC];
+
+/// A tag of each key in [`FOLLOWED`].
+pub(crate) type Followed = [Option<Tag>; FOLLOWED.len()];
+
+/// What a block does to the stream: its rate, its delay in items of the input, and the frequency
+/// by which it shifts the band, Hz.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Conversion {
+    pub(crate) rate: ItemRatio,
+    pub(crate) delay: f64,
+    pub(crate) shift_hz: f64,
 }
 
 impl TagShift {
     /// Makes the rule of an input.
     #[must_use]
     pub const fn new(rate: ItemRatio) -> Self {
-        Self { rate, rate_hz: None, before_hz: None, since: 0 }
+        Self { rate, rate_hz: None, before_hz: None, since: 0, turn: (0, 0) }
+    }
+
+    /// Takes a conversion that a block has `now` and `was` another, from the items `at` of its
+    /// input and output on. Of the input the `past` tags hold there. Returns what the output needs
+    /// there.
+    pub(crate) fn turn(
+        &mut self,
+        was: Conversion,
+        now: Conversion,
+        at: (u64, u64),
+        past: Followed,
+    ) -> impl Iterator<Item = Tag> {
+        let [rate_hz, _, _, time, utc] = past;
+        (self.rate_hz, self.before_hz, self.since) = (None, None, 0);
+        rate_hz.iter().for_each(|tag| self.learn(tag));
+        let (is_rate, is_band) = (now.rate != was.rate, now.shift_hz != was.shift_hz);
+        let is_late = is_rate || now.delay != was.delay;
+        if is_late {
+            (self.rate, self.turn) = (now.rate, at);
+        }
+        let mut said = past;
+        for (tag, is_other) in said.iter_mut().zip([is_rate, is_rate, is_band, false, false]) {
+            *tag = tag.filter(|_| is_other);
+        }
+        for (tag, index) in [(time, 3), (utc, 4)] {
+            said[index] = tag.filter(|_| is_late).and_then(|tag| self.until(tag, at.0));
+        }
+        let shift = *self;
+        let moved = move |tag| shift.moved(Tag { offset: at.0, ..tag }, now.delay, now.shift_hz);
+        // From this item of the output on, however late the samples come.
+        said.into_iter().flatten().map(move |tag| {
+            let Tag { key, value, .. } = match (tag.key, tag.value) {
+                (key, TagValue::Time(time)) => {
+                    let time = shift.time_at(time, at, now.delay).unwrap_or(time);
+                    Tag { offset: at.1, key, value: TagValue::Time(time) }
+                }
+                _ => moved(tag),
+            };
+            Tag { offset: at.1, key, value }
+        })
+    }
+
+    /// Returns the time of item `item` of the input, by that of an earlier one. `None` if the rate
+    /// is not known, or has changed meanwhile.
+    fn until(&self, tag: Tag, item: u64) -> Option<Tag> {
+        let rate_hz = self.rate_hz.filter(|_| self.since <= tag.offset)?;
+        let TagValue::Time(time) = tag.value else { return None };
+        let time = time.later((item - tag.offset) as f64 / rate_hz)?;
+        Some(Tag { offset: item, key: tag.key, value: TagValue::Time(time) })
     }
 
     /// Takes the rate from a tag of the input. The tags of one item may come in any order.
@@ -47,7 +117,8 @@ impl TagShift {
     #[must_use]
     pub fn moved(&self, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
         let item = tag.offset;
-        let late = self.rate.map_late(item, delay);
+        let (read, written) = self.turn;
+        let late = self.rate.map_late(item.saturating_sub(read), delay).saturating_add(written);
         let offset = if item == 0 { 0 } else { late };
         let number = |value: f64| Tag { offset, key: tag.key, value: TagValue::Number(value) };
         match (tag.key, tag.value) {
@@ -80,7 +151,9 @@ impl TagShift {
     /// Returns the time of output item `to`, by that of input item `from`.
     fn time_at(&self, time: TagTime, (from, to): (u64, u64), delay: f64) -> Option<TagTime> {
         let (up, down) = (self.rate.interpolation(), self.rate.decimation());
-        let ahead = i128::from(to) * i128::from(down) - i128::from(from) * i128::from(up);
+        let (from_turn, to_turn) =
+            (i128::from(from) - i128::from(self.turn.0), i128::from(to) - i128::from(self.turn.1));
+        let ahead = to_turn * i128::from(down) - from_turn * i128::from(up);
         let items = ahead as f64 / f64::from(up) - delay;
         if items == 0.0 {
             return Some(time);

@@ -2,6 +2,7 @@
 
 use super::Tag;
 use super::queue::{TagChangeFlag, TagReceiver, TagSender};
+use super::shift::{FOLLOWED, Followed};
 use std::collections::VecDeque;
 
 /// The rank of a block's own tags among those of one item: behind the forwarded ones.
@@ -26,6 +27,8 @@ pub(crate) struct TagsIn {
     window: VecDeque<Tag>,
     /// The number of these, from the front, that were forwarded.
     forwarded: usize,
+    /// The last consumed tag of each key in [`FOLLOWED`].
+    past: Followed,
 }
 
 impl TagsIn {
@@ -69,6 +72,13 @@ impl TagsIn {
         self.window.range(from..).copied()
     }
 
+    /// Lets the tags of items that are not consumed yet be [forwarded](Self::forward) once more.
+    /// Returns the tags that hold for the items before.
+    pub(crate) fn rewind(&mut self) -> Followed {
+        self.forwarded = 0;
+        self.past
+    }
+
     /// Drops the tags of items before `position`.
     #[inline]
     pub(crate) fn consumed(&mut self, position: u64) {
@@ -78,7 +88,10 @@ impl TagsIn {
     }
 
     fn forget(&mut self, position: u64) {
-        while self.window.front().is_some_and(|tag| tag.offset < position) {
+        while let Some(tag) = self.window.front().filter(|tag| tag.offset < position) {
+            if let Some(index) = FOLLOWED.iter().position(|key| *key == tag.key) {
+                self.past[index] = Some(*tag);
+            }
             self.window.pop_front();
             self.forwarded = self.forwarded.saturating_sub(1);
         }
@@ -115,7 +128,16 @@ pub(crate) struct TagsOut {
     /// One for each reader.
     senders: Vec<TagSender>,
     /// Tags on items that are not produced yet: sorted by item, and within an item by rank.
-    held: VecDeque<(Tag, u16)>,
+    held: VecDeque<HeldTag>,
+}
+
+/// A tag that waits for its item.
+#[derive(Debug)]
+struct HeldTag {
+    tag: Tag,
+    rank: u16,
+    /// The item of the input that it was forwarded from.
+    from: u64,
 }
 
 impl TagsOut {
@@ -126,8 +148,8 @@ impl TagsOut {
 
     /// Takes a tag for an item from `position` on, the first that is not produced yet; a tag for an
     /// earlier item (from a wrong rate) moves to `position`. Tags of one item are sorted by `rank`,
-    /// then by arrival.
-    pub(crate) fn hold(&mut self, tag: Tag, rank: u16, position: u64) {
+    /// then by arrival. It was forwarded `from` that item of input `rank`.
+    pub(crate) fn hold(&mut self, tag: Tag, (rank, from): (u16, u64), position: u64) {
         if self.senders.is_empty() {
             return;
         }
@@ -135,8 +157,13 @@ impl TagsOut {
         let place = (tag.offset, rank);
         // Nearly always the end of the queue.
         let behind = self.held.iter().rev();
-        let later = behind.take_while(|(held, rank)| (held.offset, *rank) > place).count();
-        self.held.insert(self.held.len() - later, (tag, rank));
+        let later = behind.take_while(|held| (held.tag.offset, held.rank) > place).count();
+        self.held.insert(self.held.len() - later, HeldTag { tag, rank, from });
+    }
+
+    /// Drops the tags that were forwarded from an item of input `rank` that is not before `from`.
+    pub(crate) fn take_back(&mut self, rank: u16, from: u64) {
+        self.held.retain(|held| held.rank != rank || held.from < from);
     }
 
     /// Whether no tag waits for its item.
@@ -146,7 +173,7 @@ impl TagsOut {
 
     /// Adds a tag of the block itself.
     pub(crate) fn put(&mut self, tag: Tag, position: u64) {
-        self.hold(tag, OWN_RANK, position);
+        self.hold(tag, (OWN_RANK, 0), position);
     }
 
     /// Sends the tags of items before `end`. Called before those items are published.
@@ -158,7 +185,8 @@ impl TagsOut {
     }
 
     fn hand_over(&mut self, end: u64) {
-        while let Some((tag, _)) = self.held.front().filter(|(tag, _)| tag.offset < end) {
+        while let Some(HeldTag { tag, .. }) = self.held.front().filter(|held| held.tag.offset < end)
+        {
             self.senders.iter_mut().for_each(|sender| sender.push(*tag));
             self.held.pop_front();
         }
@@ -193,7 +221,7 @@ mod tests {
     #[test]
     fn a_tag_appears_with_its_item_and_goes_with_it() {
         let (mut out, mut input) = connected();
-        (0..10).for_each(|n| out.hold(tag(n * 10, n), 0, 0));
+        (0..10).for_each(|n| out.hold(tag(n * 10, n), (0, n), 0));
         out.publish(31);
         assert!(input.fetch(11).new);
         assert_eq!(seen(&input, 0, 11), [(0, 0), (10, 1)]);
@@ -206,7 +234,7 @@ mod tests {
     #[test]
     fn each_tag_is_forwarded_once() {
         let (mut out, mut input) = connected();
-        (0..4).for_each(|n| out.hold(tag(n, n), 0, 0));
+        (0..4).for_each(|n| out.hold(tag(n, n), (0, n), 0));
         out.publish(4);
         assert_eq!(input.fetch(2), Fetched { new: true, ahead: true });
         assert_eq!(input.forward().count(), 2);
@@ -220,7 +248,7 @@ mod tests {
     fn tags_of_one_item_stand_by_rank_whenever_they_came() {
         let (mut out, mut input) = connected();
         for (offset, rank) in [(5, 1), (7, 0), (5, 0), (5, OWN_RANK), (5, 0), (1, 1)] {
-            out.hold(tag(offset, u64::from(rank)), rank, 3);
+            out.hold(tag(offset, u64::from(rank)), (rank, offset), 3);
         }
         out.publish(100);
         input.fetch(100);

@@ -56,7 +56,7 @@ struct Add<T: Item> {
     by: u32,
     fails_at: Option<u32>,
     passed: Arc<AtomicU64>,
-    /// Messages taken, and items that its ports granted meanwhile.
+    /// Messages taken, and items that its ports granted inside a train.
     told: Arc<AtomicU64>,
     granted: Arc<AtomicU64>,
 }
@@ -99,6 +99,8 @@ impl<T: Item + From<u32>> Block for Add<T> {
     }
 
     fn pass(&mut self, lane: &mut Lane) {
+        let granted = self.input.slice().len() + self.output.slice_mut().len();
+        self.granted.fetch_max(granted as u64, Ordering::Relaxed);
         let (by, fails_at) = (self.by, self.fails_at);
         lane.through(&mut self.input, &mut self.output, |input, output| {
             self.passed.fetch_add(input.len() as u64, Ordering::Relaxed);
@@ -113,8 +115,6 @@ impl<T: Item + From<u32>> Block for Add<T> {
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let ParameterValue::Integer(by) = value else { return Err("expected a number".into()) };
         self.by = u32::try_from(*by)?;
-        let granted = self.input.slice().len() + self.output.slice_mut().len();
-        self.granted.store(granted as u64, Ordering::Relaxed);
         self.told.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -258,10 +258,10 @@ fn a_message_reaches_a_block_in_a_train_that_waits_and_its_ports_grant_nothing()
     until("the last item", || made() > 0 && chain.seen.lock().0 == made());
     running.send("add4", "by", ParameterValue::Integer(4)).unwrap();
     until("a message to a train that waits", || chain.told.load(Ordering::Relaxed) == 1);
-    assert_eq!(chain.granted.load(Ordering::Relaxed), 0, "items granted inside a train");
     running.send("add4", "by", ParameterValue::Integer(5)).unwrap();
     chain.still.store(false, Ordering::Relaxed);
     let error = running.wait().unwrap_err();
+    assert_eq!(chain.granted.load(Ordering::Relaxed), 0, "items granted inside a train");
     assert!(matches!(&error, RunError::Block { block, .. } if block == "sink"), "{error}");
 }
 

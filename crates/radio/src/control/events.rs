@@ -15,7 +15,7 @@ const TX_WAITING_MAX: usize = 1 << 14;
 /// The asynchronous messages about one channel.
 ///
 /// A stream polls them from its own thread; one relaxed load shows whether there are new ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ChannelEvents {
     tx_reported: AtomicU64,
     tx_waiting: Mutex<VecDeque<(Event, u64)>>,
@@ -24,6 +24,22 @@ pub struct ChannelEvents {
     overruns: AtomicU64,
     overrun_ticks: AtomicU64,
     late_commands: AtomicU64,
+}
+
+impl Default for ChannelEvents {
+    fn default() -> Self {
+        Self {
+            tx_reported: AtomicU64::new(0),
+            // All of it at once, so that nothing is allocated while a stream runs. Memory that no
+            // message has used costs nothing.
+            tx_waiting: Mutex::new(VecDeque::with_capacity(TX_WAITING_MAX)),
+            tx_dropped: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            overrun_ticks: AtomicU64::new(0),
+            late_commands: AtomicU64::new(0),
+        }
+    }
 }
 
 impl ChannelEvents {
@@ -103,9 +119,11 @@ mod tests {
     #[test]
     fn messages_that_nobody_takes_are_counted_when_they_go() {
         let events = ChannelEvents::default();
+        let room = lock(&events.tx_waiting).capacity();
         for ticks in 0..TX_WAITING_MAX as u64 + 3 {
             events.note(Event::TxLate, ticks);
         }
         assert_eq!((events.tx_dropped(), events.take_tx()), (3, Some((Event::TxLate, 3))));
+        assert_eq!(lock(&events.tx_waiting).capacity(), room, "it grew");
     }
 }

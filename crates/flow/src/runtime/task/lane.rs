@@ -99,15 +99,15 @@ impl BlockTask {
         (!is_abandoned).then_some(room)
     }
 
-    /// Takes messages and counts a refused call, when there is no item to pass.
-    pub(in crate::runtime) fn wait_for_train(&mut self) {
-        self.take_messages();
-        self.count_refusal();
+    /// Whether a message waits.
+    #[inline]
+    pub(in crate::runtime) fn has_news(&self) -> bool {
+        self.inbox.has_news()
     }
 
-    /// Whether the block takes messages or wakes other threads.
-    pub(in crate::runtime) fn can_fuse(&self) -> bool {
-        self.inbox.is_open() || !self.neighbours.is_empty()
+    /// Whether the block wakes other threads.
+    pub(in crate::runtime) fn has_neighbours(&self) -> bool {
+        !self.neighbours.is_empty()
     }
 
     /// Calls the block with a lane.
@@ -116,9 +116,8 @@ impl BlockTask {
         self.block.pass(lane);
     }
 
-    /// As `pass`, with the work before and after it.
+    /// As `pass`, and wakes the neighbours.
     pub(in crate::runtime) fn pass_and_tell(&mut self, lane: &mut Lane) {
-        self.take_messages();
         self.block.pass(lane);
         self.tell();
     }
