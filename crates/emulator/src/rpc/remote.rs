@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn a_route_names_an_adapter_an_endpoint_and_where_its_packets_go() {
         let (mut mpm, inbox, token) = claimed_as(DeviceKind::E320);
-        let adapters = mpm.call("get_chdr_xport_adapters", &[token.clone()], 1).unwrap();
+        let adapters =
+            mpm.call("get_chdr_xport_adapters", std::slice::from_ref(&token), 1).unwrap();
         let want = string_map([("ta_inst", "0"), ("rx_routing", "1"), ("rx_hdr_removal", "1")]);
         assert_eq!(adapters, Value::Map(vec![("sfp0".into(), want)]));
         let mut add = |adapter: &str, epid: u64, pairs: &[(&str, &str)]| {
