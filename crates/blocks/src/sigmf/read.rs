@@ -213,6 +213,12 @@ fn parse(json: &Value, data: PathBuf) -> Result<(SigmfRecording, u64), String> {
     let format = match datatype {
         "ci16_le" => SampleFormat::Sc16,
         "cf32_le" => SampleFormat::Cf32,
+        "cu8" | "ci8" => {
+            return Err(format!(
+                "core:datatype is {datatype}, but only ci16_le and cf32_le can be played: convert \
+                 the samples with a graph, whose file_source has the format \"{datatype}\""
+            ));
+        }
         other => {
             return Err(format!(
                 "core:datatype is {other}, but only ci16_le and cf32_le can be played: convert \

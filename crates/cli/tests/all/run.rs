@@ -60,7 +60,7 @@ fn what_cannot_be_set_is_told_before_anything_is_made() {
         (&["in=a.sc16", "out"], "`out` is not an assignment: write `NAME=VALUE`"),
         (&["in=a.sc16", "out=o.ts", "rate=fast"], "parameter `rate`: expected a number"),
         (&["in=a.sc16", "out=o.ts", "rate=1e3"], "choose a rate from 5450000 to 64000000 Hz"),
-        (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32 or auto"),
+        (&["in=a.sc16", "out=o.ts", "format=u8"], "expected sc16, cf32, cu8, ci8 or auto"),
         (&["in=none.sc16", "out=o.ts"], "cannot read none.sc16: No such file"),
         (&["in=a.wav", "out=o.ts"], "the name of a.wav does not show the sample format"),
         (&["in=short.sc16", "out=o.ts"], "the file is not complete, or it is not a sc16 file"),

@@ -7,7 +7,6 @@ pub use error::FileSourceError;
 pub use format::SampleFormat;
 
 use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
-use format::{convert_cf32, convert_sc16, silence_what_is_not_finite};
 use millstream_output::open_input;
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,7 +48,7 @@ pub struct FileSource {
 
 impl FileSource {
     /// Opens a file; `-` is standard input. Without a format its extension decides (`.sc16`,
-    /// `.cs16`, `.ci16`, `.cf32`, `.fc32`, `.cfile`).
+    /// `.cs16`, `.ci16`, `.cf32`, `.fc32`, `.cfile`, `.cu8`, `.ci8`, `.cs8`).
     ///
     /// # Errors
     /// [`FileSourceError`]: the file's name or size is wrong.
@@ -90,7 +89,7 @@ impl FileSource {
                 return Err(FileSourceError::Read { path, source });
             }
         };
-        let Some(format) = format.or_else(|| extension.and_then(SampleFormat::from_name)) else {
+        let Some(format) = format.or_else(|| extension.and_then(SampleFormat::of_source)) else {
             return Err(FileSourceError::UnknownFormat { path });
         };
         // Pipes and devices have no size; a wrong length shows at their end.
@@ -226,13 +225,7 @@ impl Block for FileSource {
         let end = self.held.start + samples * self.format.sample_bytes();
         let bytes = &self.buffer[self.held.start..end];
         let output = &mut self.output.slice_mut()[..samples];
-        match self.format {
-            SampleFormat::Sc16 => convert_sc16(bytes, output),
-            SampleFormat::Cf32 => {
-                convert_cf32(bytes, output);
-                self.not_finite.add(silence_what_is_not_finite(output));
-            }
-        }
+        self.not_finite.add(self.format.convert(bytes, output));
         self.output.produce(samples);
         self.samples += samples as u64;
         self.held.start = end;
@@ -344,7 +337,8 @@ mod tests {
         };
         assert_eq!(
             open("film.mp4", &[0; 8], None),
-            "the name of film.mp4 does not show the sample format: set the format to sc16 or cf32"
+            "the name of film.mp4 does not show the sample format: set the format to sc16, cf32, \
+             cu8 or ci8"
         );
         assert_eq!(open("a.sc16", &[], None), "a.sc16 is empty");
         assert_eq!(

@@ -20,7 +20,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register(
         BlockType::declare("file_source", "Reads complex samples from a raw I/Q file.")
             .required("path", ParameterKind::Text, "the file; -: standard input")
-            .optional("format", "auto", "sc16, cf32, or auto: by the file's extension")
+            .optional("format", "auto", "sc16, cf32, cu8, ci8, or auto: by the file's extension")
             .optional("first", 0i64, "first sample to read, counted from 0")
             .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
             .example("path = \"in.sc16\"")
@@ -77,8 +77,8 @@ fn file_source(parameters: &Parameters) -> Made {
     let format = match parameters.text("format") {
         "auto" => None,
         name => Some(
-            SampleFormat::from_name(name)
-                .ok_or_else(|| parameters.wrong("format", "sc16, cf32 or auto"))?,
+            SampleFormat::of_source(name)
+                .ok_or_else(|| parameters.wrong("format", "sc16, cf32, cu8, ci8 or auto"))?,
         ),
     };
     let (first, count) = part_of(parameters)?;

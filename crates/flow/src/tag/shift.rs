@@ -71,7 +71,7 @@ impl TagShift {
         rate_hz.iter().for_each(|tag| self.learn(tag));
         let (is_rate, is_band) = (now.rate != was.rate, now.shift_hz != was.shift_hz);
         let is_late = is_rate || now.delay != was.delay;
-        if is_late {
+        if is_rate {
             (self.rate, self.turn) = (now.rate, at);
         }
         let mut said = past;

@@ -141,7 +141,7 @@ fn blocks_that_cannot_be_made() {
     );
     assert_eq!(
         refuse("format = \"sc16\"", "format = \"mp3\""),
-        "g.toml: block `source`: format = `mp3`: expected sc16, cf32 or auto"
+        "g.toml: block `source`: format = `mp3`: expected sc16, cf32, cu8, ci8 or auto"
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = [1]"),

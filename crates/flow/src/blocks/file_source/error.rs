@@ -17,7 +17,8 @@ pub enum FileSourceError {
     },
     /// Neither its name nor a parameter gives the format.
     #[error(
-        "the name of {} does not show the sample format: set the format to sc16 or cf32",
+        "the name of {} does not show the sample format: set the format to sc16, cf32, cu8 or \
+         ci8",
         path.display()
     )]
     UnknownFormat {
