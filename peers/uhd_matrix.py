@@ -189,10 +189,10 @@ def main():
             print(done.stdout, end="")
         sys.exit(max(done.returncode for done in rows))
     device, started = sys.argv[1], time.monotonic()
-    version = subprocess.run(["uhd_config_info", "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    version = subprocess.run(["uhd_usrp_probe", "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout
     with tempfile.TemporaryDirectory() as folder:
         cells = row(device, folder)
-    print(f"{'.'.join(version.split('.')[:2])}, {device}: " +
+    print(f"UHD {'.'.join(version.split('.')[:2])}, {device}: " +
           "; ".join(f"{name} {cell}" for name, cell in cells.items()) + f" ({time.monotonic() - started:.0f} s)")
 
 
