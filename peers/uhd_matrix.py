@@ -177,13 +177,13 @@ def row(device, folder):
 
 
 def main():
-    """All rows: three at a time, as UHD mostly waits."""
+    """All rows: two at a time, as UHD mostly waits."""
     uhd_example("test_timed_commands")
     if len(sys.argv) != 2:
         def apart(device):
             return subprocess.run([sys.executable, sys.argv[0], device], text=True, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             rows = list(pool.map(apart, sys.argv[1:] or DEVICES))
         for done in rows:
             print(done.stdout, end="")
