@@ -66,9 +66,9 @@ def look(screen, port, keep):
         assert ask(port, f"F {tuned_hz:.0f}") == "RPRT 0"
         time.sleep(3)
         level_db = float(ask(port, "l STRENGTH"))
-        columns.append(bright_column(screen.pixels()))
         if keep:
             screen.save(f"{keep}-{number}.png")
+        columns.append(bright_column(screen.pixels()))
         print(f"{tuned_hz / 1e6:9.2f} MHz: {level_db} dBFS, the station's line in column {columns[-1]}")
         assert (level_db > -60) == hears, "the strength is not that of the station" if hears else "there is no station"
     # It moves the radio only when the filter's place is not within its band.
@@ -76,8 +76,13 @@ def look(screen, port, keep):
 
 
 def bright_column(pixels):
-    """The column of the waterfall's newest lines that is brightest: a station, where noise is dark."""
-    newest = pixels[330:340, :440].astype(int).sum(axis=(0, 2)) / 10
+    """The column of the waterfall's newest lines that is strongest: a station."""
+    rows = pixels[330:340].astype(int)
+    # The panel beside the waterfall is light; how wide both are differs between versions.
+    light = "".join("L" if column else "d" for column in rows.min(axis=(0, 2)) > 200)
+    # Its colours go from black over blue, light blue, yellow and red to white.
+    strengths = 2 * rows[..., 0] - rows[..., 1] + 2 * rows.min(axis=2)
+    newest = strengths[:, :light.find("L" * 8)].mean(axis=0)
     column = int(np.argmax(newest))
-    assert newest[column] > 2 * np.median(newest) + 50, "the waterfall shows no line"
+    assert newest[column] > np.median(newest) + 100, "the waterfall shows no line"
     return column

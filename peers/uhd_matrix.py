@@ -177,22 +177,22 @@ def row(device, folder):
 
 
 def main():
-    """All rows: three at a time, as UHD mostly waits."""
+    """All rows: two at a time, as UHD mostly waits."""
     uhd_example("test_timed_commands")
     if len(sys.argv) != 2:
         def apart(device):
             return subprocess.run([sys.executable, sys.argv[0], device], text=True, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             rows = list(pool.map(apart, sys.argv[1:] or DEVICES))
         for done in rows:
             print(done.stdout, end="")
         sys.exit(max(done.returncode for done in rows))
     device, started = sys.argv[1], time.monotonic()
-    version = subprocess.run(["uhd_config_info", "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    version = subprocess.run(["uhd_usrp_probe", "--version"], text=True, check=True, stdout=subprocess.PIPE).stdout
     with tempfile.TemporaryDirectory() as folder:
         cells = row(device, folder)
-    print(f"{'.'.join(version.split('.')[:2])}, {device}: " +
+    print(f"UHD {'.'.join(version.split('.')[:2])}, {device}: " +
           "; ".join(f"{name} {cell}" for name, cell in cells.items()) + f" ({time.monotonic() - started:.0f} s)")
 
 
