@@ -39,10 +39,8 @@ TONE_HZ = 2.400_02e9
 SENT = 60_000
 # Bursts with a time each, more than the 64 numbers of messages, and their distance and length in samples.
 BURSTS, APART, LENGTH = 70, 2_000, 500
-# A device whose front end is set by registers does not follow them: its oscillator stays here.
-FIXED_HZ = 2.4e9
-# Name: its channels, a rate that it has and that it can compute in time, whether tuning moves its oscillator,
-# the CHDR widths and the options to try.
+TUNED_HZ = 2.4e9
+# Name: its channels, a rate that it has and that it can compute in time, the CHDR widths and the options to try.
 # What the software and the image of a device are; the image of one generation may be behind the software of another.
 GENERATIONS = [
     ["--generation", "4.9"],
@@ -53,9 +51,9 @@ GENERATIONS = [
     ["--generation", "4.11", "--proto", "0x0100"],
 ]
 DEVICES = {
-    "e320": ([0, 1], 125e3, True, (64, 128, 256, 512), ([], ["--extra"])),
-    "n310": ([0, 1, 2, 3], 125e3, False, (64,), ([],)),
-    "n320": ([0, 1], 250e3, False, (64,), ([],)),
+    "e320": ([0, 1], 125e3, (64, 128, 256, 512), ([], ["--extra"])),
+    "n310": ([0, 1, 2, 3], 125e3, (64,), ([],)),
+    "n320": ([0, 1], 250e3, (64,), ([],)),
 }
 
 
@@ -103,15 +101,15 @@ def results(device, *arguments):
 
 def check_receive(device, args, folder):
     """The tone lies where tuning puts it; returns the largest distance in bins."""
-    channels, rate_hz, follows, _, _ = DEVICES[device.name]
-    worst, target = 0.0, 2.4e9 if follows else FIXED_HZ
+    channels, rate_hz, _, _ = DEVICES[device.name]
+    worst = 0.0
     for lo_offset in (0.0, 15e3, -25e3):
         path = os.path.join(folder, "received.cf32")
         results(device, "rx", "--args", args, "--rate", repr(rate_hz), "--nsamps", str(2 * BINS),
-                "--channel", ",".join(map(str, channels)), "--freq", repr(target),
+                "--channel", ",".join(map(str, channels)), "--freq", repr(TUNED_HZ),
                 "--lo-offset", repr(lo_offset), "--gain", "10", "--max-lost", "0", "--out", path, "--force")
-        # The DDC takes away what the oscillator adds; one that stays leaves the DDC's part.
-        want = TONE_HZ - target + (0 if follows else lo_offset)
+        # The DDC takes away what the oscillator adds.
+        want = TONE_HZ - TUNED_HZ
         for channel in channels:
             stem = f"received-ch{channel}.cf32"
             samples = np.fromfile(os.path.join(folder, stem), dtype=np.complex64)[-BINS:]
@@ -196,7 +194,7 @@ def main():
     if not has_grpc:
         print("without generation 4.11: there is no Python module grpc (PyPI package grpcio)")
     enter()
-    for name, (_, _, _, widths, extras) in DEVICES.items():
+    for name, (_, _, widths, extras) in DEVICES.items():
         settings = [["--W", str(width), *extra] for width in widths for extra in extras]
         settings += [one for one in GENERATIONS if (has_grpc or "4.11" not in one)]
         for options in settings:
