@@ -16,7 +16,7 @@ impl RxChannel {
     /// acquisition.
     ///
     /// # Errors
-    /// Those of [`Control::write_once`].
+    /// Those of [`Control::write_once`](crate::control::Control::write_once).
     pub fn start(&self, samples: Option<u64>, at: Option<u64>) -> Result<(), RadioError> {
         self.command(samples, at, false)
     }
@@ -24,7 +24,7 @@ impl RxChannel {
     /// The same, when the transmitter of the channel runs.
     ///
     /// # Errors
-    /// [`RadioError::Unusable`] for a radio older than UHD 4.10; those of [`Control::write_once`].
+    /// [`RadioError::Unusable`] for a radio older than UHD 4.10; those of [`RxChannel::start`].
     pub fn start_with_transmitter(&self, samples: Option<u64>) -> Result<(), RadioError> {
         if !self.map.has_features {
             let reason =
