@@ -94,7 +94,7 @@ def transmit(folder, channels, tool, *options):
         counters = radio.counters
         troubles = {name: counters[name] for name in TROUBLES if counters[name]}
         if troubles:
-            sys.exit(f"{tool}: {troubles}\n{said}")
+            sys.exit(f"{tool}: {troubles} of {counters}\n{said}")
         if not counters["tx_late_packets"]:
             if counters["tx_burst_acks"] != channels:
                 sys.exit(f"{tool}: {counters['tx_burst_acks']} whole bursts, not {channels}\n{said}")

@@ -47,7 +47,7 @@ impl Endpoint {
     pub fn reset(&mut self) {
         (self.epid, self.control_seq) = (Epid::NONE, 0);
         self.out.power_on();
-        self.input.reset();
+        self.input.forget_host();
     }
 
     /// Returns the status of the stream towards it, to be sent now.

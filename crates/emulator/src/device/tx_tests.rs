@@ -262,6 +262,19 @@ fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
     assert_eq!((counters.async_messages, counters.chdr_unroutable), (0, 0));
 }
 
+#[test]
+fn packets_that_wait_in_an_endpoint_when_their_session_ends_are_in_order_all_the_same() {
+    let mut bench = bench(1);
+    for seq in 0..11 {
+        bench.receive(&samples(seq, (seq == 0).then_some(500), 900, seq == 10));
+    }
+    bench.run(510);
+    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+    assert!(bench.run(40_000).is_empty());
+    let counters = bench.counters.snapshot();
+    assert_eq!((counters.tx_samples, counters.tx_sequence_errors), (11 * 900, 0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
