@@ -17,9 +17,9 @@ impl Device {
     /// After a reset of the device it is 1.
     ///
     /// # Errors
-    /// [`RadioError::NoSuchChannel`]; [`RadioError::NoSetting`] for a radio whose image has no
-    /// complex gain; [`RadioError::OutOfRange`] for a part below -2 or not below 2; those of
-    /// register accesses.
+    /// [`RadioError::NoSuchChannel`]; [`RadioError::Unusable`] for an image older than UHD 4.10;
+    /// [`RadioError::NoSetting`] for a radio without complex gain; [`RadioError::OutOfRange`] for a
+    /// part below -2 or not below 2; those of register accesses.
     pub fn set_complex_gain(
         &self,
         direction: StreamDirection,
@@ -37,7 +37,11 @@ impl Device {
         let (control, port) = (&self.control, radio.block.port);
         let map = radio_map(control, port)?;
         let gain = map.gain_address(radio.port, transmit);
-        let Some(address) = gain else { return Err(self.no_setting("complex gain")) };
+        let Some(address) = gain else {
+            let reason =
+                "its image has no complex gain: install one of UHD 4.10 or newer".to_owned();
+            return Err(RadioError::Unusable { address: self.address(), reason });
+        };
         if control.read(port, map.address(radio.port, FEATURES))? & feature == 0 {
             return Err(self.no_setting("complex gain"));
         }

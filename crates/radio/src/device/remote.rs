@@ -80,9 +80,18 @@ fn choose<'a>(
     let adapter = found.ok_or_else(|| match &to.adapter {
         Some(name) => format!("it has no transport adapter {name}; there are: {known}"),
         None => format!(
-            "none of its transport adapters ({known}) is that of this link: name one of them"
+            "none of its transport adapters ({known}) is that of this link: open the device by the \
+             address of one of them"
         ),
     })?;
+    // What the crossbar sends to this link never passes another one.
+    if adapter.get(INSTANCE) != Some(transport.to_string().as_str()) {
+        return Err(format!(
+            "its transport adapter {} is not that of this stream's link: open the device by the \
+             address of that port",
+            adapter.name
+        ));
+    }
     let lacks = |what| format!("its transport adapter {} cannot {what}", adapter.name);
     if !adapter.can(ROUTES) {
         return Err(lacks("send samples to another host: use another adapter or image"));
@@ -171,7 +180,8 @@ mod tests {
         };
         assert_eq!(name(0, &plain), Ok("sfp0".to_owned()));
         assert_eq!(name(1, &full), Ok("sfp1".to_owned()));
-        assert_eq!(name(7, &named("sfp0")), Ok("sfp0".to_owned()));
+        assert_eq!(name(0, &named("sfp0")), Ok("sfp0".to_owned()));
+        assert!(name(1, &named("sfp0")).unwrap_err().contains("sfp0 is not that of this stream"));
         assert!(name(1, &plain).unwrap_err().contains("ask for full packets"));
         assert!(name(2, &full).unwrap_err().contains("sfp2 cannot send samples to another"));
         assert!(name(7, &full).unwrap_err().contains("(sfp0, sfp1, sfp2)"));

@@ -137,7 +137,11 @@ impl NullSrcSink {
         }
         write(regs::IDLE_CYCLES, 0)?;
         write(regs::CONTROL, regs::CLEAR)?;
-        write(regs::CONTROL, start)
+        match start & regs::FINITE {
+            0 => write(regs::CONTROL, start),
+            // Repeated, it would make all packets once more.
+            _ => self.control.write_once(self.place.block.port, regs::CONTROL, start),
+        }
     }
 
     /// Stops the source: one more packet follows, which ends the burst.

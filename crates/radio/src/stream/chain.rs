@@ -56,7 +56,7 @@ impl RxCore {
 
     /// Ends the burst: the next one in the chain begins, if there is one.
     pub(super) fn burst_over(&mut self) {
-        self.newest = NewestPacket::Inside;
+        (self.newest, self.with_transmitter) = (NewestPacket::Inside, false);
         let Some(PendingCommand { samples, at }) = self.chain.pop_front() else {
             self.run = StreamState::Idle;
             return;

@@ -199,7 +199,8 @@ impl RxCore {
     /// Returns whether no packet was due yet at the device's time `now`, ticks: the start lies
     /// ahead, or the radio is slow and the next packet is not complete.
     pub(crate) fn is_early(&mut self, now: u64) -> bool {
-        if self.with_transmitter && !self.tracker.has_begun() {
+        let is_first = self.run.restarted().is_none() && !self.tracker.has_begun();
+        if self.with_transmitter && is_first {
             return true;
         }
         if let Some(start) = self.run.awaited().filter(|start| now < *start) {

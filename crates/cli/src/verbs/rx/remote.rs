@@ -34,8 +34,8 @@ pub struct RemoteArgs {
     #[arg(long, value_name = "MAC", requires = "dest")]
     dest_mac: Option<String>,
 
-    /// The port of the radio that sends the samples, such as sfp0. Without this option it is the
-    /// one to which this host is connected.
+    /// The port of the radio that sends the samples, such as sfp0: that by whose address the radio
+    /// was opened, with this option or without it.
     #[arg(long, value_name = "NAME", requires = "dest")]
     adapter: Option<String>,
 
