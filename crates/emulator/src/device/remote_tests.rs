@@ -2,36 +2,9 @@
 
 use crate::device::test_bench::*;
 use crate::device::*;
-use millstream_link::port::FrameLoan;
 use millstream_wire::chdr::{DataRepr, Packet};
-use std::io;
-use std::sync::Mutex;
 
 const ELSEWHERE: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(10, 0, 0, 9), 1234);
-
-type SentTo = Arc<Mutex<Vec<(SocketAddrV4, Vec<u8>)>>>;
-
-/// A port that stores sent packets with their destinations.
-struct Witness(SentTo, FrameLoan);
-
-impl PortTx for Witness {
-    fn loan(&mut self) -> &mut FrameLoan {
-        &mut self.1
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(9000, 64)
-    }
-
-    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        self.0.lock().unwrap().push((to, payload.to_vec()));
-        Ok(())
-    }
-
-    fn send_train(&mut self, train: &[u8], each: usize, to: SocketAddrV4) -> io::Result<()> {
-        train.chunks(each).try_for_each(|packet| self.send(packet, to))
-    }
-}
 
 /// Runs a capture of 250 samples from time 100 on to the other host; returns what it got.
 fn captured(raw: bool) -> Vec<Vec<u8>> {
@@ -41,7 +14,7 @@ fn captured(raw: bool) -> Vec<Vec<u8>> {
     let to = HostAddress { link: 0, socket: ELSEWHERE, raw };
     bench.device.execute(DeviceCommand::Route(RemoteRoute { epid: Epid(STREAM), to }));
     let sent = SentTo::default();
-    bench.send_by(Witness(Arc::clone(&sent), FrameLoan::default()));
+    bench.send_by(Witness(Arc::clone(&sent), Default::default()));
     for (address, value) in [(0x1018, 250), (0x101C, 0), (0x1020, 100), (0x1024, 0)] {
         bench.write(address, value, None);
     }

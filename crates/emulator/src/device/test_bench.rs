@@ -57,6 +57,30 @@ impl PortTx for Recorder {
     }
 }
 
+pub type SentTo = Arc<Mutex<Vec<(SocketAddrV4, Vec<u8>)>>>;
+
+/// A port that stores sent packets with their destinations.
+pub struct Witness(pub SentTo, pub millstream_link::port::FrameLoan);
+
+impl PortTx for Witness {
+    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
+        &mut self.1
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(9000, 64)
+    }
+
+    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
+        self.0.lock().unwrap().push((to, payload.to_vec()));
+        Ok(())
+    }
+
+    fn send_train(&mut self, train: &[u8], each: usize, to: SocketAddrV4) -> io::Result<()> {
+        train.chunks(each).try_for_each(|packet| self.send(packet, to))
+    }
+}
+
 /// A port that forgets sent packets.
 #[derive(Default)]
 pub struct Nowhere(millstream_link::port::FrameLoan);

@@ -2,6 +2,7 @@
 
 use super::compare::{AnswerGroup, Statuses, compare_emitted, difference, group};
 use crate::antenna::{Antenna, AntennaSource, Sc16};
+use crate::device::test_bench::{SentTo, Witness};
 use crate::device::*;
 use crate::personality::DeviceKind;
 use crate::time::SampleClock;
@@ -11,9 +12,7 @@ use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::Mutex;
 
 pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exchanges");
 
@@ -65,34 +64,10 @@ impl Antenna for RecordedAntenna {
     }
 }
 
-type Sent = Arc<Mutex<Vec<(SocketAddrV4, Vec<u8>)>>>;
-
-/// A port that stores sent packets.
-struct Recorder(Sent, millstream_link::port::FrameLoan);
-
-impl PortTx for Recorder {
-    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
-        &mut self.1
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(9000, 64)
-    }
-
-    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        self.0.lock().unwrap().push((to, payload.to_vec()));
-        Ok(())
-    }
-
-    fn send_train(&mut self, train: &[u8], each: usize, to: SocketAddrV4) -> io::Result<()> {
-        train.chunks(each).try_for_each(|packet| self.send(packet, to))
-    }
-}
-
 /// The emulated device, as the recorded one.
 struct Replay {
     device: EmulatedDevice,
-    sent: [Sent; 2],
+    sent: [SentTo; 2],
     cycle: u64,
     answers: Vec<TimedAnswer>,
     /// What its channels transmit.
@@ -101,9 +76,9 @@ struct Replay {
 
 impl Replay {
     fn new(cycles_per_tick: u64) -> Self {
-        let sent = [Sent::default(), Sent::default()];
+        let sent = [SentTo::default(), SentTo::default()];
         let played = [PlayedSamples::default(), PlayedSamples::default()];
-        let port = |sent: &Sent| Box::new(Recorder(sent.clone(), Default::default())) as Box<_>;
+        let port = |sent: &SentTo| Box::new(Witness(sent.clone(), Default::default())) as Box<_>;
         let antenna =
             |swapped| AntennaSource::Signal(Box::new(RecordedAntenna { swapped }) as Box<_>);
         let mut queue = Capabilities::new(9000, 64);
