@@ -44,10 +44,7 @@ def main():
               Desktop(folder, XVFB, PULSEAUDIO) as desktop):
             cubic = desktop.start(CUBIC, SOAPY_SDR_LOG_LEVEL="ERROR", LIBGL_ALWAYS_SOFTWARE="1")
             desktop.wait_for("its list of radios", lambda: is_list(desktop.screen.pixels()), 60)
-            time.sleep(1)
-            desktop.screen.click(*ENTRY)
-            time.sleep(1)
-            desktop.screen.click(*START)
+            desktop.wait_for("the end of its list", lambda: opened(desktop.screen), 60)
             want = MIDDLE + PER_MHZ * (STATION_HZ - MIDDLE_HZ) / 1e6
             try:
                 desktop.wait_for("the station's line",
@@ -63,6 +60,14 @@ def is_list(pixels):
     """Whether the white list is there with an entry in it."""
     entry = pixels[225:238, 360:600].astype(int).sum(axis=2)
     return pixels[400:500, 310:620].min() > 250 and entry.min() < 200
+
+
+def opened(screen):
+    """Clicks, and returns whether the list is gone: while it makes a radio to ask for its settings, it drops clicks."""
+    for place in (ENTRY, START):
+        screen.click(*place)
+        time.sleep(1)
+    return not is_list(screen.pixels())
 
 
 def brightest(pixels):
