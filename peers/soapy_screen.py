@@ -63,6 +63,10 @@ class Desktop:
             if result:
                 return result
             time.sleep(0.2)
+        for name in sorted(os.listdir(self.folder)):
+            if name.endswith(".log"):
+                with open(os.path.join(self.folder, name), encoding="utf-8", errors="replace") as log:
+                    print(f"{name} ends with:", *log.read().splitlines()[-8:], sep="\n  ")
         raise SystemExit(f"{what} did not come within {seconds} s")
 
 
