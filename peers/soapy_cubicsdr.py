@@ -44,11 +44,10 @@ def main():
               Desktop(folder, XVFB, PULSEAUDIO) as desktop):
             cubic = desktop.start(CUBIC, SOAPY_SDR_LOG_LEVEL="ERROR", LIBGL_ALWAYS_SOFTWARE="1")
             desktop.wait_for("its list of radios", lambda: is_list(desktop.screen.pixels()), 60)
-            desktop.wait_for("the end of its list", lambda: opened(desktop.screen), 60)
             want = MIDDLE + PER_MHZ * (STATION_HZ - MIDDLE_HZ) / 1e6
             try:
-                desktop.wait_for("the station's line",
-                                 lambda: abs(brightest(desktop.screen.pixels()) - want) <= 4, 60)
+                desktop.wait_for("the station's line", lambda: opened(desktop.screen) and
+                                 abs(brightest(desktop.screen.pixels()) - want) <= 4, 90)
             finally:
                 if len(sys.argv) > 1:
                     desktop.screen.save(os.path.join(sys.argv[1], "cubicsdr.png"))
@@ -63,11 +62,13 @@ def is_list(pixels):
 
 
 def opened(screen):
-    """Clicks, and returns whether the list is gone: while it makes a radio to ask for its settings, it drops clicks."""
+    """Whether the list is gone. Otherwise clicks: while it makes a radio to ask for its settings, it drops clicks."""
+    if not is_list(screen.pixels()):
+        return True
     for place in (ENTRY, START):
         screen.click(*place)
         time.sleep(1)
-    return not is_list(screen.pixels())
+    return False
 
 
 def brightest(pixels):

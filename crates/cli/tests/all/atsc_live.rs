@@ -32,7 +32,7 @@ fn after_every_lost_packet_the_receiver_is_back_and_errors_lie_within_the_gaps()
     let stream: Vec<u8> = (0..SENT).flat_map(|n| sent.packet(n)).collect();
     std::fs::write(folder.path().join("in.ts"), stream).unwrap();
     let fault = format!("lose to_host data skip=400 p=0.001 seed={seed}");
-    let antenna = ["--rx-antenna", "atsc:in.ts", "--time-scale", "0.25", "--fault", &fault];
+    let antenna = ["--rx-antenna", "atsc:in.ts", "--time-scale", "0.1", "--fault", &fault];
     let radio = Radio::start(folder.path(), &antenna);
     let args = format!("args={}", radio.args());
     let samples = format!("samples={SAMPLES}");

@@ -151,8 +151,10 @@ fn a_packet_by_single_calls_has_one_call_and_one_copy_each_way() {
 
 #[test]
 fn frames_of_xdp_take_far_less_than_a_call_and_a_port_copies_nothing_more() {
+    // On a busy machine a thread may sleep through a shorter one.
+    let long = ["bench", "packets", "--repeat", "2", "--duration", "0.4", "--size", "1514"];
     let args = ["--per-packet", "--only", "xdp native", "--no-trace", "--json"];
-    let outcome = millstream(Path::new("/"), &[&QUICK[..], &args].concat());
+    let outcome = millstream(Path::new("/"), &[&long[..], &args].concat());
     if outcome.stderr.contains("cannot make a network namespace") {
         eprintln!("skipped: {}", outcome.stderr);
         return;
@@ -170,9 +172,12 @@ fn frames_of_xdp_take_far_less_than_a_call_and_a_port_copies_nothing_more() {
         assert_eq!(run["budget"]["receiver_copies"], 1.0, "{name}: {run}");
         assert!(run["budget"]["delay_median_us"].as_f64().unwrap() > 0.0, "{name}: {run}");
         for side in ["sender", "receiver"] {
+            let runs = line["runs"].as_array().unwrap().iter().map(|run| &run[1][side]);
+            let mut busy = runs.filter(|side| side["packets"].as_u64().unwrap() > 100).peekable();
+            assert!(busy.peek().is_some(), "{name}, {side}: {line}");
             // A port does not count its calls.
-            let calls = run[side]["calls_per_packet"].as_f64();
-            assert!(calls.is_none_or(|calls| calls < 0.2), "{name}, {side}: {run}");
+            let few = |side: &Value| side["calls_per_packet"].as_f64().is_none_or(|n| n < 0.2);
+            assert!(busy.all(few), "{name}, {side}: {line}");
         }
     }
 }

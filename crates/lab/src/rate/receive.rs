@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The same with a side task.
 const PATIENCE_BESIDE: Duration = Duration::from_millis(1);
 /// Silence after the start that ends a measurement.
-const SILENCE_MAX: Duration = Duration::from_secs(2);
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Packets that one call converts.
 const BLOCK_PACKETS: usize = 8;
 /// Bytes of a sample on the wire.
