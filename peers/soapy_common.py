@@ -2,7 +2,10 @@
 
 import itertools
 import os
+import re
 import shutil
+import subprocess
+import sys
 
 from common import built, skip
 
@@ -14,8 +17,13 @@ RAMP = {"driver": "millstream", "radio": "emulated", "antenna": "ramp", "rx_buff
 
 def use_module(*programs):
     """Lets SoapySDR find the module; skips the peer without it or a program. Returns the programs' paths."""
-    if not os.path.exists(os.path.join(MODULES, "libmillstreamSupport.so")):
+    module = os.path.join(MODULES, "libmillstreamSupport.so")
+    if not os.path.exists(module):
         skip(f"no libmillstreamSupport.so in {MODULES} (run make soapy; it needs libsoapysdr-dev and g++)")
+    loaded = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])", module],
+                            capture_output=True, text=True, check=False)
+    if newer := re.search(r"version `(GLIBC[\w.]*)' not found", loaded.stderr):
+        skip(f"{module} was compiled for a newer Debian: it needs {newer[1]}")
     os.environ["SOAPY_SDR_PLUGIN_PATH"] = MODULES
     os.environ.setdefault("SOAPY_SDR_LOG_LEVEL", "WARNING")
     found = [shutil.which(program) for program in programs]
