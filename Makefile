@@ -5,11 +5,12 @@ CARGO ?= cargo
 # Asked when a recipe needs it.
 TARGET = $(shell scripts/target.sh)
 BIN    = $(TARGET)/release/millstream
+COMMIT = $$(git rev-parse --short=12 HEAD 2>/dev/null)
 SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io semver miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build build-lab arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io semver miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -17,7 +18,8 @@ help:
 	@echo "make package     static programs, Debian packages, wheels, source, bills of materials and checksums, in target/dist"
 	@echo "make test-package  installs, tries and purges these packages in a Debian of its own, for x86-64 and ARM64 (root)"
 	@echo "make test-arm64  tests of the portable crates, compiled for ARM64 and run under emulation"
-	@echo "make arm64       the command for ARM64, static, in target/aarch64-unknown-linux-musl/release"
+	@echo "make build       the command millstream, in target/release; make build-lab: millstream-lab, too"
+	@echo "make arm64       both commands for ARM64, static, in target/aarch64-unknown-linux-musl/release"
 	@echo "make python      wheels of the Python package, for x86-64 and ARM64, in target/wheels"
 	@echo "make test-python tests of the Python package (make test runs them, too)"
 	@echo "make test-page   tests of the dashboard's page in a browser (make test runs the quick ones, too)"
@@ -45,7 +47,11 @@ demo: build
 
 build: rust
 	@scripts/need.sh build
-	MILLSTREAM_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release -p millstream-cli
+	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --release -p millstream-cli
+
+build-lab: rust
+	@scripts/need.sh build
+	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --release -p millstream-cli -p millstream-lab-cli
 
 soapy: rust
 	@scripts/need.sh soapy
@@ -74,7 +80,7 @@ test-arm64: rust
 
 arm64: rust
 	@scripts/need.sh arm64
-	MILLSTREAM_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) scripts/static.sh aarch64-unknown-linux-musl
+	MILLSTREAM_COMMIT=$(COMMIT) scripts/static.sh aarch64-unknown-linux-musl
 
 python: rust
 	@scripts/need.sh python
@@ -99,7 +105,7 @@ test-vfio: rust
 	@scripts/need.sh test-vfio
 	scripts/test-vfio.sh $(MODELS)
 
-test-guests: build
+test-guests: build-lab
 	@scripts/need.sh test-guests
 	scripts/test-guests.sh $(KERNELS)
 
@@ -116,7 +122,7 @@ test-gpu: rust
 	scripts/test-gpu.sh
 
 # MILLSTREAM_BUILT: MILLSTREAM and MILLSTREAM_SOAPY name what make test has built.
-test-peers: $(if $(MILLSTREAM_BUILT),rust,build)
+test-peers: $(if $(MILLSTREAM_BUILT),rust,build-lab)
 	@scripts/need.sh test-peers
 	@[ -z "$(MILLSTREAM_BUILT)" ] || [ -x "$(MILLSTREAM)" ] || { echo "MILLSTREAM names no program: $(MILLSTREAM)" >&2; exit 1; }
 	@if pkg-config --exists SoapySDR; then soapy/build.sh $(if $(MILLSTREAM_BUILT),debug,release); fi

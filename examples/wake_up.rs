@@ -1,5 +1,5 @@
-//! Measures how late a sleeping thread wakes up, as a distribution. `millstream latency timer` does
-//! it with real-time classes, a thread on each CPU, and an estimate of the maximum.
+//! Measures how late a sleeping thread wakes up, as a distribution. `millstream-lab latency timer`
+//! does it with real-time classes, a thread on each CPU, and an estimate of the maximum.
 
 use millstream::measure::Histogram;
 use std::thread::sleep;

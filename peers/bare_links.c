@@ -7,7 +7,7 @@
  * Prints packets received per second; for a row that begins with `swap-`, those sent back to where
  * they came from; with `trip-`, the median round trip in nanoseconds. Every frame that is
  * sent gets its header and a number of its own, in a buffer of its own, as a program's data would;
- * datagrams are made once, as those of `millstream bench packets` are, but have buffers of their
+ * datagrams are made once, as those of `millstream-lab bench packets` are, but have buffers of their
  * own, too. What is answered is the packet that came. Sources: sendmmsg(2),
  * recvmmsg(2), udp(7), packet(7), packet_mmap.rst, af_xdp.rst. */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Our links against the shortest C programs for the same kernel interfaces, in one run.
 
-For each row and size, in turns: `bare_links.c`, then `millstream bench packets` (or `latency
+For each row and size, in turns: `bare_links.c`, then `millstream-lab bench packets` (or `latency
 link`), each on a veth pair with one queue between two network namespaces, sender on CPU 0, receiver
 on CPU 1. What ours reach is divided by what the bare program reached right before; the table
 shows medians, and minimum to maximum of that ratio.
@@ -25,7 +25,7 @@ import tempfile
 import time
 
 import namespace
-from common import MILLSTREAM, die_with_parent, skip
+from common import LABORATORY, die_with_parent, skip
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bare_links.c")
 SIZES = [64, 1514, 8042]
@@ -86,7 +86,7 @@ def network():
 
 
 def join(pids):
-    """A veth pair like the one that `millstream bench packets` makes."""
+    """A veth pair like the one that `millstream-lab bench packets` makes."""
     ends = [("bare-a", "02:62:00:00:00:01", IP_A), ("bare-b", "02:62:00:00:00:02", IP_B)]
     made = [f"{name} address {mac} mtu 9000 numtxqueues 1 numrxqueues 1 netns {pid}"
             for (name, mac, _), pid in zip(ends, pids)]
@@ -121,7 +121,7 @@ class Bench:
     def ours(self, command, row, *more):
         """The results of a `millstream` command that measures one row beside plain UDP."""
         fifo = ["--class", f"fifo:{self.options.fifo}"] if self.options.fifo else []
-        done = subprocess.run([MILLSTREAM, *command, "--only", row, *fifo, *more, "--json"],
+        done = subprocess.run([LABORATORY, *command, "--only", row, *fifo, *more, "--json"],
                               capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             sys.exit(f"millstream {' '.join(command)}, {row}: {done.stderr}")
@@ -180,8 +180,8 @@ def main():
             setattr(options, name, value)
     if os.geteuid() != 0:
         skip("AF_XDP and AF_PACKET need root")
-    if not os.access(MILLSTREAM, os.X_OK):
-        skip(f"no {MILLSTREAM} (run make build)")
+    if not os.access(LABORATORY, os.X_OK):
+        skip(f"no {LABORATORY} (run make build-lab)")
     least = MEASURED if options.measure else SHARED
     networks = [network(), network()]
     try:

@@ -29,6 +29,8 @@ def built(name):
 
 
 MILLSTREAM = os.environ.get("MILLSTREAM") or built("release/millstream")
+# The laboratory lies beside it.
+LABORATORY = os.environ.get("MILLSTREAM_LAB") or f"{MILLSTREAM}-lab"
 # Debian's Python, which sees Debian's modules.
 PYTHON = "/usr/bin/python3"
 SKIPPED = 77

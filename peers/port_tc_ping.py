@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`millstream latency port` beside `tc` and `ping` through a port that tc has made as slow.
+"""`millstream-lab latency port` beside `tc` and `ping` through a port that tc has made as slow.
 
 A port of 10 Mbit/s, once with bulk in the order of arrival behind a queue of 50 frames, once with priority. Ours:
 what tc says of the port while we measure must be what we asked for, and its queue must count. Theirs: the same port
@@ -20,7 +20,7 @@ import threading
 import time
 
 import namespace
-from common import MILLSTREAM, die_with_parent, skip
+from common import LABORATORY, die_with_parent, skip
 
 MBIT, QUEUE, BULK = 10, 50, 1500
 FRAME_MS = (14 + BULK + 24) * 8 / MBIT / 1e3
@@ -31,7 +31,7 @@ FIRST = ["-Q", "0x10"]
 
 def ours(topology):
     """The median of a run of ours, ms, and what tc said of the port meanwhile."""
-    command = [MILLSTREAM, "latency", "port", "--json", "--link-rate", f"{MBIT}M", "--topology", topology, "--queue",
+    command = [LABORATORY, "latency", "port", "--json", "--link-rate", f"{MBIT}M", "--topology", topology, "--queue",
                str(QUEUE), "--share", "1.2", "--count", "300", "--packet-rate", "50", "--repeat", "1"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            preexec_fn=die_with_parent)
@@ -108,8 +108,8 @@ def main():
     for program in ["tc", "ping", "nsenter", "pgrep"]:
         if shutil.which(program) is None:
             skip(f"no {program} (Debian packages iproute2, iputils-ping, util-linux, procps)")
-    if not os.access(MILLSTREAM, os.X_OK):
-        skip(f"no {MILLSTREAM} (run make build)")
+    if not os.access(LABORATORY, os.X_OK):
+        skip(f"no {LABORATORY} (run make build-lab)")
     if os.geteuid() != 0:
         skip("rates of interfaces need root")
     namespace.enter()

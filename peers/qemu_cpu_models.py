@@ -52,7 +52,7 @@ def main():
                    "--pair", "wire:sc16>fc32", "--json"]
         for model, forms in MODELS.items():
             before = [QEMU, "-cpu", model]
-            results = json.loads(output(folder, [*before, common.MILLSTREAM, *convert]))["results"]
+            results = json.loads(output(folder, [*before, common.LABORATORY, *convert]))["results"]
             has = [form["form"] for form in results["rows"][0]["forms"]]
             print(f"{model}: has {', '.join(has)}; uses {results['chosen']}", flush=True)
             assert results["chosen"] in forms and results["chosen"] == has[-1], results

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 import namespace
-from common import MILLSTREAM, die_with_parent, skip
+from common import LABORATORY, die_with_parent, skip
 from namespace import ip
 
 INSIDE = "MILLSTREAM_PEER_MOUNTS"
@@ -108,7 +108,7 @@ def ping():
 def lab(folder, patience, records):
     plan = folder / f"{records}.toml"
     plan.write_text(PLAN.replace("PATIENCE", str(patience)))
-    command = [MILLSTREAM, "lab", "run", plan, "--no-store", "--records", folder / records]
+    command = [LABORATORY, "lab", "run", plan, "--no-store", "--records", folder / records]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             preexec_fn=die_with_parent)
 

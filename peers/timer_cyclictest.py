@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`millstream latency timer` beside cyclictest (Debian package rt-tests): same CPU, priority, interval, in turns.
+"""`millstream-lab latency timer` beside cyclictest (Debian package rt-tests): same CPU, priority, interval, in turns.
 
 With --measure, on a quiet machine: medians within 1 us and 99th percentiles within 10 %, each the median over
 pairs of runs; otherwise a quarter and a half. PAIRS_MIN and PAIRS_MAX say how many pairs there are.
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from common import MILLSTREAM, skip
+from common import LABORATORY, skip
 from pairs import agree, microseconds, quantile
 
 INTERVAL_US, COUNT, PRIORITY = 200, 4000, 90
@@ -21,7 +21,7 @@ CPU = max(os.sched_getaffinity(0))
 
 def ours():
     """A run of ours: p50 and p99, microseconds."""
-    command = [MILLSTREAM, "latency", "timer", "--json", "--cpus", str(CPU), "--class", f"fifo:{PRIORITY}",
+    command = [LABORATORY, "latency", "timer", "--json", "--cpus", str(CPU), "--class", f"fifo:{PRIORITY}",
                "--interval", f"{INTERVAL_US}us", "--count", str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
@@ -49,8 +49,8 @@ def main():
     """Compares."""
     if shutil.which("cyclictest") is None:
         skip("no cyclictest (Debian package rt-tests)")
-    if not os.access(MILLSTREAM, os.X_OK):
-        skip(f"no {MILLSTREAM} (run make build)")
+    if not os.access(LABORATORY, os.X_OK):
+        skip(f"no {LABORATORY} (run make build-lab)")
     probe = subprocess.run(["chrt", "-f", str(PRIORITY), "true"], capture_output=True, check=False)
     if probe.returncode != 0:
         skip(f"no right to SCHED_FIFO {PRIORITY} (root)")

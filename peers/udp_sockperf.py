@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`millstream latency udp` beside `sockperf ping-pong` over loopback: same CPUs, size and system calls, in turns.
+"""`millstream-lab latency udp` beside `sockperf ping-pong` over loopback: same CPUs, size and system calls, in turns.
 
 Whole round trips. With --measure, on a quiet machine: medians within 1 us and 99th percentiles within 10 %, each
 the median over pairs of runs; otherwise a quarter and a half. With --measure each CPU also has a thread of the idle
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from common import MILLSTREAM, beside, die_with_parent, skip
+from common import LABORATORY, beside, die_with_parent, skip
 from pairs import agree, quantile
 
 BYTES, SECONDS = 22, 1
@@ -25,7 +25,7 @@ BYTES, SECONDS = 22, 1
 def ours():
     """A run of ours, blocking kernel sockets: p50 and p99, microseconds."""
     # A frame of 64 bytes holds 22 of payload.
-    command = [MILLSTREAM, "latency", "udp", "--json", "--loopback", "--only", "none but the base",
+    command = [LABORATORY, "latency", "udp", "--json", "--loopback", "--only", "none but the base",
                "--size", str(BYTES + 42), "--count", "20000", "--repeat", "1",
                "--cpu", CPUS.split(",")[0], "--peer-cpu", CPUS.split(",")[1]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -60,8 +60,8 @@ def main():
     """Compares."""
     if shutil.which("sockperf") is None:
         skip("no sockperf (Debian package sockperf)")
-    if not os.access(MILLSTREAM, os.X_OK):
-        skip(f"no {MILLSTREAM} (run make build)")
+    if not os.access(LABORATORY, os.X_OK):
+        skip(f"no {LABORATORY} (run make build-lab)")
     pairs = [int(os.environ.get(name, default)) for name, default in [("PAIRS_MIN", 5), ("PAIRS_MAX", 15)]]
     server = subprocess.Popen(
         ["taskset", "-c", CPUS.split(",")[1], "sockperf", "server", "-i", "127.0.0.1", "-p", PORT],

@@ -6,7 +6,7 @@ and the counts that have no threshold (late, time-outs) have to be zero too.
 
 The rate is 1 MS/s per channel, and the radio's buffers hold 4 s (receive) and 0.4 s (transmit) of
 it: on two shared cores the radio, UHD's threads and whatever else runs are paused for tens of
-milliseconds at a time, which has to show as a delay and not as a loss. `millstream bench rate` is
+milliseconds at a time, which has to show as a delay and not as a loss. `millstream-lab bench rate` is
 the place for high rates. The transmit buffer is not larger because UHD asks for one credit report
 per eighth of it and counts a time-out when none comes for a tenth of a second.
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
-from common import MILLSTREAM, ROOT, Radio, die_with_parent  # noqa: E402  (found by the line above)
+from common import LABORATORY, MILLSTREAM, ROOT, Radio, die_with_parent  # noqa: E402  (found by the line above)
 
 PYTHON = "/usr/bin/python3"
 GNURADIO = """
@@ -42,7 +42,7 @@ def commands():
     graph = os.path.join(ROOT, "graphs/radio-tone-tx.toml")
 
     def loop(addr, rate, samples):
-        return [MILLSTREAM, "bench", "rate", "--direction", "tx", "--rate", str(rate), "--no-pin", "--json",
+        return [LABORATORY, "bench", "rate", "--direction", "tx", "--rate", str(rate), "--no-pin", "--json",
                 "--duration", str(samples / rate), "--args", f"addr={addr}"]
 
     def flowgraph(addr, rate, samples):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release consists of: scripts/package.sh [PART...]
 #
-#   x86_64, aarch64   a static program with manual pages and completions, as an archive and as a Debian package
+#   x86_64, aarch64   the static programs with manual pages and completions: an archive, and a Debian package of each
 #   soapysdr          the SoapySDR module as a Debian package, for this machine and its version of SoapySDR
 #   wheels            the wheels of the Python package, for x86-64 and ARM64
 #
@@ -56,25 +56,47 @@ debian() { # debian PACKAGE ARCHITECTURE FOLDER BOM: the package of what lies in
   dpkg-deb --root-owner-group -Zxz --build "$3" "$out/$1_${version}_$2.deb" >/dev/null
 }
 
+command_files() { # command_files NAME TREE FOLDER: what every command of the archive TREE has in a package, into FOLDER
+  local pages=$work/pages/$1
+  install -D -m 755 "$2/bin/$1" "$3/usr/bin/$1"
+  install -D -m 644 -t "$3/usr/share/man/man1" "$pages"/man/*.1
+  gzip -n9 "$3"/usr/share/man/man1/*
+  install -D -m 644 "$pages/completions/$1.bash" "$3/usr/share/bash-completion/completions/$1"
+  install -D -m 644 -t "$3/usr/share/zsh/vendor-completions" "$pages/completions/_$1"
+  install -D -m 644 -t "$3/usr/share/fish/vendor_completions.d" "$pages/completions/$1.fish"
+}
+
 program() { # program MACHINE ARCHITECTURE
   local target=$1-unknown-linux-musl name=millstream-$version-$1-linux
-  local tree=$work/$name root=$work/debian-$2
+  local tree=$work/$name root
   scripts/static.sh "$target"
   mkdir -p "$tree/bin" "$tree/share/man/man1"
-  install -m 755 "$(scripts/target.sh)/$target/release/millstream" "$tree/bin/"
-  cp "$work"/pages/man/*.1 "$tree/share/man/man1/"
-  cp -r "$work/pages/completions" graphs plans "$tree/share/"
-  cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$out/millstream-$version.cdx.json" "$tree/"
+  install -m 755 -t "$tree/bin" "$(scripts/target.sh)/$target"/release/millstream{,-lab}
+  cp "$work"/pages/millstream{,-lab}/man/*.1 "$tree/share/man/man1/"
+  mkdir "$tree/share/completions"
+  cp "$work"/pages/millstream{,-lab}/completions/* "$tree/share/completions/"
+  cp -r graphs plans "$tree/share/"
+  cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$out"/millstream{,-lab}-"$version.cdx.json" "$tree/"
   archive "$out/$name.tar.gz" "$work" "$name"
 
-  install -D -m 755 "$tree/bin/millstream" "$root/usr/bin/millstream"
-  install -D -m 644 -t "$root/usr/share/man/man1" "$tree"/share/man/man1/*
-  gzip -n9 "$root"/usr/share/man/man1/*
-  install -D -m 644 "$work/pages/completions/millstream.bash" "$root/usr/share/bash-completion/completions/millstream"
-  install -D -m 644 -t "$root/usr/share/zsh/vendor-completions" "$work/pages/completions/_millstream"
-  install -D -m 644 -t "$root/usr/share/fish/vendor_completions.d" "$work/pages/completions/millstream.fish"
+  root=$work/debian-lab-$2
+  command_files millstream-lab "$tree" "$root"
+  mkdir -p "$root/usr/share/millstream-lab"
+  cp -r plans "$root/usr/share/millstream-lab/"
+  debian millstream-lab "$2" "$root" millstream-lab <<'END'
+Recommends: iproute2, ethtool
+Suggests: millstream, uhd-host, gnuradio, qemu-system-x86
+Description: measures rates and latencies of machines, links and radios
+ The laboratory of Millstream measures the sample rates that a host sustains,
+ the packets that links carry, and the latencies of timers, interrupts, packets
+ and radios. It repeats measurements by plan, under load and under several
+ kernels, and compares the results with confidence intervals.
+END
+
+  root=$work/debian-$2
+  command_files millstream "$tree" "$root"
   mkdir -p "$root/usr/share/millstream"
-  cp -r graphs plans "$root/usr/share/millstream/"
+  cp -r graphs "$root/usr/share/millstream/"
   install -D -m 644 -t "$root/lib/systemd/system" package/millstream-grant.service package/millstream-radio.service
   install -D -m 644 package/default "$root/etc/default/millstream"
   install -D -m 644 package/sysctl.conf "$root/usr/lib/sysctl.d/60-millstream.conf"
@@ -82,12 +104,12 @@ program() { # program MACHINE ARCHITECTURE
   echo /etc/default/millstream >"$root/DEBIAN/conffiles"
   debian millstream "$2" "$root" millstream <<'END'
 Recommends: iproute2, ethtool
-Suggests: soapysdr-tools, uhd-host, qemu-system-x86
+Suggests: millstream-lab, soapysdr-tools, uhd-host
 Description: radio samples from the network to a decoded result
  Millstream receives samples from networked radios (USRP, CHDR and RFNoC) over
  kernel UDP, AF_PACKET or AF_XDP, processes them in flowgraphs, and gives a
  cause for every lost sample. It contains an emulated radio that stock UHD
- programs accept, a receiver for ATSC television, and measurements of latency.
+ programs accept, and a receiver for ATSC television.
 END
 }
 
@@ -119,7 +141,7 @@ END
 }
 
 echo "package: manual pages and completions"
-scripts/cross.sh "$(uname -m)-unknown-linux-musl" cargo run --quiet --release --locked -p millstream-cli --example pages -- \
+scripts/cross.sh "$(uname -m)-unknown-linux-musl" cargo run --quiet --release --locked -p millstream-lab-cli --example pages -- \
   "$work/pages"
 
 echo "package: bills of materials and source"
@@ -128,7 +150,7 @@ cyclonedx=0.5.9
 [[ "$(cargo cyclonedx --version 2>/dev/null)" = *" $cyclonedx" ]] ||
   cargo install --quiet --locked --debug --force --root target/tools cargo-cyclonedx --version "=$cyclonedx"
 cargo cyclonedx --quiet --format json --override-filename "$bom"
-for one in millstream:crates/cli millstream-soapysdr:soapy millstream-python:python; do
+for one in millstream:crates/cli millstream-lab:crates/lab-cli millstream-soapysdr:soapy millstream-python:python; do
   # Crates of ours are named by the folder that they lie in.
   sed "s|file://$PWD|file:///millstream|g" "${one#*:}/$bom.json" >"$out/${one%%:*}-$version.cdx.json"
 done

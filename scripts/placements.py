@@ -20,7 +20,7 @@ import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
-from common import MILLSTREAM, beside  # noqa: E402  (found by the line above)
+from common import LABORATORY, MILLSTREAM, beside  # noqa: E402  (found by the line above)
 from pairs import quantile  # noqa: E402
 
 SIDES = [(f"ms-place-{os.getpid()}-{side}", f"ms-p{side}", f"10.78.0.{host}") for side, host in (("a", 1), ("b", 2))]
@@ -122,7 +122,7 @@ def end(processes):
 def measure(cpus, count):
     """p50 and p99, microseconds."""
     ends = [f"{side[1]}@{side[0]}" for side in SIDES]
-    text = run(MILLSTREAM, "latency", "udp", "--interface", ends[0], "--peer", ends[1], "--only", "nothing but the base",
+    text = run(LABORATORY, "latency", "udp", "--interface", ends[0], "--peer", ends[1], "--only", "nothing but the base",
                "--cpu", str(cpus[0]), "--peer-cpu", str(cpus[1]), "--class", f"fifo:{APPLICATION}", "--count", str(count),
                "--repeat", "1", "--json")
     classes = json.loads(text)["results"]["records"][0]["observed"]["histogram"]["classes_ns"]

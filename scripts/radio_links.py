@@ -3,7 +3,7 @@
 
 The emulated radio has one CPU and the host another, as two processes, or those of --radio-cpus and --host-cpus. Kernel
 UDP and AF_XDP go over a veth pair between two namespaces, DPDK over memory that both processes share (vhost with
-virtio-user, memif). The program has to be built with DPDK (cargo build --release -p millstream-cli --features dpdk).
+virtio-user, memif). The program has to be built with DPDK (cargo build --release -p millstream-cli -p millstream-lab-cli --features millstream-cli/dpdk).
 Needs root and iproute2; everything it makes goes with it.
 
     sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
-from common import MILLSTREAM, die_with_parent  # noqa: E402  (found by the line above)
+from common import LABORATORY, MILLSTREAM, die_with_parent  # noqa: E402  (found by the line above)
 
 RADIO, HOST = ("ms-links-r", "ms-lr", "10.79.0.2"), ("ms-links-h", "ms-lh", "10.79.0.1")
 # Without a kernel below, addresses of their own.
@@ -97,7 +97,7 @@ def ask(link, cpus, *words):
     _, there, here = link
     radio, address = start_radio(there, cpus[0])
     try:
-        command = ["ip", "netns", "exec", HOST[0], "taskset", "-c", cpus[1], MILLSTREAM, *words, "--json",
+        command = ["ip", "netns", "exec", HOST[0], "taskset", "-c", cpus[1], LABORATORY, *words, "--json",
                    "--args", f"addr={address},link={here}"]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     finally:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the command as a static program that runs at any address (static-pie): scripts/static.sh TARGET
+# Compiles both commands as static programs that run at any address (static-pie): scripts/static.sh TARGET
 #
-# It is then TARGET/release/millstream in cargo's target folder. Rust links a static program for ARM64 for one fixed address, because its
+# They are then TARGET/release/millstream and millstream-lab in cargo's target folder. Rust links a static program for ARM64 for one fixed address, because its
 # description of the target has no other way. So a wrapper of the linker takes musl's other start code, which relocates
 # the program.
 set -euo pipefail
@@ -33,4 +33,6 @@ END
   mv "$linker.new" "$linker"
   options=(-C "linker=$linker")
 fi
-exec scripts/cross.sh "$target" cargo rustc --release --locked -p millstream-cli --bin millstream -- "${options[@]}"
+for program in millstream-cli:millstream millstream-lab-cli:millstream-lab; do
+  scripts/cross.sh "$target" cargo rustc --release --locked -p "${program%:*}" --bin "${program#*:}" -- "${options[@]}"
+done

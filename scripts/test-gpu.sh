@@ -29,7 +29,7 @@ if grep "SKIPPED" "$log" >/dev/null; then
 fi
 
 # The same transport streams from the CPU and from the device, and the choice between them.
-cargo build -p millstream-cli --features gpu,cuda
+cargo build -p millstream-cli -p millstream-lab-cli --features millstream-cli/gpu,millstream-cli/cuda
 command=$target/debug/millstream
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -44,7 +44,7 @@ if "$command" run graphs/atsc-wide.toml --set in="$work/wide.cf32" --set out="$w
   fi
   for station in 0 1 2 3; do cmp "$work/cpu$station.ts" "$work/gpu$station.ts"; done
   echo "test-gpu: the transport streams of four stations are those of the CPU"
-  "$command" bench offload --taps 16,715 --batch 16384 --repeat 1 --measure 50ms
+  "$command-lab" bench offload --taps 16,715 --batch 16384 --repeat 1 --measure 50ms
 elif grep -q "cannot use a GPU" "$work/errors"; then
   grep "cannot use a GPU" "$work/errors"
 else

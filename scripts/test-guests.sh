@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 stock=${1:-linux-image-amd64} rt=${2:-linux-image-rt-amd64}
 target=$(scripts/target.sh)
-program=${MILLSTREAM:-$target/release/millstream}
+program=${MILLSTREAM_LAB:-$target/release/millstream-lab}
 logs=$target/guests
 mkdir -p "$logs"
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: the kernels are for x86-64, and this is $(uname -m)"; exit 0; }

@@ -55,7 +55,7 @@ gone() {
 }
 
 try() {
-  local scale=$1 program=$packages/millstream_${version}_$architecture.deb module
+  local scale=$1 program=$packages/millstream_${version}_$architecture.deb module laboratory
   mount_root
   mkdir -p "$root/packages"
   cp -r package/tests "$root/opt/"
@@ -77,6 +77,13 @@ try() {
   check "the service of the radio runs with its options" bash /opt/tests/radio.bash
   sed -n '1,3s/^/        /p' "$root/said"
   check "apt purge" apt-get purge -y --auto-remove millstream
+  gone "$root.before"
+
+  laboratory=millstream-lab_${version}_$architecture.deb
+  check "apt install ./$laboratory" apt-get install -y "/packages/$laboratory"
+  check "millstream-lab latency timer" millstream-lab latency timer --cpus 0 --class other --count 10
+  check "man millstream-lab" sh -c 'man -P cat millstream-lab | grep -q "millstream-lab-bench(1)"'
+  check "apt purge" apt-get purge -y --auto-remove millstream-lab
   gone "$root.before"
 
   module=$(find "$packages" -name "soapysdr*_$architecture.deb")

@@ -49,6 +49,7 @@ pub struct ChildRadioOptions<'a> {
     pub addr: Option<Ipv4Addr>,
     /// The address of its second link, if it has one.
     pub second_addr: Option<Ipv4Addr>,
+    /// The kind of device that it emulates.
     pub device: DeviceKind,
     /// Arguments of `millstream sim radio` beside its address.
     pub args: Vec<String>,
@@ -139,7 +140,9 @@ impl Drop for ChildRadio {
 
 /// A radio: the user's, or an emulated one that lives as long as the measurement.
 pub enum RadioUnderTest {
+    /// The user's.
     Given(Box<DeviceArgs>),
+    /// One of this program's.
     Emulated(ChildRadio),
 }
 
@@ -155,6 +158,7 @@ impl RadioUnderTest {
         })
     }
 
+    /// The arguments that open it.
     pub fn device_args(&self) -> DeviceArgs {
         match self {
             Self::Given(args) => (**args).clone(),
@@ -173,6 +177,7 @@ impl RadioUnderTest {
         }
     }
 
+    /// A line about it, for people.
     pub fn describe(&self) -> String {
         match self {
             Self::Given(args) => format!("radio   {args:?}"),

@@ -1,54 +1,35 @@
 //! The `millstream` command: a thin layer over the crates. Each verb is one file under `verbs/`. It
-//! is a library so that tests can call [`command`]: all verbs, options and help texts.
+//! is a library so that tests can call [`command`] (all verbs, options and help texts), and so that
+//! `millstream-lab` has the same command line, output and helpers with other verbs.
 
-mod child_radio;
+pub mod child_radio;
+mod command_line;
 mod crossings;
-mod dashboard;
-mod force;
+pub mod dashboard;
+pub mod force;
 mod front_end;
-mod graph_run;
+pub mod graph_run;
 mod help;
-mod interrupt;
-mod live;
-mod network;
-mod numbers;
-mod output;
+pub mod interrupt;
+pub mod live;
+pub mod numbers;
+pub mod output;
 mod playback;
 mod printable;
-mod program;
+pub mod program;
 mod signal;
 mod start;
 mod stdout;
-mod stored;
-mod table;
+pub mod stored;
+pub mod table;
 mod verbs;
 
-use crate::output::Join;
-use clap::{CommandFactory, FromArgMatches, Parser};
+pub use command_line::{Verbs, command_of, parse, run_program};
+pub use verbs::sim::{ask, device};
+pub use verbs::{Args as UserVerbs, Verb as UserVerb};
+
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// The environment variable with the configuration file when `--config` is not given.
-const CONFIG_VARIABLE: &str = "MILLSTREAM_CONFIG";
-
-/// Receives samples from networked radios, processes them, and accounts for every lost sample.
-#[derive(Parser)]
-#[command(name = "millstream", version = version(), propagate_version = true)]
-struct Cli {
-    /// Print one JSON document with the fields command, environment and results; after a failure
-    /// also error.
-    #[arg(long, global = true, display_order = 900)]
-    json: bool,
-
-    /// Read the settings of links from this network configuration (TOML). `millstream host net
-    /// import` writes one.
-    #[arg(long, global = true, value_name = "FILE", display_order = 901)]
-    config: Option<PathBuf>,
-
-    #[command(flatten)]
-    verb: verbs::Args,
-}
 
 /// The features of this crate that a user can ask for; [`features`] has those that are on.
 const FEATURES: [(&str, bool); 4] = [
@@ -94,63 +75,7 @@ fn release() -> &'static str {
 /// Every verb with its options and help.
 #[must_use]
 pub fn command() -> clap::Command {
-    help::adapted(Cli::command())
-}
-
-/// Adds the option that an argument without one was probably meant for.
-fn with_option(mut error: clap::Error, args: &[OsString]) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given.clone(),
-        _ => return error,
-    };
-    let option = match args.get(1).and_then(|verb| verb.to_str()) {
-        Some("run" | "graph") if given.contains('=') => "--set",
-        Some("tx") => "--in",
-        Some("rx") => "--out",
-        _ => return error,
-    };
-    if !given.starts_with('-') {
-        let tip = format!("write `{option} {given}`");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
-    error
-}
-
-/// Names the argument that is no UTF-8, where only text is possible.
-fn named_bytes(error: clap::Error, args: &[OsString]) -> clap::Error {
-    use clap::error::ErrorKind::{InvalidUtf8, InvalidValue};
-    let Some(bytes) = args.iter().find(|arg| arg.to_str().is_none()) else { return error };
-    if error.kind() != InvalidUtf8 {
-        return error;
-    }
-    let text = format!(
-        "the argument '{}' is not valid UTF-8, which this place needs: give a file another name, \
-         or give a link to it that has one",
-        bytes.to_string_lossy()
-    );
-    command().error(InvalidValue, text)
-}
-
-/// Adds the full path to the error about a verb that was given without its group.
-fn whole_path(error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
-        return error;
-    };
-    let mut command = command();
-    let groups = command.get_subcommands().filter(|group| group.find_subcommand(given).is_some());
-    let of_group = |group: &clap::Command| {
-        let about = group.find_subcommand(given).and_then(clap::Command::get_about);
-        let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
-        format!("`millstream {} {given}`{about}", group.get_name())
-    };
-    let found = groups.map(of_group).join(" or ");
-    if found.is_empty() {
-        return error;
-    }
-    let text = format!("'{given}' belongs to a group of commands: write {found}");
-    command.error(ErrorKind::InvalidSubcommand, text)
+    command_of::<UserVerbs>()
 }
 
 /// Runs the verb of this process's command line.
@@ -174,66 +99,8 @@ pub fn main_with(
     register: fn(&mut millstream_flow::Registry),
     args: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
-    interrupt::survive_file_limit();
     graph_run::add_blocks(register);
-    if millstream_guest::init::is_first_process() {
-        millstream_guest::init::run();
-    }
-    let read = |mut matches| Cli::from_arg_matches_mut(&mut matches);
-    let args: Vec<_> = args.into_iter().collect();
-    let cli = match command().try_get_matches_from(&args).and_then(read) {
-        Ok(cli) => cli,
-        Err(error) => {
-            return output::refuse(&named_bytes(with_option(whole_path(error), &args), &args));
-        }
-    };
-    output::set_json(cli.json);
-    put_back();
-    let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
-    // The configuration applies as long as the verb runs.
-    let outcome = configured.and_then(|_configured| verbs::run(cli.verb));
-    for advice in millstream_net::engine::take_advice() {
-        output::note(format_args!("millstream: {advice}"));
-    }
-    for wrong in millstream_radio::convert::ConvertForm::wrong() {
-        output::note(format_args!(
-            "millstream: this processor executes the vector instructions of the conversion \
-             `{}` wrongly, so another was used; check the processor and its hypervisor, and please \
-             report it",
-            wrong.name()
-        ));
-    }
-    output::finish(outcome)
-}
-
-/// Installs the configuration of `--config`, or of the environment, for the process.
-fn configure(said: Option<PathBuf>) -> anyhow::Result<Option<millstream_net::config::Configured>> {
-    let path = said.or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
-    let Some(path) = path else { return Ok(None) };
-    let config = millstream_net::config::Config::read(&path)?;
-    Ok(Some(millstream_net::configure(&config)?))
-}
-
-/// Restores settings of the machine that a killed process left changed. Prints nothing when there
-/// are none, as is usual.
-fn put_back() {
-    // A tracer ends before its settings are restored.
-    millstream_host::trace::recover();
-    let found = millstream_host::journal::recover().unwrap_or_else(|error| {
-        let failed = vec![format!("the journals cannot be read: {error}")];
-        millstream_host::journal::Recovered { failed, ..Default::default() }
-    });
-    let told = [
-        ("put back", found.undone),
-        ("left settings that others changed or use", found.left),
-        ("could not put back", found.failed),
-    ];
-    for (what, list) in told {
-        if !list.is_empty() {
-            let list = list.join(", ");
-            output::note(format_args!("millstream: {what} after a process that died: {list}"));
-        }
-    }
+    run_program::<UserVerbs>(args)
 }
 
 #[cfg(test)]

@@ -13,8 +13,11 @@ use std::path::Path;
 
 /// The place of one graph's plan on this machine.
 pub struct PlanStoreEntry {
+    /// The store of plans.
     pub store: PlanStore,
+    /// The graph and the machine.
     pub key: PlanKey,
+    /// This machine.
     pub machine: MachineDescription,
 }
 

@@ -2,7 +2,7 @@
 //! when the program gets a CPU (`SO_TXTIME`; tc-fq(8), tc-etf(8)).
 //!
 //! The queue of the interface must be one that knows launch times: `fq` or `etf`. Any other queue
-//! sends at once and tells nobody. `millstream latency launch` shows which of them is the case.
+//! sends at once and tells nobody. `millstream-lab latency launch` shows which of them is the case.
 
 use std::io;
 use std::net::SocketAddrV4;

@@ -20,7 +20,6 @@ pub mod design;
 pub mod explained;
 pub mod extreme;
 pub mod failure;
-pub mod histogram;
 pub mod load;
 pub mod observed;
 pub mod picture;
@@ -32,7 +31,7 @@ pub mod store;
 pub mod summary;
 
 pub use failure::Failure;
-pub use histogram::Histogram;
+pub use millstream_cpu::{Histogram, histogram};
 pub use observed::Observed;
 pub use record::{Measured, Record};
 pub use summary::Summary;

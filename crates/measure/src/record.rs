@@ -124,7 +124,7 @@ pub struct Record {
 #[non_exhaustive]
 pub enum RecordError {
     /// The text has a wrong syntax or type.
-    #[error("a line of the file is not a record of `millstream lab`: {0}")]
+    #[error("a line of the file is not a record of `millstream-lab lab`: {0}")]
     Syntax(#[from] serde_json::Error),
     /// A later version wrote it.
     #[error(

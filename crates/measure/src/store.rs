@@ -64,10 +64,10 @@ pub enum StoreError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// There is no such run.
-    #[error("there is no run whose name begins with `{0}`; `millstream lab list` shows the runs")]
+    #[error("no run has a name that begins with `{0}`; `millstream-lab lab list` shows the runs")]
     NoRun(String),
     /// There is no run at all.
-    #[error("{0} contains no run yet: `millstream lab run PLAN` makes one, or give --store")]
+    #[error("{0} contains no run yet: `millstream-lab lab run PLAN` makes one, or give --store")]
     Empty(PathBuf),
     /// Several runs begin with the prefix.
     #[error("the names of several runs begin with `{prefix}`: {runs}. Write more of the name")]
@@ -80,7 +80,7 @@ pub enum StoreError {
     /// A run of that name exists.
     #[error(
         "there is already a run `{0}`: give this one another --name, or continue the old one with \
-         `millstream lab resume`"
+         `millstream-lab lab resume`"
     )]
     Exists(String),
     /// Another process carries it out.
@@ -89,7 +89,7 @@ pub enum StoreError {
     /// The store has the run, but not its plan and command.
     #[error(
         "no run whose name begins with `{0}` can be continued: it was not begun with this store, \
-         or an older millstream began it; `millstream lab list` shows the runs"
+         or an older millstream began it; `millstream-lab lab list` shows the runs"
     )]
     NotBegun(String),
     /// Another record has the same place.
@@ -370,7 +370,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::open(&folder.path().join("s")).unwrap();
         let error = store.find("last").unwrap_err().to_string();
-        assert!(error.contains("contains no run yet: `millstream lab run"), "{error}");
+        assert!(error.contains("contains no run yet: `millstream-lab lab run"), "{error}");
         store.add(&known(&["night-1", "night-10", "day"].map(|run| place(run, "", 0)))).unwrap();
         assert_eq!(store.find("d").unwrap(), "day");
         assert_eq!(store.find("night-1").unwrap(), "night-1");

@@ -1,5 +1,5 @@
 //! The stored choice of a link: the one that measured best for an interface of this machine. The
-//! link `auto` follows it. `millstream bench packets --choose` measures and stores.
+//! link `auto` follows it. `millstream-lab bench packets --choose` measures and stores.
 //!
 //! Without a stored choice `auto` is `udp`: the safest link, which works everywhere.
 
@@ -127,7 +127,7 @@ pub fn decide(
     if one.machine != *machine {
         return Chosen::udp(format!(
             "the choice for {interface} of {measured} was measured on another kernel or CPU; \
-             measure again (millstream bench packets --choose)"
+             measure again (millstream-lab bench packets --choose)"
         ));
     }
     if !takes_interface(link) {

@@ -2,11 +2,13 @@
 
 /// The arguments of a group of verbs, and `run`, which runs the given one: `Name(module)` is the
 /// verb `name`, with `Args` and `run` in the module.
+#[macro_export]
 macro_rules! group {
     ($(#[$about:meta])* $group:ident: $($(#[$of:meta])* $verb:ident($module:ident)),+ $(,)?) => {
         $(#[$about])*
         #[derive(clap::Args)]
         pub struct Args {
+            /// The given verb.
             #[command(subcommand)]
             pub what: $group,
         }
@@ -14,13 +16,17 @@ macro_rules! group {
         /// The verbs, documented with their arguments.
         // Only one value exists, for a moment.
         #[allow(clippy::large_enum_variant)]
+        #[allow(missing_docs)]
         #[derive(clap::Subcommand)]
         pub enum $group {
             $($(#[$of])* $verb($module::Args),)+
         }
 
         /// Runs the verb.
-        pub fn run(args: Args) -> anyhow::Result<crate::output::Report> {
+        ///
+        /// # Errors
+        /// Those of the verb.
+        pub fn run(args: Args) -> anyhow::Result<$crate::output::Report> {
             match args.what {
                 $($group::$verb(args) => $module::run(args),)+
             }
@@ -28,42 +34,58 @@ macro_rules! group {
     };
 }
 
-pub mod batch;
-pub mod bench;
-pub mod demo;
-pub mod find;
-pub mod graph;
-pub mod host;
-pub mod inspect;
-pub mod lab;
-pub mod latency;
-pub mod probe;
-pub mod relay;
-pub mod run;
-pub mod rx;
-pub mod serve;
+mod batch;
+mod demo;
+mod find;
+mod graph;
+mod host;
+mod inspect;
+mod probe;
+mod relay;
+mod run;
+mod rx;
+mod serve;
 pub mod sim;
-pub mod tx;
-pub mod view;
+mod tx;
+mod view;
+
+use crate::Verbs;
+use crate::output::Report;
 
 group! {
+    /// The verbs of `millstream`.
     // Daily ones first.
     Verb:
     Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), View(view),
     Batch(batch), Graph(graph),
-    Relay(relay), Serve(serve), Sim(sim), Host(host), Bench(bench), Latency(latency), Lab(lab),
+    Relay(relay), Serve(serve), Sim(sim), Host(host),
 }
 
-impl Args {
+impl Verb {
     /// Whether it may open links, for which the configuration is needed.
+    #[must_use]
     pub fn opens_links(&self) -> bool {
-        match &self.what {
-            Verb::Find(_) | Verb::Inspect(_) | Verb::Lab(_) => false,
+        match self {
+            Verb::Find(_) | Verb::Inspect(_) => false,
             Verb::Batch(args) => args.opens_links(),
             Verb::Graph(args) => args.opens_links(),
             Verb::Sim(args) => args.opens_links(),
             Verb::Host(args) => args.opens_links(),
             _ => true,
         }
+    }
+}
+
+impl Verbs for Args {
+    const PROGRAM: &'static str = "millstream";
+    const ABOUT: &'static str = "Receives samples from networked radios, processes them, and \
+                                 accounts for every lost sample";
+
+    fn opens_links(&self) -> bool {
+        self.what.opens_links()
+    }
+
+    fn run(self) -> anyhow::Result<Report> {
+        run(self)
     }
 }

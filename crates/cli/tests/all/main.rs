@@ -4,29 +4,18 @@
 
 mod atsc_live;
 mod batch;
-mod bench_buffer;
-mod bench_packets;
-mod bench_rate;
-mod bench_soak;
-mod bench_wait;
 mod cases;
 mod common;
 mod dashboard;
 mod demo;
 mod doctor;
-mod documents;
 mod fault;
 mod find;
 mod generate;
 mod inspect;
 mod kills;
-mod lab;
-mod latency;
-mod latency_launch;
-mod latency_port;
 mod names;
 mod net;
-mod options;
 mod out_of_range;
 mod outputs;
 mod outside;
@@ -42,3 +31,6 @@ mod threads;
 mod tune;
 mod tx;
 mod usage;
+
+/// The program that is run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");

@@ -44,8 +44,6 @@ fn a_name_that_is_no_utf_8_works_or_is_refused_in_words() {
         (&["graph", "draw", "--json", "@.toml", "--out", "@.svg"], false),
         (&["graph", "plan", "--json", "@.toml"], false),
         (&["graph", "tune", "--json", "@.toml"], false),
-        (&["lab", "list", "--json", "--store", "@.sqlite"], true),
-        (&["lab", "report", "--json", "--store", "@.sqlite", "last", "--out", "@.html"], false),
         (&["run", "--json", "@.toml"], false),
         (&["run", "--json", "x.toml", "--set", "in=@.sc16"], false),
         (&["view", "--json", "@.sc16"], false),

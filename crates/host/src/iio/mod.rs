@@ -34,7 +34,7 @@ pub enum IioError {
     /// There is no device with a buffer, or none of this name.
     #[error(
         "there is no IIO device{} with a sample buffer; there are: {known}. Load the driver of \
-         your device, or use `millstream lab guest --iio`",
+         your device, or use `millstream-lab lab guest --iio`",
         .wanted.as_ref().map_or(String::new(), |name| format!(" `{name}`"))
     )]
     NoDevice {

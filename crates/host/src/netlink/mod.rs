@@ -37,7 +37,7 @@ pub enum NetlinkError {
     /// The kernel has no such queue.
     #[error(
         "this kernel has no queue `{0}`: load the module sch_{0}, or measure under a kernel that \
-         has it (millstream lab guest --module sch_{0})"
+         has it (millstream-lab lab guest --module sch_{0})"
     )]
     NoQueue(&'static str),
     /// The kernel refused.

@@ -42,7 +42,7 @@ pub enum TraceError {
     #[error(
         "this kernel has no tracer timerlat (it has only {tracers}): boot a kernel with \
          CONFIG_TIMERLAT_TRACER, for example Debian's linux-image-rt-amd64, or use one in a \
-         virtual machine (millstream lab guest --kernel linux-image-rt-amd64 -- latency timer \
+         virtual machine (millstream-lab lab guest --kernel linux-image-rt-amd64 -- latency timer \
          --timerlat)"
     )]
     NoTimerlat {

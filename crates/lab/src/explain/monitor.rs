@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn late(thread: i32) -> Late {
-        let done_ns = crate::timer::now_ns();
+        let done_ns = millstream_cpu::alarm::now_ns();
         Late { thread, cpu: 0, deadline_ns: done_ns - 1_000_000, done_ns, works: false }
     }
 

@@ -12,7 +12,7 @@
 
 use super::trigger::OneShotTrigger;
 use crate::helper::answer;
-use crate::timer::{now_ns, sleep_to};
+use millstream_cpu::alarm::{now_ns, sleep_to};
 use millstream_cpu::sched::{self, Class};
 use millstream_cpu::thread::{name_current_thread, pin_current_thread};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};

@@ -19,7 +19,7 @@ use super::clock::Exchange;
 use super::host::{IrqError, PATIENCE};
 use super::iio::IioChoice;
 use super::ivshmem::{self, Ivshmem};
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 
 /// Clock queries before and after a measurement.
 const QUESTIONS: usize = 500;

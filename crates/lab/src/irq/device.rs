@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::board::{BLOCKS, SharedBoard, command};
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 
 /// The tick of its clock, nanoseconds.
 const TICK_NS: f64 = 10.0;

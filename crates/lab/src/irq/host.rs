@@ -17,7 +17,7 @@ use super::board::{SharedBoard, command};
 use super::clock::Calibration;
 use super::stages::{Stamps, analyse};
 use super::{Interrupts, IrqSpec};
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 use millstream_measure::Observed;
 use millstream_measure::record::Stage;
 

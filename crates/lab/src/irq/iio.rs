@@ -9,7 +9,7 @@
 use super::host::{IrqError, PATIENCE};
 use super::stages::sum_up;
 use super::{IrqSamples, IrqSpec};
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 use millstream_cpu::usage::thread_cpu_time;
 use millstream_cpu::{sched, thread::pin_current_thread};
 use millstream_host::iio::{CaptureSpec, IioCapture, IioError};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::end::{Look, PathEnd};
 use super::job::JobResult;
 use super::plan::Workload;
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 
 /// Copies of a packet's content on one side. `None` where a driver decides them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

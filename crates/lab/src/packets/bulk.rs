@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use crate::timer::{now_ns, sleep_to};
+use millstream_cpu::alarm::{now_ns, sleep_to};
 
 use super::job::{BulkPlan, JobResult};
 use super::side::PacketSide;
@@ -38,7 +38,7 @@ pub(super) fn run(side: &mut PacketSide<'_>, plan: &BulkPlan) -> io::Result<JobR
         let mut now_ns = now_ns;
         while next_ns > now_ns && !side.stop.load(Ordering::Relaxed) {
             sleep_to(next_ns.min(now_ns + SLICE_NS))?;
-            now_ns = crate::timer::now_ns();
+            now_ns = millstream_cpu::alarm::now_ns();
         }
     }
     Ok(JobResult { total, events: side.end.events(), ..JobResult::default() })

@@ -9,7 +9,7 @@ use std::time::Instant;
 use millstream_cpu::usage::process_cpu_time;
 
 use crate::explain::{LateTrip, OneShotTrigger, Stop};
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 use millstream_measure::Histogram;
 
 use super::end::{BATCH, Look, PathEnd};

@@ -4,11 +4,9 @@
 //! A deadline that passes while the thread still waits for an earlier one is missed: it is counted
 //! and not slept for, so that one stall is one latency and a count.
 
-mod alarm;
 mod beside;
 mod quiet;
 
-pub use alarm::{Beat, Mechanism};
 pub use beside::{TimerlatFound, TimerlatMonitor, TimerlatSamples};
 pub use quiet::LowLatencyGuard;
 
@@ -23,8 +21,7 @@ use millstream_host::trace::TraceError;
 
 use crate::LiveHistogram;
 use crate::explain::{Late, LateReporter, TraceMonitor};
-use alarm::DeadlineTimer;
-pub(crate) use alarm::{now_ns, sleep_to};
+use millstream_cpu::alarm::{DeadlineTimer, Mechanism, now_ns};
 use millstream_measure::Observed;
 use millstream_measure::explained::Explained;
 

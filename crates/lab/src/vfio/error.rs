@@ -9,7 +9,7 @@ pub enum VfioError {
     /// No device is bound.
     #[error(
         "no ivshmem device is bound to vfio-pci: run the command in a virtual machine of \
-         `millstream lab guest --adc`, which has one"
+         `millstream-lab lab guest --adc`, which has one"
     )]
     NoDevice,
     /// A step failed.

@@ -102,7 +102,7 @@ pub struct Variant {
 pub struct PlannedMeasurement {
     /// Its name.
     pub name: String,
-    /// The arguments of `millstream`, such as `["latency", "timer", "--repeat", "{samples}"]`.
+    /// The arguments of `millstream-lab`, such as `["latency", "timer", "--repeat", "{samples}"]`.
     pub args: Vec<String>,
 }
 

@@ -1,5 +1,8 @@
 //! A recording of a television channel in one picture.
 
+mod portrait;
+mod reception;
+
 use crate::force::ForceArgs;
 use crate::live::during;
 use crate::output::signed;
@@ -7,7 +10,8 @@ use crate::signal::SignalReport;
 use anyhow::bail;
 use millstream_atsc::monitor::{LockState, ReceiverStatus};
 use millstream_blocks::sigmf::SigmfRecording;
-use millstream_lab::atsc::{ReceptionReport, portrait};
+use portrait::portrait;
+use reception::ReceptionReport;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -8,9 +8,10 @@ use crate::{interrupt, stdout};
 use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
-use millstream_atsc::tx::{Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig};
+use millstream_atsc::tx::{
+    Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig, record,
+};
 use millstream_flow::blocks::SampleFormat;
-use millstream_lab::atsc::record;
 use millstream_output::OutputFile;
 use serde_json::json;
 use std::io::{BufWriter, Write};
@@ -190,7 +191,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             }
             !interrupt::asked()
         },
-    )?;
+    )
+    .map_err(|error| file.fail(error))?;
     live.end();
     file.complete()?;
     let packets_sent = sent.map(Sent::finish).transpose()?;

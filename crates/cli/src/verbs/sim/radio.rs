@@ -138,9 +138,9 @@ pub struct Args {
     pub chdr_port: u16,
 
     /// Link that carries CHDR packets, with its options: udp, udp:gro=off, or a link on an
-    /// interface, such as xdp:eth1. auto uses the link that `bench packets --choose` stored for the
-    /// interface of the address, otherwise udp. Searches and remote calls always use kernel
-    /// sockets.
+    /// interface, such as xdp:eth1. auto uses the link that `millstream-lab bench packets --choose`
+    /// stored for the interface of the address, otherwise udp. Searches and remote calls always use
+    /// kernel sockets.
     #[arg(long, value_name = "LINK", default_value = AUTO)]
     pub link: String,
 

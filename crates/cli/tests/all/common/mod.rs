@@ -2,6 +2,8 @@
 //! every wait is for an event, and its bound only ends a test that has failed.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub mod every_verb;
+pub mod page;
 pub mod shell;
 
 use millstream_cpu::proc::Stat;
@@ -62,7 +64,7 @@ pub fn address() -> Ipv4Addr {
 
 /// An invocation in `folder`.
 pub fn command(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+    let mut command = Command::new(crate::PROGRAM);
     command.current_dir(folder).args(args);
     // A test must not use stored plans of the user, nor store any there.
     command.env("XDG_STATE_HOME", folder.join(".state"));

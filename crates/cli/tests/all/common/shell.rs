@@ -1,6 +1,9 @@
 //! Commands in documents, split into words as by a shell: quotes, a backslash at the end of a line,
 //! remarks after them. There are no variables and no globs, because no document has any.
 
+/// The commands that documents explain.
+pub const PROGRAMS: [&str; 2] = ["millstream", "millstream-lab"];
+
 /// A command, up to the first operator of the shell.
 #[derive(Debug, PartialEq)]
 pub struct Line {
@@ -8,10 +11,10 @@ pub struct Line {
 }
 
 impl Line {
-    /// The words from `millstream` on, if it is that command: `sudo` and its environment are
-    /// removed.
+    /// The words from `millstream` or `millstream-lab` on, if it is that command: `sudo` and its
+    /// environment are removed.
     pub fn millstream(&self) -> Option<&[String]> {
-        let at = self.words.iter().position(|word| word == "millstream")?;
+        let at = self.words.iter().position(|word| PROGRAMS.contains(&word.as_str()))?;
         let before = &self.words[..at];
         let known = before.iter().all(|word| ["sudo", "$"].contains(&word.as_str()));
         (known && self.words.len() > at + 1).then_some(&self.words[at..])
@@ -35,7 +38,10 @@ pub fn lines<'a>(text: impl Iterator<Item = &'a str>) -> Vec<Line> {
         let joined = if begun.is_empty() { line.to_owned() } else { format!("{begun} {line}") };
         let (command, open) = without_remark(&joined);
         // An apostrophe in a command's output opens nothing.
-        let open = open && ["sudo ", "millstream ", "$ "].iter().any(|c| command.starts_with(c));
+        let open = open
+            && ["sudo ", "millstream ", "millstream-lab ", "$ "]
+                .iter()
+                .any(|c| command.starts_with(c));
         if let Some(command) = command.strip_suffix('\\') {
             begun = command.trim_end().to_owned();
         } else if open {

@@ -1,6 +1,7 @@
 //! `--web-control`: what a browser changes.
 
-use super::{Page, rx, say, text};
+use super::rx;
+use crate::common::page::{Page, control, say, text};
 use crate::common::{Radio, Running, command, eventually, millstream};
 use serde_json::{Value, json};
 use std::net::TcpStream;
@@ -18,11 +19,6 @@ pub fn run_graph(folder: &Path, file: &str) -> (Running, Page) {
     let running = Running::start(command(folder, &["run", "--json", "g.toml", "--web", "0"]));
     let page = Page::of(&running);
     (running, page)
-}
-
-/// A wish of a client.
-pub fn control(target: &str, name: &str, value: Value) -> Value {
-    json!({"type": "control", "id": 1, "target": target, "name": name, "value": value})
 }
 
 /// Writes a scene with one tone.

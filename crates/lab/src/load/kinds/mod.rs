@@ -14,7 +14,7 @@ use millstream_dsp::noise::Noise;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use super::worker::LoadProgress;
-use crate::timer::Beat;
+use millstream_cpu::alarm::Beat;
 use millstream_measure::load::LoadKind;
 
 /// Bytes of the smallest page.

@@ -12,7 +12,7 @@ use super::{LaunchPlan, LaunchSent, LaunchVia, MARK_BYTES, mark};
 use crate::packets::end::{EndAddress, HEADER_BYTES};
 use crate::packets::job::JobResult;
 use crate::packets::plan::EndPlan;
-use crate::timer::{now_ns, sleep_to};
+use millstream_cpu::alarm::{now_ns, sleep_to};
 
 /// From the beginning to the first launch time, beside the lead, nanoseconds.
 const START_NS: u64 = 20_000_000;

@@ -12,7 +12,7 @@ use super::Delivered;
 use crate::packets::end::{EndAddress, SLEEP_MS};
 use crate::packets::job::JobResult;
 use crate::packets::plan::EndPlan;
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 
 /// A port of any link, whose wait mode is in the link string.
 pub(in crate::packets) struct ListenEnd {

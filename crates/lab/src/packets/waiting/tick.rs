@@ -7,7 +7,7 @@ use super::TickPlan;
 use crate::packets::end::PathEnd;
 use crate::packets::job::JobResult;
 use crate::packets::pace::Pace;
-use crate::timer::now_ns;
+use millstream_cpu::alarm::now_ns;
 
 /// Packets that are due and late by more than this are left out, nanoseconds: a thread that had no
 /// CPU must not make up for it with a burst.

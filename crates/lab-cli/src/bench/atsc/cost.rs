@@ -1,0 +1,183 @@
+//! CPU time and speed.
+
+use super::super::costs::cost;
+use super::super::peer::PeerArgs;
+use crate::graph_run;
+use crate::live::Steps;
+use crate::numbers::{rate, seconds, whole};
+use crate::output::{Report, now};
+use crate::stored;
+use crate::table::Table;
+use millstream_atsc::tx::Impairments;
+use millstream_flow::{GraphFile, Plan};
+use millstream_lab::atsc::{
+    AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
+    ReceiverFigures, Recording, bench,
+};
+use millstream_measure::Summary;
+use serde_json::json;
+use std::fmt::Write;
+
+/// The signal of the measurement: a good one, as of most receivers.
+const CN_DB: f64 = 25.0;
+const GRAPH: &str = include_str!("../../../../../graphs/atsc-rx.toml");
+
+/// What the command measures when no subcommand is given.
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Length of the signal in the recording.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = seconds)]
+    duration: f64,
+
+    /// Sample rate, in Hz.
+    #[arg(long, value_name = "HZ", default_value_t = 6.25e6, value_parser = rate)]
+    rate: f64,
+
+    /// Number of times to make the measurement. Each round measures every receiver once.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(1..=1000))]
+    repeat: u64,
+
+    /// Seed of the random packets and of the noise.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(..))]
+    seed: u64,
+
+    /// Sample rate inside GNU Radio's receiver, in samples per symbol.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1.5,1.1",
+          value_parser = super::samples_per_symbol)]
+    samples_per_symbol: Vec<f64>,
+
+    /// Leave out the signals with echoes.
+    #[arg(long)]
+    no_echoes: bool,
+
+    #[command(flatten)]
+    peer: PeerArgs,
+}
+
+/// Measures; prints a table and the ratios.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    super::check_duration(args.duration)?;
+    let impairments = Impairments {
+        cn_db: Some(CN_DB),
+        offset_hz: 2e3,
+        clock_ppm: 3.0,
+        ..Impairments::default()
+    };
+    let (rate_hz, seconds, seed) = (args.rate, args.duration, args.seed);
+    let plan = AtscBench {
+        recording: Recording { rate_hz, seconds, seed, impairments },
+        repeats: args.repeat as usize,
+        cpus: millstream_cpu::thread::allowed_cpus()?,
+        tuned: tuned(rate_hz),
+        samples_per_symbol: args.samples_per_symbol,
+        echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },
+    };
+    let (mut peer, started) = (args.peer.start(GnuRadioReceiver::start)?, now());
+    let folder = tempfile::tempdir()?;
+    let mut steps = Steps::new(plan.steps(peer.is_some()));
+    let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
+    steps.end();
+    let record = |entry: &AtscFigures| {
+        let receiver = entry.contender.to_string();
+        let series = format!("{receiver}: CPU time of a second of signal");
+        let ns = entry.cpu_s_per_signal_s.median * 1e9;
+        cost("atsc", series, ns, &started, json!({ "receiver": receiver }))
+    };
+    let records: Vec<_> = outcome.entries.iter().map(record).collect();
+    let version = peer.as_ref().map(|peer| peer.version().to_owned());
+    let text = table(&outcome)
+        + &stages(&outcome)
+        + &echoes(&outcome)
+        + &verdict(&outcome, version.as_deref());
+    let results = json!({
+        "records": records,
+        "rate_hz": rate_hz,
+        "signal_s": seconds,
+        "seed": seed,
+        "cn_db": CN_DB,
+        "echoes_cn_db": BACKGROUND_CN_DB,
+        "repeats": plan.repeats,
+        "cpus": plan.cpus.iter().collect::<Vec<_>>(),
+        "gnuradio": version,
+        "outcome": outcome,
+    });
+    Ok(Report::done(text, results))
+}
+
+/// The plan that `millstream graph tune` stored for this graph on this machine.
+fn tuned(rate_hz: f64) -> Option<Plan> {
+    let file = GraphFile::parse("atsc-rx", GRAPH).ok()?;
+    // File names and formats do not count.
+    let set = ["in=x.sc16".to_owned(), "out=x.ts".to_owned(), format!("rate={rate_hz}")];
+    let place = stored::PlanStoreEntry::of(&file, &graph_run::registry().0, &set).ok()?;
+    place.load(file.pins()).ok()?.map(|record| record.plan)
+}
+
+/// The least, the median and the largest.
+pub(super) fn three(summary: Summary, digits: usize) -> String {
+    let Summary { min, median, max, .. } = summary;
+    format!("{min:.digits$}/{median:.digits$}/{max:.digits$}")
+}
+
+fn table(outcome: &ReceiverFigures) -> String {
+    Table::of(&outcome.entries)
+        .left("receiver", |entry| entry.contender)
+        .right("MS/s\nmin/median/max", |entry| three(entry.megasamples_per_s, 1))
+        .right("× real time\nmin/median/max", |entry| three(entry.real_time, 2))
+        .right("CPU s/signal s\nmin/median/max", |entry| three(entry.cpu_s_per_signal_s, 3))
+        .right("packet errors", |entry| format!("{:.1e}", entry.score.error_rate()))
+        .text()
+}
+
+fn stages(outcome: &ReceiverFigures) -> String {
+    let table = Table::of(&outcome.stages)
+        .left("on one thread", |stage| format!("  {}", stage.block))
+        .right("CPU s/signal s", |stage| format!("{:.4}", stage.cpu_s_per_signal_s))
+        .right("share", |stage| format!("{:.1} %", 100.0 * stage.share))
+        .left("", |stage| "█".repeat((stage.share * 40.0).round() as usize));
+    format!("\n{}", table.text())
+}
+
+fn echoes(outcome: &ReceiverFigures) -> String {
+    if outcome.echoes.is_empty() {
+        return String::new();
+    }
+    let first = format!("echoes, C/N {BACKGROUND_CN_DB} dB\non one thread");
+    let table = Table::of(&outcome.echoes)
+        .left(&first, |row| &row.signal)
+        .right("× real time\nmin/median/max", |row| three(row.real_time, 2))
+        .right("CPU s/signal s\nmin/median/max", |row| three(row.cpu_s_per_signal_s, 3))
+        .right("× without\nmin/median/max", |row| three(row.of_clean, 2))
+        .right("equalizer", |row| format!("{:.1} %", 100.0 * row.equalizer_share))
+        .right("packet errors", |row| format!("{:.1e}", row.score.error_rate()));
+    format!("\n{}", table.text())
+}
+
+/// The main figures, in words.
+fn verdict(outcome: &ReceiverFigures, version: Option<&str>) -> String {
+    let mut text = "\n".to_owned();
+    let Some(single) = outcome.entries.first() else { return text };
+    let by_cpu = 1.0 / single.cpu_s_per_signal_s.median;
+    let _ = writeln!(
+        text,
+        "one core: {:.2} times real time by the clock, {by_cpu:.2} by CPU time",
+        single.real_time.median
+    );
+    for entry in &outcome.entries {
+        if let (AtscSubject::GnuRadio { samples_per_symbol }, Some(version)) =
+            (entry.contender, version)
+        {
+            let _ = writeln!(
+                text,
+                "CPU: {:.1} times less than GNU Radio {version} at {samples_per_symbol} samples a \
+                 symbol (between {:.1} and {:.1} in {} turns)",
+                entry.of_single.median,
+                entry.of_single.min,
+                entry.of_single.max,
+                entry.of_single.count
+            );
+        }
+    }
+    text
+}

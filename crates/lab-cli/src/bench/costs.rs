@@ -1,0 +1,25 @@
+//! Costs as records, so that a measurement plan may run a benchmark like a measurement of latency.
+
+use crate::latency::samples::entries;
+use millstream_measure::{Histogram, Measured, Observed};
+use serde_json::Value;
+
+/// Returns a sample of one value, in nanoseconds. `series` ends with what the time was spent for.
+pub fn cost(
+    measurement: &str,
+    series: String,
+    ns: f64,
+    started: &str,
+    parameters: Value,
+) -> Measured {
+    let mut histogram = Histogram::default();
+    histogram.record(ns.max(0.0).round() as u64);
+    Measured {
+        measurement: measurement.to_owned(),
+        series,
+        parameters: entries(parameters),
+        started: started.to_owned(),
+        observed: Observed::from(histogram),
+        ..Measured::default()
+    }
+}

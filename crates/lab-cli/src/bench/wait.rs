@@ -1,0 +1,136 @@
+//! `millstream-lab bench wait`: the price of each wait mode.
+
+use super::{places, refusals};
+use crate::interrupt;
+use crate::live::Steps;
+use crate::network::SideArgs;
+use crate::numbers::{rate, seconds, whole, within};
+use crate::output::{Report, note, percent};
+use crate::table::Table;
+use millstream_lab::packets::waiting::{Wait, WaitCase, WaitLine, WaitTable, wait};
+use millstream_lab::packets::{StageError, TestNetwork, Testbed};
+use millstream_measure::picture::short_time;
+use serde_json::json;
+use std::time::Duration;
+
+/// Measures what each wait mode costs a thread that receives, and how soon it has a packet. Needs
+/// root.
+///
+/// One side sends packets at a rate over a temporary veth pair. The other side waits for them at a
+/// port: it spins (polls without a pause), parks (sleeps in the kernel), or is adaptive (spins for
+/// 20 µs at most, yields for 30 µs more, then sleeps; when that is in vain, it sleeps at once). The
+/// output shows the share of a CPU that the waiting thread takes, and the delay from the sending of
+/// a packet until the thread has it. All rows take half a minute.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sudo millstream-lab bench wait
+  sudo millstream-lab bench wait --link udp --link xdp:mode=native --packet-rate 100,10k,200k
+  sudo millstream-lab bench wait --class fifo:50 --repeat 7")]
+pub struct Args {
+    /// Packets per second.
+    #[arg(long, value_name = "PPS,…", value_delimiter = ',', default_value = "1k,10k,100k",
+          value_parser = rate)]
+    packet_rate: Vec<f64>,
+
+    /// Link to wait at, without interface and wait mode. On a link of frames the receiving thread
+    /// drives the link itself, as an I/O thread would. Repeat the option for more.
+    #[arg(long, value_name = "LINK", default_value = "udp")]
+    link: Vec<String>,
+
+    /// Length of each measurement.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds)]
+    measure: f64,
+
+    /// Number of times that each row is measured.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=1000))]
+    repeat: u32,
+
+    #[command(flatten)]
+    seats: SideArgs,
+}
+
+/// Succeeds when every row was measured.
+pub fn run(args: Args) -> anyhow::Result<Report> {
+    within("--measure", (args.measure, " s"), 0.05..=60.0, "50ms to 60s")?;
+    for rate in &args.packet_rate {
+        within("--packet-rate", (*rate, ""), 1.0..=1e6, "1 to 1M")?;
+    }
+    interrupt::install();
+    let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
+    note(format_args!("{}", places(stage.places())));
+    let mut table = WaitTable::default();
+    let ended = args.take_turns(&mut stage, &mut table);
+    let refused = || table.lines.iter().find_map(|line| line.refused.clone());
+    let failure = ended.err().map(|error| error.to_string()).or_else(refused);
+    let results = json!({
+        "places": stage.places(), "measure_s": args.measure, "repetitions": args.repeat,
+        "fifo": args.seats.fifo(), "rows": table.lines,
+    });
+    Ok(Report { text: text(&args, &table), results, failure })
+}
+
+impl Args {
+    fn take_turns(&self, stage: &mut Testbed, table: &mut WaitTable) -> Result<(), StageError> {
+        let cases = self.cases();
+        let mut steps = Steps::new(self.repeat as usize * cases.len());
+        let span = Duration::from_secs_f64(self.measure);
+        for _ in 0..self.repeat {
+            for case in &cases {
+                let line = table.line(case);
+                if line.refused.is_some() {
+                    steps.skip();
+                    continue;
+                }
+                steps.next(|| format!("{}, {}", case.link, case.wait.name()));
+                match wait(stage, case, span, self.seats.fifo()) {
+                    Ok(found) => line.add(&found),
+                    Err(StageError::Refused(reason)) => line.refused = Some(reason),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cases(&self) -> Vec<WaitCase> {
+        let mut cases = Vec::new();
+        for link in &self.link {
+            for rate_pps in &self.packet_rate {
+                let case = |wait| WaitCase { link: link.clone(), wait, rate_pps: *rate_pps };
+                cases.extend(Wait::ALL.map(case));
+            }
+        }
+        cases
+    }
+}
+
+fn text(args: &Args, table: &WaitTable) -> String {
+    let class = args.seats.fifo().map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
+    let mut text = format!("\nwait modes of a thread that receives packets, {class}\n");
+    let delay = |share| move |line: &WaitLine| short_time(line.delays.quantile_ns(share));
+    let spread = |line: &WaitLine| {
+        line.cpu_share.map_or("?".to_owned(), |share| {
+            format!("{} ({} to {})", percent(share.median), percent(share.min), percent(share.max))
+        })
+    };
+    let measured: Vec<_> = table.lines.iter().filter(|line| line.sent > 0).collect();
+    text += &Table::of(measured.iter().copied())
+        .left("link", |line| line.link.clone())
+        .right("packets/s", |line| format!("{:.0}", line.rate_pps))
+        .left("wait", |line| line.wait)
+        .right("CPU", spread)
+        .right("p50", delay(0.5))
+        .right("p99", delay(0.99))
+        .right("max", delay(1.0))
+        .right("sleeps/s", |line| line.sleeps_hz.map_or("?".to_owned(), |hz| format!("{hz:.0}")))
+        .right("lost", WaitLine::lost)
+        .text();
+    let name = |line: &WaitLine| format!("{}, {}", line.link, line.wait);
+    let names: Vec<_> = table.lines.iter().map(name).collect();
+    let reasons = table.lines.iter().map(|line| line.refused.as_deref());
+    text += &refusals(names.iter().map(String::as_str).zip(reasons));
+    text += "\nCPU: of the waiting thread, the median of the repetitions and their range. p50 to \
+             max: from the\nsending of a packet until the thread has it, all repetitions together. \
+             sleeps/s: how often the\nthread went to sleep. ?: too few packets came.\n";
+    text
+}

@@ -1,0 +1,110 @@
+//! The `millstream-lab` command: measurements of rates and latencies, each in one file, and the
+//! measurement plans that repeat and compare them.
+//!
+//! It is `millstream` with other verbs. It runs those of `millstream`, too, without showing them:
+//! a radio that is measured, or a command in a guest, is this program started again.
+
+mod bench;
+mod lab;
+mod latency;
+mod network;
+
+use millstream_cli::output::Report;
+use millstream_cli::{
+    UserVerb, UserVerbs, Verbs, child_radio, command_of, dashboard, force, graph_run, group,
+    interrupt, live, numbers, output, program, run_program, stored, table,
+};
+use std::process::ExitCode;
+
+group! {
+    /// The verbs of the laboratory.
+    LaboratoryVerb: Bench(bench), Latency(latency), Lab(lab),
+}
+
+impl LaboratoryVerb {
+    /// Whether it may open links itself.
+    fn opens_links(&self) -> bool {
+        !matches!(self, Self::Lab(_))
+    }
+}
+
+/// The verbs of the laboratory, and behind them those of `millstream`.
+#[derive(clap::Args)]
+struct AllVerbs {
+    #[command(subcommand)]
+    what: AnyVerb,
+}
+
+// Only one value exists, for a moment.
+#[allow(clippy::large_enum_variant)]
+#[derive(clap::Subcommand)]
+enum AnyVerb {
+    #[command(flatten)]
+    Laboratory(LaboratoryVerb),
+    #[command(flatten)]
+    User(UserVerb),
+}
+
+impl Verbs for Args {
+    const PROGRAM: &'static str = "millstream-lab";
+    const ABOUT: &'static str = "Measures rates and latencies of this machine, its links and its \
+                                 radios";
+
+    fn opens_links(&self) -> bool {
+        self.what.opens_links()
+    }
+
+    fn run(self) -> anyhow::Result<Report> {
+        run(self)
+    }
+}
+
+impl Verbs for AllVerbs {
+    const PROGRAM: &'static str = Args::PROGRAM;
+    const ABOUT: &'static str = Args::ABOUT;
+
+    fn opens_links(&self) -> bool {
+        match &self.what {
+            AnyVerb::Laboratory(what) => what.opens_links(),
+            AnyVerb::User(what) => what.opens_links(),
+        }
+    }
+
+    fn run(self) -> anyhow::Result<Report> {
+        match self.what {
+            AnyVerb::Laboratory(what) => run(Args { what }),
+            AnyVerb::User(what) => UserVerbs { what }.run(),
+        }
+    }
+
+    fn arranged(command: clap::Command) -> clap::Command {
+        let shown = command_of::<Args>();
+        let names = command.get_subcommands().map(|verb| verb.get_name().to_owned());
+        let hidden: Vec<_> = names.filter(|name| shown.find_subcommand(name).is_none()).collect();
+        let hide = |command: clap::Command, name| {
+            command.mut_subcommand(name, |verb: clap::Command| verb.hide(true))
+        };
+        hidden.into_iter().fold(command, hide)
+    }
+}
+
+/// Every verb of the laboratory with its options and help.
+#[must_use]
+pub fn command() -> clap::Command {
+    command_of::<Args>()
+}
+
+/// The same, with the verbs of `millstream` that the program has, too.
+#[must_use]
+pub fn whole_command() -> clap::Command {
+    command_of::<AllVerbs>()
+}
+
+/// Runs the verb of this process's command line, or the job of a guest whose first process this is.
+#[must_use]
+pub fn main() -> ExitCode {
+    if millstream_guest::init::is_first_process() {
+        millstream_guest::init::run();
+    }
+    run_program::<AllVerbs>(std::env::args_os())
+}
