@@ -4,7 +4,7 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace};
+use millstream_wire::stream::{SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
 use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};
@@ -101,9 +101,15 @@ impl TxAccounting {
         self.course.record.samples()
     }
 
-    /// Returns the time of the first packet in flight that has one, ticks.
-    pub fn first_ticks(&self) -> Option<u64> {
-        self.course.record.first_ticks()
+    /// Returns whether packets in flight have times.
+    pub fn has_times(&self) -> bool {
+        self.course.record.has_times()
+    }
+
+    /// Returns the time later than `now` until which the device may be silent because it holds
+    /// packets: those before it have not the bytes of a report.
+    pub fn silent_until(&self, now: u64) -> Option<u64> {
+        self.course.record.next_start(now, self.window.period().bytes)
     }
 
     /// Returns whether the outcome of every sent packet is known.
@@ -151,7 +157,7 @@ impl TxAccounting {
 
     /// Counts a sent query, a PING of this number.
     pub fn send_audit(&mut self, number: u16) {
-        self.window.send_command(CommandOp::Ping);
+        self.window.send_ping();
         self.audits.push(number, self.window.sent(), self.course.record.sent());
         self.window.note_audit();
     }
