@@ -63,8 +63,8 @@ pub(crate) fn protocol_of(version: u16, mpm: (u64, u64)) -> Result<Protocol, Rad
             found: format!("{major}.{minor} behind MPM {}.{}", mpm.0, mpm.1),
             supported: "2.x behind MPM 7.x",
             hint: "load the image that belongs to its file system into the device \
-                   (uhd_image_loader); for the simulator of UHD 4.11, which speaks another protocol \
-                   than it says, use that of UHD 4.8",
+                   (uhd_image_loader); for the simulator of UHD 4.11, which speaks another \
+                   protocol than it says, use that of UHD 4.8",
         }),
         Some(protocol) => Ok(protocol),
         None => Err(image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")),

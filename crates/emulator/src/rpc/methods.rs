@@ -300,8 +300,8 @@ impl Mpm {
         }
     }
 
-    /// Sets the boards and their clocks for a session, as MPM does. The logic behind them keeps what
-    /// the last host has left there.
+    /// Sets the boards and their clocks for a session, as MPM does. The logic behind them keeps
+    /// what the last host has left there.
     fn prepare_boards(&mut self, now_ns: u64) {
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
         self.order(DeviceCommand::Time(self.timekeeper));

@@ -78,6 +78,12 @@ impl Replay {
                 break;
             }
         }
+        // A packet that is missing is waited for.
+        replay.bench.pass_time(1000);
+        replay.bench.core.look(replay.bench.now);
+        if replay.bench.core.give_up_waiting() {
+            replay.collect();
+        }
         replay
     }
 

@@ -156,8 +156,8 @@ impl RemoteRxStream {
         })
     }
 
-    /// Returns the device's time of the first sample since the last start, or a time before it where
-    /// none was given; `None` before a start.
+    /// Returns the device's time of the first sample since the last start, or a time before it
+    /// where none was given; `None` before a start.
     pub fn start_ticks(&self) -> Option<u64> {
         self.run.map(|run| run.begin)
     }

@@ -68,8 +68,8 @@ impl Host {
         host
     }
 
-    /// Counts a packet of the host, and those before it that the network has lost. Copies, and those
-    /// that were overtaken, are counted already.
+    /// Counts a packet of the host, and those before it that the network has lost. Copies, and
+    /// those that were overtaken, are counted already.
     fn send(&mut self, data: &DataRepr, flow: u64) {
         let missing = data.seq.wrapping_sub(self.next);
         if missing >= 1 << 15 {
@@ -95,7 +95,10 @@ impl Host {
     /// Asks for the place of the device, which answers as the logic does with nothing queued
     /// (exchange 30).
     fn query(&mut self) {
-        let number = query(&mut self.core).expect("there is room");
+        let mut query = [0; QUERY_BYTES_MAX];
+        let length = self.core.audit(&mut query).expect("there is room");
+        let packet = Packet::parse(&query[..length], Width::W64).expect("a packet");
+        let number = CommandRepr::parse(&packet).expect("a command").seq;
         let counted = self.arrived.plus(1, COMMAND);
         let place = StreamPlace { period: false, expected: self.next, command: number };
         let status = StatusRepr {

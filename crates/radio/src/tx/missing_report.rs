@@ -2,11 +2,11 @@
 //!
 //! A missing report may have been about a packet with a wrong number. What the device passed until
 //! the next report is unknown then. If it was one report, an exact count shows later by how much
-//! that number was wrong: not at all, ahead, or so far back that skipped packets may have come late.
-//! Of two reports without such a count between them nothing is known.
+//! that number was wrong: not at all, ahead, or so far back that skipped packets may have come
+//! late. Of two reports without such a count between them nothing is known.
 
 use super::ledger::TxCause;
-use super::progress::DeviceProgress;
+use super::progress::{DeviceProgress, Lead};
 
 /// More than one report is missing, or they contradict each other.
 pub(super) const LOST: u32 = 2;
@@ -73,16 +73,20 @@ impl DeviceProgress {
     }
 
     /// Takes by how much the device's place is ahead of its exact count.
-    pub(super) fn compare(&mut self, lead: i64) {
-        if let Some(doubt) = self.doubt.take() {
-            match self.shift.wrapping_sub(lead) {
-                0 => self.ledger.clear_doubt(doubt.samples, doubt.again),
-                // So far back; that of the last packet is a copy in any case.
-                back @ 2.. => self.stray((back.cast_unsigned() - 1).min(self.record.sent())),
-                _ => {}
+    pub(super) fn compare(&mut self, lead: Lead) {
+        // So far back was the packet of the missing report, at most.
+        let back = self.shift.wrapping_sub(lead.packets).saturating_add(lead.unseen.into());
+        match self.doubt.take() {
+            Some(doubt) if back == 0 && lead.unseen == 0 => {
+                self.ledger.clear_doubt(doubt.samples, doubt.again);
             }
+            // That of the last packet is a copy in any case.
+            Some(_) if back > 1 => {
+                self.stray((back.cast_unsigned() - 1).min(self.record.sent()));
+            }
+            _ => {}
         }
-        (self.shift, self.loose) = (lead, false);
+        (self.shift, self.loose) = (lead.packets, false);
     }
 
     /// Ends the reports: samples in flight are unknown. Returns their number.

@@ -35,8 +35,8 @@ pub struct RemoteArgs {
     #[arg(long, value_name = "MAC", requires = "dest")]
     dest_mac: Option<String>,
 
-    /// The most samples of a datagram. Without this option as many as fit the path from the radio to
-    /// this machine; the path to the other host may carry less.
+    /// The most samples of a datagram. Without this option as many as fit the path from the radio
+    /// to this machine; the path to the other host may carry less.
     #[arg(long, value_name = "N", requires = "dest", value_parser = whole::<u32>(1..))]
     packet_samples: Option<u32>,
 
