@@ -9,11 +9,12 @@ use crate::time::DeviceClock;
 ///
 /// It is in the mailbox before the host gets the answer to its call, and the device empties the
 /// mailbox before it takes datagrams: so the command is executed before the host's next packet.
+///
+/// None says that a session begins or ends. The logic knows no sessions: what a host has set, and
+/// what it has left running, is there when the next one comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DeviceCommand {
-    /// A session begins or ends: drop everything that hosts configured.
-    Reset(DeviceClock),
-    /// The power was off: like the end of a session, and ticks restart.
+    /// The power was off: nothing is left of what hosts configured, and ticks restart.
     PowerCycle(DeviceClock),
     /// Rate or time changed.
     Time(DeviceClock),

@@ -88,7 +88,7 @@ fn ask(
     let described = call("get_device_info").ok().and_then(|(answer, _)| as_map(&answer));
     known.image = image(&described.unwrap_or_default(), fields);
     MpmGeneration::of(mpm)?;
-    protocol_of(version).map(drop)
+    protocol_of(version, mpm).map(drop)
 }
 
 /// Describes an image by what the radio says over RPC and in its answer to the search.
@@ -129,13 +129,20 @@ mod tests {
 
     #[test]
     fn each_radio_is_judged_for_itself_whatever_the_others_do() {
-        let addresses = [71, 72, 73, 74, 75].map(|last| Ipv4Addr::new(127, 83, 0, last));
+        let addresses = [71, 72, 73, 74, 75, 76].map(|last| Ipv4Addr::new(127, 83, 0, last));
         let first = TcpListener::bind((addresses[0], 0)).unwrap();
         let port = first.local_addr().unwrap().port();
         let bind = |at: usize| TcpListener::bind((addresses[at], port)).unwrap();
-        // An old one, one of today, one with a protocol of tomorrow, noise; and nobody.
-        let listeners = [first, bind(1), bind(2), bind(3)];
-        let kinds = [Some(((4, 2), 0x0100)), Some(((5, 3), 0x0200)), Some(((8, 0), 0x0300)), None];
+        // An old one, one of today, one with a protocol of tomorrow, noise, the simulator of UHD
+        // 4.11; and nobody.
+        let listeners = [first, bind(1), bind(2), bind(3), bind(4)];
+        let kinds = [
+            Some(((4, 2), 0x0100)),
+            Some(((5, 3), 0x0200)),
+            Some(((8, 0), 0x0300)),
+            None,
+            Some(((7, 0), 0x0100)),
+        ];
         let servers: Vec<_> = listeners
             .into_iter()
             .zip(kinds)
@@ -163,6 +170,7 @@ mod tests {
         let obstacle = |at: usize| known[at].obstacle.clone().unwrap();
         assert!(obstacle(2).contains("the MPM version of the device is 8.0"), "{}", obstacle(2));
         assert!(obstacle(3).contains("\"get_mpm_compat_num\""), "{}", obstacle(3));
-        assert!(obstacle(4).contains("cannot connect"), "{}", obstacle(4));
+        assert!(obstacle(4).contains("is 1.0 behind MPM 7.0"), "{}", obstacle(4));
+        assert!(obstacle(5).contains("cannot connect"), "{}", obstacle(5));
     }
 }

@@ -44,14 +44,31 @@ impl MpmGeneration {
     }
 }
 
-/// Returns the protocol of a version that a device reports.
-pub(crate) fn protocol_of(version: u16) -> Result<Protocol, RadioError> {
+/// The first MPM whose images speak protocol 2.0; that of images of earlier UHDs, with the next one
+/// behind it, is refused by UHD, too.
+const MPM_OF_PROTOCOL_2: u64 = 7;
+
+/// Returns the protocol of a version that a device with this version of MPM reports.
+///
+/// # Errors
+/// [`RadioError::Compat`] for an unknown major number, and for one that does not belong to the MPM:
+/// the simulator of UHD 4.11 reports 1.0 and speaks 2.0.
+pub(crate) fn protocol_of(version: u16, mpm: (u64, u64)) -> Result<Protocol, RadioError> {
     let [major, minor] = version.to_be_bytes();
     // UHD's simulator reports 0.0 and implements 1.0.
     let known = if version == 0 { Some(Protocol::V1) } else { Protocol::from_version(version) };
-    known.ok_or_else(|| {
-        image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")
-    })
+    match known {
+        Some(Protocol::V1) if mpm.0 >= MPM_OF_PROTOCOL_2 => Err(RadioError::Compat {
+            what: "the RFNoC protocol",
+            found: format!("{major}.{minor} behind MPM {}.{}", mpm.0, mpm.1),
+            supported: "2.x behind MPM 7.x",
+            hint: "load the image that belongs to its file system into the device \
+                   (uhd_image_loader); for the simulator of UHD 4.11, which speaks another \
+                   protocol than it says, use that of UHD 4.8",
+        }),
+        Some(protocol) => Ok(protocol),
+        None => Err(image_error("the RFNoC protocol", (major.into(), minor.into()), "1.x and 2.x")),
+    }
 }
 
 /// Returns the error for a part of the device's image with another major version.
@@ -91,9 +108,16 @@ mod tests {
             (0x0200, Protocol::V2),
             (0x0201, Protocol::V2),
         ] {
-            assert_eq!(protocol_of(version).unwrap(), protocol);
+            assert_eq!(protocol_of(version, (6, 1)).unwrap(), protocol);
         }
-        let text = protocol_of(0x0300).unwrap_err().to_string();
+        assert_eq!(protocol_of(0x0200, (7, 0)).unwrap(), Protocol::V2);
+        for version in [0, 0x0100] {
+            let text = protocol_of(version, (7, 0)).unwrap_err().to_string();
+            let part =
+                "supports 2.x behind MPM 7.x: load the image that belongs to its file system";
+            assert!(text.contains("0 behind MPM 7.0") && text.contains(part), "{text}");
+        }
+        let text = protocol_of(0x0300, (7, 0)).unwrap_err().to_string();
         assert_eq!(
             text,
             "the RFNoC protocol of the device is 3.0, but this program supports 1.x and 2.x: \

@@ -150,6 +150,8 @@ pub struct Recorded {
     pub bytes: Vec<u8>,
     /// It came from the device.
     pub from_device: bool,
+    /// The radio's time.
+    pub ticks: u64,
 }
 
 /// Returns the CHDR datagrams of a recorded exchange.
@@ -160,7 +162,9 @@ pub fn recorded(name: &str) -> Vec<Recorded> {
         let hex = line.split("\"hex\":\"").nth(1)?.split('"').next()?;
         let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
         let bytes = (0..hex.len()).step_by(2).map(byte).collect();
-        Some(Recorded { bytes, from_device: line.contains("\"dir\":\"from\"") })
+        let ticks = line.split("\"ticks\":").nth(1)?.split(['}', ',']).next()?;
+        let ticks = ticks.trim().parse().expect("a number");
+        Some(Recorded { bytes, from_device: line.contains("\"dir\":\"from\""), ticks })
     };
     text.lines().filter_map(datagram).collect()
 }

@@ -19,8 +19,12 @@ fn the_radio_sends_every_sample_to_another_host_with_dest() {
         let more = ["--channel", "0,1", "--dest", &dest];
         let more = if full { [&more[..], &["--full-packets"]].concat() } else { more.to_vec() };
         let results = &run(&more).succeeds().json()["results"];
-        assert_eq!((&results["samples"], &results["overruns"]), (&20_000.into(), &0.into()));
-        let start = results["start_ticks"].as_u64().unwrap() as u32;
+        assert_eq!(results["overruns"], 0);
+        let channels = results["channels"].as_array().unwrap();
+        for channel in channels {
+            assert_eq!((&channel["samples"], &channel["exact"]), (&20_000.into(), &false.into()));
+        }
+        let start = channels[0]["start_ticks"].as_u64().unwrap() as u32;
         let header = if full { 16 } else { 0 };
         for socket in &sockets {
             // All of it has been sent, and waits in the socket.
@@ -34,8 +38,12 @@ fn the_radio_sends_every_sample_to_another_host_with_dest() {
         }
     }
     run(&["--dest", &dest]).fails(1, "--dest names 2 destinations for 1 channels");
-    run(&["--dest", &first.to_string(), "--adapter", "sfp9"]).fails(1, "there are: sfp0");
-    run(&["--dest", &first.to_string(), "--out", "x.sc16"]).fails(2, "cannot be used with");
+    let one = ["--dest", &first.to_string()];
+    for more in [&["--out", "x.sc16"][..], &["--force"], &["--buffer", "8"], &["--max-lost", "0"]] {
+        run(&[&one[..], more].concat()).fails(2, "cannot be used with");
+    }
+    let outcome = run(&[&one[..], &["--packet-samples", "100"]].concat());
+    assert_eq!(outcome.succeeds().json()["results"]["channels"][0]["samples_per_packet"], 100);
     run(&[]).fails(2, "--out <FILE>");
     radio.stop();
 }

@@ -120,11 +120,11 @@ fn a_rate_written_while_samples_flow_ends_the_burst_at_a_packet() {
 }
 
 #[test]
-fn a_fresh_session_finds_the_converters_as_after_power_on() {
+fn after_a_power_failure_the_converters_have_no_settings() {
     let mut bench = stock(tone(0.0));
     bench.open_stream(1 << 30);
     bench.decimate(2);
-    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+    bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
     bench.connect();
     bench.open_stream(1 << 30);
     bench.write(0x1014, 2, None);

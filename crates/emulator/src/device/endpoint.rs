@@ -42,12 +42,11 @@ impl Endpoint {
         Self { instance, epid: Epid::NONE, out, input, fifo, control_seq: 0 }
     }
 
-    /// Forgets the host. Samples that it has sent are still transmitted, until the next host
-    /// flushes them.
+    /// Restores the state after power-on.
     pub fn reset(&mut self) {
         (self.epid, self.control_seq) = (Epid::NONE, 0);
         self.out.power_on();
-        self.input.forget_host();
+        self.restart_input();
     }
 
     /// Returns the status of the stream towards it, to be sent now.

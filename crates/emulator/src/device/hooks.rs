@@ -1,6 +1,6 @@
 //! The places in the device where faults are applied.
 
-use super::{EmulatedDevice, Fabric};
+use super::EmulatedDevice;
 use crate::mailbox::DeviceCommand;
 use crate::time::DeviceClock;
 use std::time::Duration;
@@ -20,7 +20,6 @@ impl EmulatedDevice {
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
         self.counters().reboots.inc();
         self.execute(DeviceCommand::PowerCycle(keeper));
-        self.fabric = Fabric::new(self.outbox.links(), self.image.endpoints);
     }
 
     /// Returns the instant at which the device's time is `timestamp`; now if that has passed.

@@ -88,12 +88,6 @@ impl InStream {
         *self = Self::new(self.window());
     }
 
-    /// Forgets the host. What it has sent leaves the buffer all the same, in the order of its
-    /// numbers, and nobody is told.
-    pub fn forget_host(&mut self) {
-        (self.begun, self.src_epid) = (false, Epid::NONE);
-    }
-
     /// Returns whether a stream has begun.
     pub fn has_begun(&self) -> bool {
         self.begun

@@ -203,9 +203,6 @@ impl EmulatedDevice {
             }
             DeviceCommand::PowerCycle(keeper) => {
                 self.silence();
-                self.execute(DeviceCommand::Reset(keeper));
-            }
-            DeviceCommand::Reset(keeper) => {
                 self.keeper = keeper;
                 self.fabric.reset();
                 self.radio.reset();

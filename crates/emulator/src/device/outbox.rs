@@ -26,11 +26,6 @@ impl Outbox {
         Self { links, link: 0, width, counters, buffer: [0; BUFFER_BYTES] }
     }
 
-    /// Returns the number of links.
-    pub fn links(&self) -> usize {
-        self.links.len()
-    }
-
     /// Returns the counters of this radio.
     pub fn counters(&self) -> &Counters {
         &self.counters

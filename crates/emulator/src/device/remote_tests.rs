@@ -44,7 +44,7 @@ fn a_route_takes_every_sample_to_the_other_host_with_or_without_the_headers() {
 }
 
 #[test]
-fn a_new_session_knows_no_route_of_the_last_one() {
+fn routes_last_until_the_power_fails() {
     let mut bench = Bench::new();
     let to = HostAddress { link: 0, socket: ELSEWHERE, raw: true };
     let route = RemoteRoute { epid: Epid(STREAM), to };
@@ -53,6 +53,6 @@ fn a_new_session_knows_no_route_of_the_last_one() {
     bench
         .device
         .execute(DeviceCommand::Route(RemoteRoute { to: HostAddress { link: 9, ..to }, ..route }));
-    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+    bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
     assert_eq!(bench.device.fabric.host(Epid(STREAM)), None);
 }

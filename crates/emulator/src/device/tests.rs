@@ -272,13 +272,13 @@ fn a_silent_radio_block_answers_again_after_a_reset_of_control_and_data() {
 }
 
 #[test]
-fn a_new_session_finds_a_radio_that_is_silent_and_knows_nobody() {
+fn after_a_power_failure_a_radio_is_silent_and_knows_nobody() {
     let mut bench = Bench::new();
     bench.connect();
     bench.open_stream(1 << 30);
     bench.write(0x1014, 2, None);
     assert!(!bench.run(1_000).is_empty());
-    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+    bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
     assert!(bench.run(9_000).is_empty());
     let request = bench.request(0, Op::Read, 0, 0, None);
     assert!(bench.control(request).is_empty(), "routes are gone");
@@ -322,7 +322,7 @@ fn a_command_of_the_far_future_burns_no_time() {
         assert!(bench.control(read).is_empty(), "it is not due");
         let deadline_ns = bench.device.advance(bench.now_ns);
         assert!(deadline_ns > bench.now_ns + 1_000_000_000, "{at:#x}: {deadline_ns}");
-        bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
+        bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
         bench.connect();
     }
 }

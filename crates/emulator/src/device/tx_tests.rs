@@ -1,7 +1,6 @@
 //! Tests of the transmit side of the whole device on simulated time, with a host in the test.
 
 use super::test_bench::*;
-use super::*;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
 use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition};
 use proptest::prelude::*;
@@ -247,19 +246,6 @@ fn times_inside_a_burst_are_not_used_and_lost_packets_move_the_rest_forward() {
         }
         assert_eq!(told(&bench.run(2_000)), [(BURST_ACK, 529 + 2)]);
     }
-}
-
-#[test]
-fn the_end_of_a_session_lets_its_last_burst_go_out_and_tells_nobody() {
-    let mut bench = bench(1);
-    // More than the blocks hold: the last packets wait in the endpoint.
-    (0..11).for_each(|seq| drop(bench.receive(&samples(seq, Some(500), 900, seq == 10))));
-    bench.run(510);
-    bench.device.execute(DeviceCommand::Reset(bench.device.keeper));
-    assert!(bench.run(20_000).is_empty());
-    let counters = bench.counters.snapshot();
-    let told = (counters.async_messages, counters.chdr_unroutable, counters.tx_sequence_errors);
-    assert_eq!((counters.tx_samples, counters.tx_burst_acks, told), (11 * 900, 1, (0, 0, 0)));
 }
 
 proptest! {

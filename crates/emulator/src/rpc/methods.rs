@@ -96,9 +96,15 @@ impl Mpm {
     pub fn expire_claim(&mut self, now_ns: u64) -> bool {
         let expired = self.claim.expire(now_ns);
         if expired {
-            self.reset(now_ns);
+            self.end_session();
         }
         expired
+    }
+
+    fn end_session(&mut self) {
+        self.claim.release();
+        self.claimed.store(false, Ordering::Relaxed);
+        self.caller.forget();
     }
 
     /// Returns the rates so far that replaced requested ones out of range.
@@ -109,13 +115,9 @@ impl Mpm {
     /// Drops the session, as after a power failure; `keeper` has the time after it. The device has
     /// cleared its own state.
     pub fn power_cycle(&mut self, keeper: DeviceClock) {
-        self.claim.release();
-        self.claimed.store(false, Ordering::Relaxed);
-        self.caller.forget();
+        self.end_session();
         self.speak(self.identity.uhd.row());
         self.timekeeper = keeper;
-        self.clock_source = "internal".to_owned();
-        self.time_source = "internal".to_owned();
         self.last_error.clear();
         // Corrects commands that a call in progress may have sent to the device.
         self.order(DeviceCommand::PowerCycle(keeper));
@@ -203,8 +205,7 @@ impl Mpm {
             "reclaim" => Value::from(true),
             "init" => self.init(args, now_ns)?,
             "unclaim" => {
-                self.claim.release();
-                self.reset(now_ns);
+                self.end_session();
                 Value::from(true)
             }
             "get_log_buf" | "pop_host_tasks" => none(),
@@ -276,7 +277,8 @@ impl Mpm {
             .claim
             .claim(session, now_ns)
             .map_err(|holder| format!("the radio is claimed by {holder}"))?;
-        self.reset(now_ns);
+        self.claimed.store(true, Ordering::Relaxed);
+        self.prepare_boards(now_ns);
         Ok(Value::from(token))
     }
 
@@ -298,16 +300,17 @@ impl Mpm {
         }
     }
 
-    /// Restores the state after power-on, for the next session.
-    fn reset(&mut self, now_ns: u64) {
-        self.caller.forget();
-        self.speak(self.identity.uhd.row());
+    /// Sets the boards and their clocks for a session, as MPM does. The logic behind them keeps
+    /// what the last host has left there.
+    fn prepare_boards(&mut self, now_ns: u64) {
         self.timekeeper.set_rate(now_ns, self.default_rate_hz);
-        self.front_ends.iter_mut().for_each(FrontEnd::reset);
-        self.claimed.store(self.claim.is_held(), Ordering::Relaxed);
+        self.order(DeviceCommand::Time(self.timekeeper));
+        for number in 0..self.front_ends.len() {
+            self.front_ends[number].reset();
+            self.order(DeviceCommand::FrontEnd(number, self.front_ends[number]));
+        }
         self.clock_source = "internal".to_owned();
         self.time_source = "internal".to_owned();
-        self.order(DeviceCommand::Reset(self.timekeeper));
     }
 
     /// Takes the device arguments. A rate given here applies before the host requests any, so its

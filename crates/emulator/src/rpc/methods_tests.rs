@@ -127,7 +127,7 @@ fn a_token_is_needed_and_may_be_str_or_bin() {
 }
 
 #[test]
-fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
+fn a_claim_resets_the_rate_which_equals_radio_clk_and_the_boards_and_leaves_the_logic_alone() {
     let (mut mpm, inbox, token) = claimed();
     mpm.call("db_0_set_catalina_clock_rate", &[token.clone(), Value::from(5e6)], SECOND).unwrap();
     assert!(
@@ -142,8 +142,15 @@ fn the_rate_is_reset_on_claim_and_equals_radio_clk() {
         mpm.call("db_0_get_master_clock_rate", std::slice::from_ref(&token), SECOND).unwrap();
     assert_eq!(rate.as_f64(), Some(16e6));
     assert!(mpm.call("get_clocks", &[token], SECOND).unwrap().to_string().contains("16000000.0"));
-    let last = inbox.try_iter().last().unwrap();
-    assert!(matches!(last, DeviceCommand::Reset(keeper) if keeper.clock().rate_hz() == 16e6));
+    let orders: Vec<_> = inbox.try_iter().collect();
+    let [.., DeviceCommand::Time(keeper), DeviceCommand::FrontEnd(0, _)] = orders[..] else {
+        panic!("{orders:?}");
+    };
+    assert_eq!(keeper.clock().rate_hz(), 16e6);
+    let of_boards = |order: &&DeviceCommand| {
+        matches!(order, DeviceCommand::Time(_) | DeviceCommand::FrontEnd(..))
+    };
+    assert_eq!(orders.iter().filter(of_boards).count(), orders.len(), "{orders:?}");
 }
 
 #[test]
@@ -325,5 +332,7 @@ fn the_device_is_told_what_the_caller_expects_and_forgets_it_with_the_session() 
     assert_eq!((version(&mut mpm).as_str(), spoken()), ("[4, 2]", Some([4, 2])));
     assert!(mpm.call("get_device_info", &[], SECOND).unwrap().to_string().contains("\"4.2\""));
     mpm.call("unclaim", &[token], SECOND).unwrap();
+    assert_eq!((version(&mut mpm).as_str(), spoken()), ("[5, 3]", None), "the image stays");
+    mpm.call("claim", &[Value::from("another")], SECOND).unwrap();
     assert_eq!((version(&mut mpm).as_str(), spoken()), ("[5, 3]", Some([5, 3])));
 }

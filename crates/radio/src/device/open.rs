@@ -17,9 +17,6 @@ use crate::topology::{self, Management};
 use crate::tx::TxChannel;
 use crate::{DeviceArgs, RadioError};
 
-/// This host's control endpoint; the device's endpoints follow.
-const HOST_EPID: u16 = 1;
-
 pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     args.find()?;
     let (mut session, deadline) = DeviceSession::open(&args)?;
@@ -34,9 +31,11 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let mut port = args.port(0, &patient)?;
     let frame_bytes = measure(&args, 0, &link)?;
 
-    let management = Management::new(&mut port, link.address, width, Epid(HOST_EPID));
+    // This host's control endpoint; the device's endpoints follow.
+    let host = session.first_epid();
+    let management = Management::new(&mut port, link.address, width, host);
     let mut management = management.until(deadline);
-    let topology = topology::discover(&mut management, args.addr, DEVICE_ID, HOST_EPID + 1)?;
+    let topology = topology::discover(&mut management, args.addr, DEVICE_ID, host.0 + 1)?;
     let control_endpoint = topology.control().copied().ok_or_else(|| RadioError::Unusable {
         address: args.addr,
         reason: "it has no stream endpoint for control".to_owned(),
@@ -44,12 +43,12 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     topology::route_to(&mut management, &control_endpoint)?;
     let peer = control_endpoint.epid;
     let layout = (width, protocol);
-    let control = Arc::new(Control::new(port, link.address, layout, Epid(HOST_EPID), peer)?);
+    let control = Arc::new(Control::new(port, link.address, layout, host, peer)?);
     control.set_claim(session.claim_loss());
     control.set_deadline(Some(deadline));
 
     let mut links = vec![DeviceLink::first(&link, frame_bytes, &topology)];
-    let mut next_epid = HOST_EPID + 1 + topology.endpoints.len() as u16;
+    let mut next_epid = host.0 + 1 + topology.endpoints.len() as u16;
     for (number, link) in chdr_links.iter().enumerate().skip(1) {
         let host = (width, Epid(next_epid));
         links.push(DeviceLink::further(&args, number, link, host, &topology, deadline)?);

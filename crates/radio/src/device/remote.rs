@@ -56,11 +56,12 @@ impl TransportAdapter {
     }
 
     fn can(&self, what: &str) -> bool {
-        self.get(what).is_some_and(|value| value != "0")
+        self.get(what).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
     }
 }
 
-/// Returns the adapter that sends to `to`, of a link through the transport of this instance.
+/// Returns the adapter of a link through the transport of this instance, which must be able to send
+/// to `to`.
 fn choose<'a>(
     all: &'a [TransportAdapter],
     transport: u16,
@@ -73,25 +74,15 @@ fn choose<'a>(
                       and an image with one, or `millstream relay`";
         return Err(reason.to_owned());
     }
-    let found = all.iter().find(|adapter| match &to.adapter {
-        Some(name) => adapter.name == *name,
-        None => adapter.get(INSTANCE) == Some(transport.to_string().as_str()),
-    });
-    let adapter = found.ok_or_else(|| match &to.adapter {
-        Some(name) => format!("it has no transport adapter {name}; there are: {known}"),
-        None => format!(
+    // What the crossbar sends to this link never passes another one.
+    let of_link =
+        |adapter: &&TransportAdapter| adapter.get(INSTANCE) == Some(transport.to_string().as_str());
+    let adapter = all.iter().find(of_link).ok_or_else(|| {
+        format!(
             "none of its transport adapters ({known}) is that of this link: open the device by the \
              address of one of them"
-        ),
+        )
     })?;
-    // What the crossbar sends to this link never passes another one.
-    if adapter.get(INSTANCE) != Some(transport.to_string().as_str()) {
-        return Err(format!(
-            "its transport adapter {} is not that of this stream's link: open the device by the \
-             address of that port",
-            adapter.name
-        ));
-    }
     let lacks = |what| format!("its transport adapter {} cannot {what}", adapter.name);
     if !adapter.can(ROUTES) {
         return Err(lacks("send samples to another host: use another adapter or image"));
@@ -107,8 +98,8 @@ impl Device {
     /// The path of the other host may carry less than that of this one: then set
     /// [`RxArgs::samples_per_packet`].
     ///
-    /// The route is kept until the end of the claim, or until another stream of the channel is
-    /// opened.
+    /// The adapter of this stream's link sends them. The route is kept until another stream of the
+    /// channel is opened, by this program or the next one.
     ///
     /// # Errors
     /// Those of [`Device::rx_stream`]; [`RadioError::Unusable`] for a device or an adapter without
@@ -163,29 +154,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adapter_is_that_of_the_link_or_the_named_one_and_must_be_able() {
+    fn an_adapter_is_that_of_the_link_and_must_be_able() {
         let told = |text: &str| Value::from(text);
-        let pairs = vec![("ta_inst".into(), "1".into()), ("rx_routing".into(), "1".into())];
+        let pairs = vec![("ta_inst".into(), 1.into()), ("rx_routing".into(), true.into())];
         let all = TransportAdapter::all(&Value::Map(vec![
             ("sfp0".into(), told("ta_inst=0, rx_routing=1,rx_hdr_removal=1")),
             ("sfp1".into(), Value::Map(pairs)),
             ("sfp2".into(), told("ta_inst=2,rx_routing=0")),
+            ("sfp3".into(), told("ta_inst=3,rx_routing=False,rx_hdr_removal=True")),
+            ("sfp4".into(), told("ta_inst=4,rx_routing=True,rx_hdr_removal=no")),
             (Value::Nil, Value::Nil),
         ]));
         let plain = RemoteDestination::new("10.0.0.9:1234".parse().unwrap());
         let full = plain.clone().with_full_packets();
-        let named = |name: &str| RemoteDestination { adapter: Some(name.into()), ..plain.clone() };
         let name = |transport, to: &RemoteDestination| {
             choose(&all, transport, to).map(|adapter| adapter.name.clone())
         };
         assert_eq!(name(0, &plain), Ok("sfp0".to_owned()));
         assert_eq!(name(1, &full), Ok("sfp1".to_owned()));
-        assert_eq!(name(0, &named("sfp0")), Ok("sfp0".to_owned()));
-        assert!(name(1, &named("sfp0")).unwrap_err().contains("sfp0 is not that of this stream"));
         assert!(name(1, &plain).unwrap_err().contains("ask for full packets"));
-        assert!(name(2, &full).unwrap_err().contains("sfp2 cannot send samples to another"));
-        assert!(name(7, &full).unwrap_err().contains("(sfp0, sfp1, sfp2)"));
-        assert!(name(0, &named("eth0")).unwrap_err().contains("no transport adapter eth0; there"));
+        for (transport, adapter) in [(2, "sfp2"), (3, "sfp3")] {
+            let lacks = format!("{adapter} cannot send samples to another");
+            assert!(name(transport, &full).unwrap_err().contains(&lacks));
+        }
+        assert!(name(4, &plain).unwrap_err().contains("ask for full packets"));
+        assert!(name(7, &full).unwrap_err().contains("(sfp0, sfp1, sfp2, sfp3, sfp4)"));
         for answer in [Value::Nil, Value::Map(Vec::new()), 7.into(), "sfp0".into()] {
             let none = TransportAdapter::all(&answer);
             assert!(choose(&none, 0, &full).unwrap_err().contains("`millstream relay`"));

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_wire::Width;
 use millstream_wire::ctrl::Protocol;
+use millstream_wire::{Epid, Width};
 use rmpv::Value;
 
 use crate::deadline::{OpenDeadline, deadline};
@@ -20,6 +20,10 @@ pub const DEVICE_ID: u16 = 1;
 
 /// The interval of claim attempts while another program holds the device.
 const CLAIM_AGAIN: Duration = Duration::from_millis(200);
+
+/// The ids of endpoints that a session can begin with: behind each there are more than a device has
+/// ports.
+const FIRST_EPIDS: u64 = 0xF000;
 
 /// Link rate of 1 Gb/s Ethernet, bytes per second.
 const RATE_1G: u64 = 125_000_000;
@@ -129,6 +133,18 @@ pub struct DeviceSession {
 }
 
 impl DeviceSession {
+    /// Returns the first of the endpoint ids of this session, which follow from its token.
+    ///
+    /// A device remembers 64 ids, those of earlier sessions too, and forgets the one that came
+    /// first. So each session has ids of its own: an old one would keep its place, and the next
+    /// new one could push it out.
+    pub(super) fn first_epid(&self) -> Epid {
+        let hash = self.claim.token().iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        });
+        Epid(1 + ((hash >> 32) % FIRST_EPIDS) as u16)
+    }
+
     /// Claims and initialises the device. All steps of opening must end by the deadline.
     pub(super) fn open(args: &DeviceArgs) -> Result<(Self, OpenDeadline), RadioError> {
         let claim = claim(args)?;
@@ -171,7 +187,7 @@ impl DeviceSession {
         let version: u16 = version.ok_or_else(|| self.protocol(method, "no version number"))?;
         let [major, minor] = version.to_be_bytes();
         self.info.protocol = (major, minor);
-        protocol_of(version)
+        protocol_of(version, self.info.mpm)
     }
 
     /// Returns the CHDR links to the addresses that the user named; for the first address it may

@@ -61,6 +61,15 @@ impl DeviceClaim {
         Ok(Self { calls: Mutex::new(calls), token, lost, _kept: kept })
     }
 
+    /// Returns what the device has given to this claim.
+    pub fn token(&self) -> &[u8] {
+        match &self.token {
+            Value::String(text) => text.as_bytes(),
+            Value::Binary(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
     /// Calls a method that takes the claim's token, which is put before `arguments`.
     ///
     /// The method may be repeated without harm: after a time-out or on a broken connection it is

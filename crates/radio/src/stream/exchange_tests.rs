@@ -6,6 +6,7 @@ use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::regs::radio::{
     RX_CMD, RX_NUM_WORDS_LO, RX_TIME_LO, RX_WORDS_PER_PKT, channel_register,
 };
+use millstream_wire::stream::{CommandOp, CommandRepr};
 
 use super::*;
 use crate::stream::chain::PendingCommand;
@@ -25,10 +26,16 @@ struct Replay {
 }
 
 impl Replay {
-    /// Replays the first stream of a recording, up to what `ends` says: a capture of 0 samples,
-    /// which this host never asks for, or another set-up.
+    /// Replays the first stream of a recording, up to a capture of 0 samples, which this host never
+    /// asks for, another set-up, or a step that the core asks for.
     fn of(name: &str) -> Self {
+        Self::stream(name, 0, |_| false)
+    }
+
+    /// Replays the stream of this number, without the data packets that are `lost` by their number.
+    fn stream(name: &str, number: usize, lost: impl Fn(u16) -> bool) -> Self {
         let mut exchange = recorded(name).into_iter().peekable();
+        let mut streams = 0;
         let parse = |bytes: &[u8]| {
             let packet = Packet::parse(bytes, Width::W64).ok()?;
             CtrlRepr::parse(&packet).ok().filter(|repr| repr.dst_port == RADIO)
@@ -43,11 +50,21 @@ impl Replay {
         let bench = Bench::idle_of(HOST, spp);
         let mut replay = Self { bench, samples: 0, at: 0, results: Vec::new() };
         for datagram in exchange {
+            let packet = Packet::parse(&datagram.bytes, Width::W64).expect("a packet");
+            let is_init = |command: CommandRepr| command.op == CommandOp::Init;
+            streams += usize::from(CommandRepr::parse(&packet).is_ok_and(is_init));
+            if streams <= number || DataRepr::parse(&packet).is_ok_and(|data| lost(data.seq)) {
+                continue;
+            } else if streams > number + 1 {
+                break;
+            }
             let control =
                 parse(&datagram.bytes).filter(|repr| !repr.is_ack && repr.op == Op::Write);
             match control {
                 Some(repr) if datagram.from_device => replay.message(&repr),
-                Some(repr) if !replay.command(repr.address, repr.data.first()) => break,
+                // The core asks for a restart now, and commands nothing before it.
+                Some(_) if replay.bench.core.reports.overruns > 0 => {}
+                Some(repr) if !replay.command(&repr, datagram.ticks) => break,
                 Some(_) => {}
                 None if datagram.from_device => {
                     while replay.bench.take(&datagram.bytes) == Intake::Again {
@@ -61,6 +78,12 @@ impl Replay {
                 break;
             }
         }
+        // A packet that is missing is waited for.
+        replay.bench.pass_time(1000);
+        replay.bench.core.look(replay.bench.now);
+        if replay.bench.core.give_up_waiting() {
+            replay.collect();
+        }
         replay
     }
 
@@ -72,6 +95,7 @@ impl Replay {
     fn message(&mut self, repr: &CtrlRepr) {
         let core = &mut self.bench.core;
         match Event::from_message(repr.address, repr.data.first()) {
+            Some((Event::RxLateCommand, 0)) if core.reports.overruns > 0 => return,
             Some((Event::RxLateCommand, 0)) => core.reports.late_commands += 1,
             Some((Event::RxOverrun, 0)) => {
                 core.reports.overruns += 1;
@@ -83,8 +107,18 @@ impl Replay {
         self.collect();
     }
 
-    /// Does what the host's write does; returns false at the end.
-    fn command(&mut self, address: u32, value: u32) -> bool {
+    /// Lets time pass until the end of a stopped burst is no longer awaited.
+    fn settle(&mut self) {
+        while self.bench.core.run.is_stopping() {
+            self.bench.pass_time(100);
+            assert_eq!(self.bench.core.idle(self.bench.now), None);
+            self.collect();
+        }
+    }
+
+    /// Does what the host's write does at the device's time `now`; returns false at the end.
+    fn command(&mut self, repr: &CtrlRepr, now: u64) -> bool {
+        let (address, value) = (repr.address, repr.data.first());
         let is = |register| address == channel_register(0, register);
         if is(RX_NUM_WORDS_LO) {
             self.samples = value.into();
@@ -92,9 +126,15 @@ impl Replay {
             self.at = value.into();
         } else if is(RX_CMD) {
             let at = (value >> 31 == 1).then_some(self.at);
+            if value & 3 != 0 {
+                self.settle();
+            }
             let core = &mut self.bench.core;
             match value & 3 {
-                0 if !core.run.is_idle() => core.run = core.run.stopped(self.bench.now),
+                0 if !core.run.is_idle() => {
+                    core.forget_what_has_not_begun(now);
+                    core.run = core.run.stopped(self.bench.now);
+                }
                 0 => {}
                 1 if self.samples == 0 => return false,
                 1 if core.run.is_idle() => core.begin(Some(self.samples), at),
@@ -142,12 +182,66 @@ fn captures_behind_each_other_begin_after_the_pause_that_the_logic_makes() {
 }
 
 #[test]
+fn stops_of_the_logic_end_captures_and_runs_wherever_they_are() {
+    let mut replay = Replay::of("41-receive-continuous");
+    // A run, stopped within a packet; a capture of 500, stopped; a run that a timed stop, which
+    // acts at once, has cancelled before its start.
+    assert_eq!((replay.received(), replay.lost()), (800 + 155, 0));
+    assert!(replay.bench.core.run.is_stopping(), "no burst ends, because none began");
+    replay.settle();
+    assert_eq!((replay.bench.core.run, replay.events()), (StreamState::Idle, vec![]));
+    assert_eq!((replay.received(), replay.lost()), (800 + 155, 0));
+}
+
+#[test]
+fn each_late_command_of_the_logic_is_lost_and_nothing_else() {
+    let replay = Replay::of("44-receive-late");
+    let ledger = &replay.bench.core.ledger;
+    assert_eq!(replay.received(), 100 + 100);
+    // One at first; three that wait for one another; one whose successors a stop removes.
+    assert_eq!(replay.events(), [RxEvent::LateCommand; 5]);
+    assert_eq!(ledger.lost(Cause::LateCommand), 100 + (100 + 100 + 60) + 100);
+    assert_eq!((replay.lost(), replay.bench.core.run), (460, StreamState::Idle));
+}
+
+#[test]
+fn captures_in_all_slots_of_the_logic_and_beyond_come_one_after_the_other() {
+    let replay = Replay::of("47-receive-command-slots");
+    let times: Vec<_> = replay.results.iter().filter_map(|(_, ticks)| *ticks).collect();
+    let want: Vec<_> = (0..35).map(|capture| 21_010 + 11 * capture).collect();
+    assert_eq!((times, replay.received(), replay.lost()), (want, 350, 0));
+    assert_eq!((replay.events(), replay.bench.core.run), (vec![], StreamState::Idle));
+}
+
+#[test]
+fn a_small_window_of_the_logic_moves_by_its_totals_which_count_what_was_lost() {
+    // A window of bytes, the same with a packet that is lost, and a window of packets.
+    for (stream, samples, lost, counts) in
+        [(0, 1500, None, (32, 6528)), (1, 1500, Some(1), (32, 6528)), (2, 600, None, (14, 2640))]
+    {
+        let mut replay = Replay::stream("48-receive-small-window", stream, |seq| {
+            lost.is_some_and(|lost| seq == lost)
+        });
+        let missing = if lost.is_some() { 50 } else { 0 };
+        assert_eq!((replay.received(), replay.lost()), (samples - missing, missing), "{stream}");
+        let network = replay.bench.core.ledger.lost(Cause::NetworkLoss);
+        assert_eq!((network, replay.bench.core.run), (missing, StreamState::Idle), "{stream}");
+        // What the recording's own host reported at the end.
+        let report = replay.bench.core.credit.report(Epid(2), HOST);
+        assert_eq!((report.count_packets, report.count_bytes), counts, "{stream}");
+    }
+}
+
+#[test]
 fn an_overrun_of_the_logic_ends_in_a_restart() {
-    let mut replay = Replay::of("45-receive-overrun");
-    let core = &mut replay.bench.core;
-    assert_eq!((core.counters.overruns, core.reports.overrun_ticks), (1, 13_070));
-    assert!(matches!(core.step.take(), Some(Step::Restart { attempts: 0 })));
-    // All samples up to it came.
-    assert_eq!(core.tracker.next_ticks(), Some(13_070));
-    assert_eq!((replay.received(), replay.lost()), (13_070 - 1560, 0));
+    // Its message is acknowledged at once, or 40 000 cycles later.
+    for name in ["45-receive-overrun", "46-receive-overrun-acknowledgement-withheld"] {
+        let mut replay = Replay::of(name);
+        let core = &mut replay.bench.core;
+        assert_eq!((core.counters.overruns, core.reports.overrun_ticks), (1, 13_070), "{name}");
+        assert!(matches!(core.step.take(), Some(Step::Restart { attempts: 0 })), "{name}");
+        // All samples up to it came.
+        assert_eq!(core.tracker.next_ticks(), Some(13_070), "{name}");
+        assert_eq!((replay.received(), replay.lost()), (13_070 - 1560, 0), "{name}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use millstream_wire::Width;
 use millstream_wire::chdr::{self, DataRepr};
-use millstream_wire::stream::{CommandRepr, PACKETS_UNLIMITED};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -234,7 +234,7 @@ fn replay(name: &str) -> TxAccounting {
     let opened = Opened { window, status_seq: 0, tells_place: true };
     let mut account = TxAccounting::new(opened, 250, StreamRate::of_radio(1e6));
     let mut has_begun = false;
-    for Recorded { bytes, from_device } in recorded(name) {
+    for Recorded { bytes, from_device, .. } in recorded(name) {
         let Ok(packet) = chdr::Packet::parse(&bytes, Width::W64) else { continue };
         if let Ok(command) = CommandRepr::parse(&packet) {
             match command.op {

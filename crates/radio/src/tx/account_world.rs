@@ -7,7 +7,7 @@ use millstream_wire::stream::PACKETS_UNLIMITED;
 use super::super::*;
 use crate::stream::StreamRate;
 use crate::tx::ledger::TxUnknown;
-use crate::tx::window::CommandCounts;
+use crate::tx::window::usual_ping;
 
 pub const FULL: u64 = 100;
 pub const COMMAND: u64 = 24;
@@ -56,7 +56,8 @@ pub struct World {
     pub reported: u64,
     pub status_seq: u16,
     pub numbered: bool,
-    pub counts: CommandCounts,
+    /// How much it counts for a PING.
+    pub ping: Totals,
     pub due: u16,
     pub command_due: Option<u16>,
     /// The samples of each packet, and how often the device has taken it.
@@ -75,17 +76,16 @@ impl World {
 
     /// Returns a world whose device numbers its reports, or gives all of them one number.
     pub fn of(numbered: bool) -> Self {
-        Self::counting(CommandCounts::usual(COMMAND), numbered)
+        Self::counting(usual_ping(COMMAND), numbered)
     }
 
     /// Returns a world whose device counts no PING.
     pub fn without_commands() -> Self {
-        let (ping, resync) = (Totals::default(), Totals::default());
-        Self::counting(CommandCounts { ping, resync }, true)
+        Self::counting(Totals::default(), true)
     }
 
-    fn counting(counts: CommandCounts, numbered: bool) -> Self {
-        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND).counting(counts);
+    fn counting(ping: Totals, numbered: bool) -> Self {
+        let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND).counting(ping);
         let status_seq = if numbered { u16::MAX } else { 0 };
         let mut world = Self {
             account: TxAccounting::new(
@@ -94,7 +94,7 @@ impl World {
                 StreamRate::of_radio(1e6),
             ),
             numbered,
-            counts,
+            ping,
             patient: false,
             on_way: VecDeque::new(),
             buffer: VecDeque::new(),
@@ -190,7 +190,7 @@ impl World {
                 if let Some(due) = due.filter(|&due| due != seq) {
                     self.status(Some(gap(PacketType::StreamCommand, due, seq)));
                 }
-                self.counted = self.counted.and(self.counts.ping);
+                self.counted = self.counted.and(self.ping);
                 let (place, mut shown) = (self.place(), self.counted);
                 // The next packet may pass before the answer leaves, or before half of it does.
                 if let Some(&Packet::Data { number, flow_bytes }) = self.buffer.front()

@@ -4,13 +4,13 @@
 //! without a port or a clock.
 
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{CommandOp, SequenceGap, StatusRepr, StreamCondition, StreamPlace};
+use millstream_wire::stream::{SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
 use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};
 use super::order::{Report, ReportKind, ReportOrder};
 use super::pending_bursts::PendingBursts;
-use super::progress::DeviceProgress;
+use super::progress::{DeviceProgress, Lead};
 use super::window::{CreditWindow, Totals};
 use crate::stream::StreamRate;
 
@@ -57,6 +57,8 @@ pub(super) struct TxAccounting {
     pub(super) shortage: u64,
     /// Packets with time were sent: only those can be late.
     pub(super) timed: bool,
+    /// Which commands the device has taken is known: it notices no gap before the first one.
+    knows_commands: bool,
     pub(super) late_packets: u64,
     /// Those reported since the last acknowledgement.
     pub(super) late_behind: u64,
@@ -79,6 +81,7 @@ impl TxAccounting {
             smallest: full_samples,
             shortage: 0,
             timed: false,
+            knows_commands: false,
             late_packets: 0,
             late_behind: 0,
             told_samples: 0,
@@ -101,9 +104,15 @@ impl TxAccounting {
         self.course.record.samples()
     }
 
-    /// Returns the time of the first packet in flight that has one, ticks.
-    pub fn first_ticks(&self) -> Option<u64> {
-        self.course.record.first_ticks()
+    /// Returns whether packets in flight have times.
+    pub fn has_times(&self) -> bool {
+        self.course.record.has_times()
+    }
+
+    /// Returns the time later than `now` until which the device may be silent because it holds
+    /// packets: those before it have not the bytes of a report.
+    pub fn silent_until(&self, now: u64) -> Option<u64> {
+        self.course.record.next_start(now, self.window.period().bytes)
     }
 
     /// Returns whether the outcome of every sent packet is known.
@@ -151,7 +160,7 @@ impl TxAccounting {
 
     /// Counts a sent query, a PING of this number.
     pub fn send_audit(&mut self, number: u16) {
-        self.window.send_command(CommandOp::Ping);
+        self.window.send_ping();
         self.audits.push(number, self.window.sent(), self.course.record.sent());
         self.window.note_audit();
     }
@@ -199,6 +208,7 @@ impl TxAccounting {
         let place = match report.says {
             ReportKind::Ok(place) => place,
             ReportKind::Gap(gap) => {
+                self.knows_commands |= gap.kind == PacketType::StreamCommand;
                 if gap.kind != PacketType::StreamCommand || self.window.counts_pings() {
                     self.course.gap(gap, report.counted.bytes);
                 }
@@ -248,7 +258,10 @@ impl TxAccounting {
         // Behind the query nothing was sent that could be in the count.
         let is_exact = audit.after == self.window.sent();
         let lead = place.wrapping_add(commands).wrapping_sub(counted.packets) as i64;
-        self.course.settle(place, audit.sent, is_exact.then_some(lead), counted.bytes);
+        let unseen = if self.knows_commands { 0 } else { audit.number };
+        self.knows_commands |= is_exact || audit.number == 0;
+        let lead = is_exact.then_some(Lead { packets: lead, unseen });
+        self.course.settle(place, audit.sent, lead, counted.bytes);
         let missing = is_exact.then(|| audit.after.since(counted));
         if is_exact {
             // The window has it from the count.
@@ -279,7 +292,7 @@ impl TxAccounting {
     pub fn reopen(&mut self, opened: Opened) -> u64 {
         let samples = self.course.close();
         self.book_lates();
-        self.audits = Audits::new();
+        (self.audits, self.knows_commands) = (Audits::new(), false);
         self.order = ReportOrder::new(opened.status_seq, opened.tells_place);
         self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;

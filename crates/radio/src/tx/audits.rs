@@ -16,7 +16,7 @@ const OPEN_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Audit {
     /// The number of its command.
-    number: u16,
+    pub number: u16,
     /// Our totals behind it.
     pub after: Totals,
     /// Packets of samples sent before it.

@@ -1,11 +1,11 @@
-//! Measures how much a device's count grows with a stream command.
+//! Measures how much a device's count grows with a PING.
 //!
-//! Devices differ. The FPGA's logic counts a PING as a packet, and of a RESYNC only the totals that
-//! it states. Others count no PING, or a RESYNC as well. A wrong assumption would let samples seem
-//! lost that the device has taken, so the handshake measures it, before samples flow:
+//! Devices differ: the FPGA's logic counts a PING as a packet, others do not. A wrong assumption
+//! would let samples seem lost that the device has taken, so the handshake measures it, before
+//! samples flow, between two RESYNCs that name the measurement:
 //! ```text
-//! RESYNC to base ─▶ base + resync
-//! PING ───────────▶ base + resync + ping
+//! RESYNC to base ─▶ base, or more where a device counts the RESYNC
+//! PING ───────────▶ so much more
 //! RESYNC further ─▶ the answers before are complete
 //! ```
 //! The count of the logic is the usual case, and one measurement shows it. A lost or repeated
@@ -15,7 +15,7 @@ use millstream_wire::Width;
 use millstream_wire::stream::{CommandOp, StatusRepr, StreamCondition};
 
 use super::handshake::command_bytes;
-use super::window::{CommandCounts, Totals};
+use super::window::{Totals, usual_ping};
 
 /// The attempts. Each fails when one of its packets is lost.
 const MEASUREMENTS: u64 = 5;
@@ -30,20 +30,20 @@ const STEP: Totals = Totals { packets: 1000, bytes: 4_096_000 };
 /// assumed.
 #[derive(Debug)]
 pub(super) struct Counting {
-    usual: CommandCounts,
+    usual: Totals,
     turn: u64,
     /// The last result, and how many in a row were equal.
-    last: CommandCounts,
+    last: Totals,
     agreeing: u32,
     measurement: Measurement,
     /// What the present measurement shows, if it does.
-    found: Option<CommandCounts>,
+    found: Option<Totals>,
 }
 
 impl Counting {
     /// Begins the first measurement.
     pub fn new(width: Width) -> Self {
-        let usual = CommandCounts::usual(command_bytes(width));
+        let usual = usual_ping(command_bytes(width));
         let measurement = Measurement::of(0, usual);
         Self { usual, turn: 0, last: usual, agreeing: 0, measurement, found: None }
     }
@@ -68,14 +68,14 @@ impl Counting {
     }
 
     /// Concludes the present measurement. Returns the result; `None` when the next one is begun.
-    pub fn result(&mut self) -> Option<CommandCounts> {
+    pub fn result(&mut self) -> Option<Totals> {
         match self.found.take() {
-            Some(counts) if counts == self.usual => return Some(counts),
-            Some(counts) => {
-                self.agreeing = if counts == self.last { self.agreeing + 1 } else { 1 };
-                self.last = counts;
+            Some(ping) if ping == self.usual => return Some(ping),
+            Some(ping) => {
+                self.agreeing = if ping == self.last { self.agreeing + 1 } else { 1 };
+                self.last = ping;
                 if self.agreeing == AGREEING {
-                    return Some(counts);
+                    return Some(ping);
                 }
             }
             None => {}
@@ -99,12 +99,12 @@ struct Measurement {
 }
 
 impl Measurement {
-    fn of(turn: u64, usual: CommandCounts) -> Self {
+    fn of(turn: u64, usual: Totals) -> Self {
         let at = |steps: u64| Totals { packets: steps * STEP.packets, bytes: steps * STEP.bytes };
         Self {
             base: at(2 * turn + 1),
             further: at(2 * turn + 2),
-            most: usual.ping.and(usual.ping),
+            most: usual.and(usual),
             first: Totals::default(),
             last: Totals::default(),
             answers: 0,
@@ -121,7 +121,7 @@ impl Measurement {
 
     /// Takes a status. Returns the result once the last command was answered: `Some(None)` when
     /// answers are missing or contradict each other.
-    fn take(&mut self, status: &StatusRepr) -> Option<Option<CommandCounts>> {
+    fn take(&mut self, status: &StatusRepr) -> Option<Option<Totals>> {
         if status.status != StreamCondition::Ok {
             return None;
         }
@@ -130,9 +130,9 @@ impl Measurement {
             |above: Totals| above.packets <= self.most.packets && above.bytes <= self.most.bytes;
         let (above, further) = (counted.since(self.base), counted.since(self.further));
         if is_small(further) {
-            let counts = CommandCounts { resync: self.first, ping: self.last.since(self.first) };
-            let is_right = self.answers >= 2 && further == self.first && is_small(counts.ping);
-            return Some(is_right.then_some(counts));
+            let ping = self.last.since(self.first);
+            let is_right = self.answers >= 2 && further == self.first && is_small(ping);
+            return Some(is_right.then_some(ping));
         }
         if is_small(above) {
             if self.answers == 0 {
@@ -151,33 +151,32 @@ mod tests {
 
     const USUAL: u64 = 24;
 
-    fn result(turn: u64, counts: &[(u64, u64)]) -> Option<Option<CommandCounts>> {
-        let mut measurement = Measurement::of(turn, CommandCounts::usual(USUAL));
+    fn result(turn: u64, counts: &[(u64, u64)]) -> Option<Option<Totals>> {
+        let mut measurement = Measurement::of(turn, usual_ping(USUAL));
         counts.iter().find_map(|&(count_packets, count_bytes)| {
             measurement.take(&StatusRepr { count_packets, count_bytes, ..StatusRepr::default() })
         })
     }
 
-    fn counts(ping: (u64, u64), resync: (u64, u64)) -> Option<Option<CommandCounts>> {
-        let of = |(packets, bytes)| Totals { packets, bytes };
-        Some(Some(CommandCounts { ping: of(ping), resync: of(resync) }))
+    fn ping(packets: u64, bytes: u64) -> Option<Option<Totals>> {
+        Some(Some(Totals { packets, bytes }))
     }
 
     #[test]
     fn each_way_of_counting_is_found() {
-        let usual = Some(Some(CommandCounts::usual(USUAL)));
+        let usual = ping(1, USUAL);
         assert_eq!(result(0, &[(1000, 4_096_000), (1001, 4_096_024), (2000, 8_192_000)]), usual);
-        let each = counts((1, 24), (1, 24));
-        assert_eq!(result(0, &[(1001, 4_096_024), (1002, 4_096_048), (2001, 8_192_024)]), each);
+        let each = [(1001, 4_096_024), (1002, 4_096_048), (2001, 8_192_024)];
+        assert_eq!(result(0, &each), usual, "it counts each RESYNC, too");
         let late = [(2001, 8_192_024), (3001, 12_288_024), (3002, 12_288_048), (4001, 16_384_024)];
-        assert_eq!(result(1, &late), each, "an answer of the measurement before is passed over");
+        assert_eq!(result(1, &late), usual, "an answer of the measurement before is passed over");
         let no_ping = [(1001, 4_096_024), (1001, 4_096_024), (2001, 8_192_024)];
-        assert_eq!(result(0, &no_ping), counts((0, 0), (1, 24)));
+        assert_eq!(result(0, &no_ping), ping(0, 0));
         let shorter = [(1001, 4_096_016), (1001, 4_096_016), (2001, 8_192_016)];
-        assert_eq!(result(0, &shorter), counts((0, 0), (1, 16)));
+        assert_eq!(result(0, &shorter), ping(0, 0));
         // It reports by its period, too.
         let twice = [(1000, 4_096_000), (1000, 4_096_000), (1001, 4_096_024), (2000, 8_192_000)];
-        assert_eq!(result(0, &twice), counts((1, 24), (0, 0)));
+        assert_eq!(result(0, &twice), usual);
     }
 
     #[test]

@@ -189,11 +189,11 @@ impl TxCore {
     /// with the time `ticks`; without samples with time in flight the time is not needed.
     pub fn still_holds(&self, silent: Duration, ticks: Option<u64>) -> Duration {
         let rate = self.path.rate;
-        if let Some((first, now)) = self.account.first_ticks().zip(ticks) {
-            let ahead = first.wrapping_sub(now);
-            if ahead < u64::MAX / 2 && ahead > 0 {
-                return play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE;
-            }
+        if let Some(now) = ticks
+            && let Some(until) = self.account.silent_until(now)
+        {
+            let ahead = until.wrapping_sub(now);
+            return play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE;
         }
         let held = play_time(self.account.samples_in_flight(), rate.samples_hz()) + PATIENCE;
         held.saturating_sub(silent)

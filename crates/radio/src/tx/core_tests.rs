@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::opening::bench::{DEVICE, HOST, OWN, path};
-use crate::tx::window::CreditWindow;
+use crate::tx::window::{CreditWindow, Totals};
+
+#[path = "exchange_tests.rs"]
+mod exchange;
 
 const SPP: u64 = 100;
 const FLOW: u64 = 416;
@@ -133,6 +136,19 @@ fn a_device_may_hold_samples_until_their_time() {
     let playing = core.still_holds(none, Some(1_000_001));
     assert_eq!(playing, Duration::from_micros(3 * SPP) + PATIENCE);
     assert_eq!(core.still_holds(day, Some(1_000_001)), Duration::ZERO);
+}
+
+#[test]
+fn a_device_that_has_played_less_than_a_report_may_hold_the_next_burst() {
+    // A report is due in 1024 bytes, and a packet has 416.
+    for (first, holds) in [(2, true), (3, false)] {
+        let mut core = core();
+        send(&mut core, first, Some(1000));
+        send(&mut core, 3, Some(1_000_000));
+        let held = core.still_holds(Duration::ZERO, Some(400_000));
+        let ahead = Duration::from_millis(600) + 2 * core.period + PATIENCE;
+        assert_eq!(held == ahead, holds, "{held:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The device's progress where reports are missing: what is unknown, and its bounds.
 //!
 //! A missing report may have been about a packet with a wrong number. What the device passed until
-//! the next report is unknown then. If it was one report, and the device's count agrees later,
-//! there was no such packet.
+//! the next report is unknown then. If it was one report, an exact count shows later by how much
+//! that number was wrong: not at all, ahead, or so far back that skipped packets may have come
+//! late. Of two reports without such a count between them nothing is known.
 
 use super::ledger::TxCause;
-use super::progress::DeviceProgress;
+use super::progress::{DeviceProgress, Lead};
 
 /// More than one report is missing, or they contradict each other.
 pub(super) const LOST: u32 = 2;
@@ -43,14 +44,13 @@ impl DeviceProgress {
         self.end_run(self.least, counted_bytes);
         let passed = self.record.passed();
         let samples = self.pass_murky(place);
-        if missed == 1 && place >= passed && self.repeats_to <= self.least {
+        let is_first = self.doubt.is_none() && !self.loose;
+        if missed == 1 && is_first && place >= passed && self.repeats_to <= self.least {
             // A wrong number that no second report follows is that of a packet ahead, or of the one
-            // before once more.
+            // before once more; or of one further back, and copies have filled the way.
             self.ledger.repeat(0, self.full);
             self.missing.blur(place);
-            let is_first = self.doubt.is_none() && !self.loose;
-            self.doubt = is_first.then_some(Doubt { samples, again: self.full });
-            self.loose |= !is_first;
+            self.doubt = Some(Doubt { samples, again: self.full });
         } else {
             for cause in [TxCause::NetworkLoss, TxCause::LossOrOverflow] {
                 let skipped = self.missing.samples(cause);
@@ -73,18 +73,26 @@ impl DeviceProgress {
     }
 
     /// Takes by how much the device's place is ahead of its exact count.
-    pub(super) fn compare(&mut self, lead: i64) {
-        let agrees = !self.loose && lead == self.shift;
-        if let Some(doubt) = self.doubt.take().filter(|_| agrees) {
-            self.ledger.clear_doubt(doubt.samples, doubt.again);
+    pub(super) fn compare(&mut self, lead: Lead) {
+        // So far back was the packet of the missing report, at most.
+        let back = self.shift.wrapping_sub(lead.packets).saturating_add(lead.unseen.into());
+        match self.doubt.take() {
+            Some(doubt) if back == 0 && lead.unseen == 0 => {
+                self.ledger.clear_doubt(doubt.samples, doubt.again);
+            }
+            // That of the last packet is a copy in any case.
+            Some(_) if back > 1 => {
+                self.stray((back.cast_unsigned() - 1).min(self.record.sent()));
+            }
+            _ => {}
         }
-        (self.shift, self.loose) = (lead, false);
+        (self.shift, self.loose) = (lead.packets, false);
     }
 
     /// Ends the reports: samples in flight are unknown. Returns their number.
     pub fn close(&mut self) -> u64 {
         let before = self.ledger.unknown.samples;
-        if self.record.samples() > 0 || self.astray || self.missed > 0 {
+        if self.record.samples() > 0 || self.astray || self.missed > 0 || self.doubt.is_some() {
             self.resolve(self.record.sent(), LOST, 0);
         }
         self.ledger.unknown.samples - before

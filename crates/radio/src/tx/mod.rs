@@ -35,7 +35,7 @@
 //! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
 //! | `intake`, `recover` | polls and waits; the steps of the recovery from silence |
 //! | `opening`, `handshake`, `channel` | the set-up: the stream's and the radio's |
-//! | `command_counts` | whether the device counts commands as packets |
+//! | `command_counts` | how much the device counts for a PING |
 //! | `closing` | the end of a stream |
 //! | `group`, `streams` | several streams as one; one stream or several |
 //! | `delay` | the time from sending to the report |

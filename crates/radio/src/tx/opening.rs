@@ -17,7 +17,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusR
 use super::accounting::Opened;
 use super::command_counts::Counting;
 use super::handshake::command_bytes;
-use super::window::{CommandCounts, CreditWindow, Totals};
+use super::window::{CreditWindow, Totals};
 use crate::RadioError;
 use crate::opening::{Opening, OpeningStep, answers, silent};
 use crate::stream::StreamPath;
@@ -56,16 +56,17 @@ enum Stage {
 /// The period of a device that reports by itself only what it cannot count; never 0.
 const NEVER: Totals = Totals { packets: PACKETS_UNLIMITED as u64, bytes: u32::MAX as u64 };
 
-/// The number of the INIT that sets the period: not 0, so that its answer shows it.
-const PERIOD_SEQ: u16 = 1;
+/// The number of the INIT that sets the period: not 0, so that its answer shows it, and none of the
+/// first queries. Until one of these comes, the device's reports have this number.
+const PERIOD_SEQ: u16 = u16::MAX;
 
 /// An INIT: what it asks for.
 #[derive(Debug, Clone, Copy)]
 enum Init {
     /// The window.
     Window,
-    /// Reports with a period, of a device with these counts.
-    Period { period: Totals, counts: CommandCounts },
+    /// Reports with a period, of a device that counts so much for a PING.
+    Period { period: Totals, ping: Totals },
 }
 
 /// The wait for an answer.
@@ -118,11 +119,11 @@ impl<'a> TxOpening<'a> {
                 wait: AnswerWait::Stale,
             },
             // A device may grant more bytes to a host whose limit of packets it has received.
-            Init::Period { counts, .. } => {
+            Init::Period { ping, .. } => {
                 // Behind an INIT no data packet has come, and the last command is that INIT.
                 let place = StreamPlace { command: PERIOD_SEQ, ..StreamPlace::default() };
                 Stage::Open(Opened {
-                    window: window.counting(counts),
+                    window: window.counting(ping),
                     status_seq: status.seq,
                     tells_place: StreamPlace::from_info(status.error_info) == place,
                 })
@@ -134,8 +135,8 @@ impl<'a> TxOpening<'a> {
     fn measured(&mut self) {
         let Stage::Counting { window, counting, places, wait } = &mut self.stage else { return };
         match counting.result() {
-            Some(counts) => {
-                let init = Init::Period { period: window.period(), counts };
+            Some(ping) => {
+                let init = Init::Period { period: window.period(), ping };
                 self.stage = Stage::Starting { init, attempt: 0, wait: AnswerWait::Stale };
             }
             None => (*places, *wait) = (0, AnswerWait::Stale),

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::opening::bench::{FakeEndpoint, drive, path};
+use crate::tx::window::usual_ping;
 
 fn device(ping_packets: u64) -> FakeEndpoint {
     FakeEndpoint { ping_packets, ..FakeEndpoint::default() }
@@ -29,8 +30,7 @@ fn open(
 fn without_a_loss_no_time_out_is_waited_for() {
     let mut device = device(1);
     let (outcome, took, packets) = open(&mut device, |_| false);
-    let usual = CommandCounts::usual(24);
-    assert_eq!(outcome.unwrap().window.command_counts, usual);
+    assert_eq!(outcome.unwrap().window.ping, usual_ping(24));
     assert_eq!((device.inits, packets), (2, 8 + 2 + 6 + 2));
     assert!(took < Duration::from_millis(1), "{took:?}");
 }
@@ -40,7 +40,7 @@ fn the_loss_of_any_packet_costs_one_time_out() {
     for lost in 0..18 {
         let mut device = device(1);
         let (outcome, took, _) = open(&mut device, |packet| packet == lost);
-        assert_eq!(outcome.unwrap().window.command_counts, CommandCounts::usual(24), "{lost}");
+        assert_eq!(outcome.unwrap().window.ping, usual_ping(24), "{lost}");
         assert!(took <= ANSWER_TIMEOUT + Duration::from_millis(1), "{lost}: {took:?}");
     }
 }
@@ -49,8 +49,7 @@ fn the_loss_of_any_packet_costs_one_time_out() {
 fn a_device_that_counts_no_ping_is_found_out_by_three_measurements() {
     let mut device = device(0);
     let (outcome, took, packets) = open(&mut device, |_| false);
-    let counts = outcome.unwrap().window.command_counts;
-    assert_eq!((counts.ping, counts.resync), (Totals::default(), CommandCounts::usual(24).resync));
+    assert_eq!(outcome.unwrap().window.ping, Totals::default());
     assert_eq!(packets, 8 + 2 + 3 * 6 + 2);
     assert!(took < Duration::from_millis(1), "{took:?}");
 }

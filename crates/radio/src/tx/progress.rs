@@ -68,6 +68,14 @@ pub(super) struct DeviceProgress {
     pub troubled: bool,
 }
 
+/// By how much the device's place is ahead of its exact count.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lead {
+    pub packets: i64,
+    /// The commands that may have been lost before the first one that came: no report tells.
+    pub unseen: u16,
+}
+
 /// Packets beyond the capacity of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct OverWindow {
@@ -176,9 +184,8 @@ impl DeviceProgress {
     }
 
     /// Handles a query that found the device at packet `place`, with `sent` sent before it. Those
-    /// between are lost. `lead`: by how much the place is ahead of the device's count, if that is
-    /// exact.
-    pub fn settle(&mut self, place: u64, sent: u64, lead: Option<i64>, counted_bytes: u64) {
+    /// between are lost. `lead` is there if the device's count is exact.
+    pub fn settle(&mut self, place: u64, sent: u64, lead: Option<Lead>, counted_bytes: u64) {
         self.reach(place, counted_bytes);
         self.end_run(place, counted_bytes);
         self.skip(sent, counted_bytes);

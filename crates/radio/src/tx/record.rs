@@ -113,13 +113,26 @@ impl PacketLog {
         self.runs.front().map_or(self.sent, |run| run.first)
     }
 
-    /// Returns the time of the first packet in flight that has one, ticks.
-    pub fn first_ticks(&self) -> Option<u64> {
-        self.runs.range(self.old..).find_map(|run| {
+    /// Returns whether packets in flight have times.
+    pub fn has_times(&self) -> bool {
+        self.runs.range(self.old..).any(|run| run.start.is_some())
+    }
+
+    /// Returns the first time of a packet in flight that is later than `now`, if less than `bytes`
+    /// are in flight before it.
+    pub fn next_start(&self, now: u64, bytes: u64) -> Option<u64> {
+        let mut before = 0;
+        for run in self.runs.range(self.old..) {
             let passed = self.passed.saturating_sub(run.first);
             let ticks = passed * run.samples * self.ticks_per_sample;
-            run.start.map(|start| start.wrapping_add(ticks))
-        })
+            let start = run.start.map(|start| start.wrapping_add(ticks));
+            let later = start.filter(|start| start.wrapping_sub(now).cast_signed() > 0);
+            if later.is_some() || before >= bytes {
+                return later.filter(|_| before < bytes);
+            }
+            before += (run.packets - passed) * run.flow_bytes;
+        }
+        None
     }
 
     /// Records a sent packet.
@@ -191,13 +204,16 @@ mod tests {
         for start in [1000, 1100, 5000] {
             record.push(416, 100, Some(start));
         }
-        assert_eq!((record.runs.len(), record.first_ticks()), (2, Some(1000)));
+        let next = |record: &PacketLog| record.next_start(0, u64::MAX);
+        assert_eq!((record.runs.len(), next(&record)), (2, Some(1000)));
+        assert_eq!(record.next_start(1000, 833), Some(5000));
+        assert_eq!(record.next_start(1000, 832), None, "two packets are before it");
         record.pass(1);
-        assert_eq!((record.samples(), record.first_ticks()), (200, Some(1100)));
+        assert_eq!((record.samples(), next(&record)), (200, Some(1100)));
         record.pass(3);
-        assert_eq!((record.samples(), record.first_ticks()), (0, None));
+        assert_eq!((record.samples(), next(&record)), (0, None));
         record.pass(2);
-        assert_eq!((record.samples(), record.first_ticks()), (100, Some(5000)));
+        assert_eq!((record.samples(), next(&record)), (100, Some(5000)));
         record.push(416, 100, Some(5100));
         assert_eq!((record.samples(), record.passed(), record.sent()), (200, 2, 4));
     }

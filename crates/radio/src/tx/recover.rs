@@ -136,7 +136,7 @@ impl TxStreamer {
 
     /// Returns how long the device has a valid reason to take no samples.
     pub(super) fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
-        let timed = self.core.account.first_ticks().is_some();
+        let timed = self.core.account.has_times();
         let ticks = timed.then(|| self.channel.time_ticks()).transpose()?;
         Ok(self.core.still_holds(silent, ticks))
     }

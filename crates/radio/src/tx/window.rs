@@ -1,6 +1,6 @@
 //! Credit: how much this host may have in flight to the device.
 
-use millstream_wire::stream::{CommandOp, PACKETS_UNLIMITED};
+use millstream_wire::stream::PACKETS_UNLIMITED;
 
 /// Packets and bytes of a stream, each counted from its last handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,19 +48,10 @@ pub(crate) fn report_period(capacity: u64) -> u64 {
     capacity.div_ceil(REPORTS).max(1)
 }
 
-/// How much a device's count grows with a stream command (see [`super::command_counts`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CommandCounts {
-    pub ping: Totals,
-    /// Beyond the totals that the RESYNC states.
-    pub resync: Totals,
-}
-
-impl CommandCounts {
-    /// Returns the counts of the logic, with commands of `flow_bytes`.
-    pub fn usual(flow_bytes: u64) -> Self {
-        Self { ping: Totals::default().plus(1, flow_bytes), resync: Totals::default() }
-    }
+/// Returns how much the count of the logic grows with a PING of `flow_bytes` (see
+/// [`super::command_counts`]).
+pub(super) fn usual_ping(flow_bytes: u64) -> Totals {
+    Totals::default().plus(1, flow_bytes)
 }
 
 /// The sender's side of one stream's flow control.
@@ -70,7 +61,8 @@ pub(super) struct CreditWindow {
     /// Reserved for commands.
     reserve: Totals,
     command_bytes: u64,
-    pub(super) command_counts: CommandCounts,
+    /// How much the device's count grows with a PING.
+    pub(super) ping: Totals,
     sent: Totals,
     consumed: Totals,
     /// The difference between the packets that the device has passed and its count, modulo 2⁶⁴:
@@ -97,7 +89,7 @@ impl CreditWindow {
             capacity,
             reserve,
             command_bytes,
-            command_counts: CommandCounts::usual(command_bytes),
+            ping: usual_ping(command_bytes),
             sent: Totals::default(),
             consumed: Totals::default(),
             missing: Totals::default(),
@@ -108,9 +100,9 @@ impl CreditWindow {
         }
     }
 
-    /// Returns the window of a device that counts stream commands in this way.
-    pub fn counting(self, command_counts: CommandCounts) -> Self {
-        Self { command_counts, ..self }
+    /// Returns the window of a device that counts so much for a PING.
+    pub fn counting(self, ping: Totals) -> Self {
+        Self { ping, ..self }
     }
 
     /// Returns the bytes that may be in flight.
@@ -171,19 +163,14 @@ impl CreditWindow {
         with.bytes <= self.capacity.bytes && with.packets <= self.capacity.packets
     }
 
-    /// Counts a sent stream command, as the device does.
-    pub fn send_command(&mut self, op: CommandOp) {
-        let counts = match op {
-            CommandOp::Init => Totals::default(),
-            CommandOp::Ping => self.command_counts.ping,
-            CommandOp::Resync => self.command_counts.resync,
-        };
-        self.sent = self.sent.and(counts);
+    /// Counts a sent PING, as the device does.
+    pub fn send_ping(&mut self) {
+        self.sent = self.sent.and(self.ping);
     }
 
     /// Returns whether the device counts a PING as a packet.
     pub fn counts_pings(&self) -> bool {
-        self.command_counts.ping.packets > 0
+        self.ping.packets > 0
     }
 
     /// Returns whether a window of bytes has been sent since the last count query.

@@ -22,6 +22,7 @@ mod hostile_rates;
 mod hostile_registers;
 mod late;
 mod later;
+mod left_behind;
 mod links;
 mod multi;
 mod multi_chain;

@@ -77,7 +77,14 @@ fn a_stream_without_an_end_stops_when_it_is_stopped() {
     let mut stream = device.remote_rx_stream(RxArgs::new(0), &to).unwrap();
     let error = stream.start_finite(0, None).unwrap_err();
     assert!(matches!(error, RxError::BadLength { samples: 0, .. }), "{error}");
+    assert_eq!((stream.start_ticks(), stream.samples_about(u64::MAX)), (None, 0));
     stream.start_continuous(None).unwrap();
+    let now = device.time_ticks().unwrap();
+    assert!(
+        stream.is_running(now) && stream.samples_about(now) <= now - stream.start_ticks().unwrap()
+    );
+    let again = [stream.start_continuous(None), stream.start_finite(500, None)];
+    assert!(again.iter().all(|again| matches!(again, Err(RxError::Running))), "{again:?}");
     let mut buffer = [0; 9000];
     let mut next = None;
     for _ in 0..100 {
@@ -95,6 +102,39 @@ fn a_stream_without_an_end_stops_when_it_is_stopped() {
         while socket.recv(&mut buffer).is_ok() {}
     }
     assert!(socket.recv(&mut buffer).is_err());
+    // A start that comes too late sends nothing, and ends the run; then there may be another.
+    stream.start_finite(500, Some(until - 100_000)).unwrap();
+    while stream.late_commands() == 0 {
+        std::thread::yield_now();
+    }
+    let now = device.time_ticks().unwrap();
+    assert_eq!((stream.is_running(now), stream.samples_about(now)), (false, 0));
+    let at = now + 1_000_000;
+    stream.start_finite(500, Some(at)).unwrap();
+    assert_eq!((stream.samples_about(at + 100), stream.samples_about(at + 1000)), (100, 500));
+    assert!(stream.is_running(at + 499) && !stream.is_running(at + 500));
+}
+
+#[test]
+fn a_stream_to_another_host_starts_with_a_cycle_of_its_radio() {
+    let config =
+        RadioConfig { device: DeviceKind::X410Wide, master_clock_rate_hz: 4e6, ..patient() };
+    let (_radio, args) = radio(config);
+    let device = Device::open(args).unwrap();
+    let (socket, address) = third();
+    let to = RemoteDestination::new(address).with_full_packets();
+    let mut stream = device.remote_rx_stream(RxArgs::new(0), &to).unwrap();
+    for ahead in 0..4 {
+        let at = device.time_ticks().unwrap() + 2_000_000 + ahead;
+        stream.start_finite(400, Some(at)).unwrap();
+        let begin = stream.start_ticks().unwrap();
+        assert!((at..at + 4).contains(&begin), "{at} {begin}");
+        let mut buffer = [0; 9000];
+        let length = socket.recv(&mut buffer).unwrap();
+        let packet = Packet::parse(&buffer[..length], device.width()).unwrap();
+        assert_eq!(DataRepr::parse(&packet).unwrap().timestamp, Some(begin));
+        while stream.is_running(device.time_ticks().unwrap()) {}
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `millstream rx --dest`: the radio sends its samples to another host.
 
 use super::Args;
-use crate::numbers::destination;
+use crate::numbers::{destination, whole};
 use crate::output::Report;
 use crate::{interrupt, start};
 use anyhow::{Context, ensure};
@@ -26,7 +26,8 @@ pub struct RemoteArgs {
     /// here; one for each channel. Each sample is two 16-bit integers, the lower byte first. The
     /// radio does not wait for that host. It needs UHD 4.4 or newer on the radio.
     #[arg(long, value_name = "IPV4:PORT", value_delimiter = ',', value_parser = destination,
-          conflicts_with_all = ["out", "format", "reopen", "reorder_window", "max_lost"])]
+          conflicts_with_all = ["out", "force", "format", "buffer", "reopen", "reorder_window",
+                                "max_lost"])]
     dest: Vec<SocketAddrV4>,
 
     /// The address of that host's network card, as AA:BB:CC:DD:EE:FF. Without this option the radio
@@ -34,10 +35,10 @@ pub struct RemoteArgs {
     #[arg(long, value_name = "MAC", requires = "dest")]
     dest_mac: Option<String>,
 
-    /// The port of the radio that sends the samples, such as sfp0: that by whose address the radio
-    /// was opened, with this option or without it.
-    #[arg(long, value_name = "NAME", requires = "dest")]
-    adapter: Option<String>,
+    /// The most samples of a datagram. Without this option as many as fit the path from the radio
+    /// to this machine; the path to the other host may carry less.
+    #[arg(long, value_name = "N", requires = "dest", value_parser = whole::<u32>(1..))]
+    packet_samples: Option<u32>,
 
     /// Send whole CHDR packets, with their headers.
     #[arg(long, requires = "dest")]
@@ -48,7 +49,6 @@ impl RemoteArgs {
     fn destination(&self, socket: SocketAddrV4) -> RemoteDestination {
         let mut to = RemoteDestination::new(socket);
         to.mac.clone_from(&self.dest_mac);
-        to.adapter.clone_from(&self.adapter);
         to.full_packets = self.full_packets;
         to
     }
@@ -77,7 +77,9 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Rx, &places)?;
     let device = devices.devices().first().context("no device")?;
     let open = |(&channel, &socket): (&usize, &SocketAddrV4)| {
-        device.remote_rx_stream(RxArgs::new(channel), &args.remote.destination(socket))
+        let mut rx = RxArgs::new(channel);
+        rx.samples_per_packet = args.remote.packet_samples;
+        device.remote_rx_stream(rx, &args.remote.destination(socket))
     };
     let mut streams: Vec<RemoteRxStream> =
         channels.iter().zip(dest).map(open).collect::<Result<_, _>>()?;
@@ -93,22 +95,25 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
             None => stream.start_continuous(Some(at))?,
         }
     }
-    let sent = wait(device, &streams, (at, wanted))?;
+    wait(device, &streams, wanted)?;
+    let now = device.time_ticks()?;
+    let sent: Vec<_> = streams.iter().map(|stream| stream.samples_about(now)).collect();
     streams.iter_mut().try_for_each(RemoteRxStream::stop)?;
     let overruns: u64 = streams.iter().map(RemoteRxStream::overruns).sum();
     let late: u64 = streams.iter().map(RemoteRxStream::late_commands).sum();
     let what = if args.remote.full_packets { "CHDR packets" } else { "samples only" };
-    let mut text = String::new();
-    for (channel, to) in channels.iter().zip(dest) {
-        writeln!(text, "channel {channel}  {sent} samples sent to {to} ({what})")?;
+    let (mut text, mut each) = (String::new(), Vec::new());
+    for (index, (stream, sent)) in streams.iter().zip(&sent).enumerate() {
+        let (channel, to, tuned) = (channels[index], dest[index], &tuned[index]);
+        writeln!(text, "channel {channel}  about {sent} samples sent to {to} ({what})")?;
+        each.push(json!({
+            "channel": channel, "dest": to, "tuned": tuned, "start_ticks": stream.start_ticks(),
+            "samples": sent, "exact": false, "samples_per_packet": stream.samples_per_packet(),
+            "overruns": stream.overruns(), "late_commands": stream.late_commands(),
+        }));
     }
-    let each = channels.iter().zip(dest).zip(&tuned);
-    let each: Vec<_> = each
-        .map(|((channel, to), tuned)| json!({ "channel": channel, "dest": to, "tuned": tuned }))
-        .collect();
     let results = json!({
         "rate_hz": rate.samples_hz(), "ticks_per_sample": rate.ticks_per_sample,
-        "start_ticks": at, "samples": sent, "samples_per_packet": streams[0].samples_per_packet(),
         "full_packets": args.remote.full_packets, "overruns": overruns, "late_commands": late,
         "channels": each,
     });
@@ -123,23 +128,15 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     Ok(Report { text, results, failure })
 }
 
-/// Waits for the end by the device's time, for a command of the user, or for trouble. Returns the
-/// samples of each channel until then.
-fn wait(
-    device: &Device,
-    streams: &[RemoteRxStream],
-    (at, wanted): (u64, Option<u64>),
-) -> anyhow::Result<u64> {
-    let rate = streams[0].rate();
+/// Waits for the end by the device's time, for a command of the user, or for trouble.
+fn wait(device: &Device, streams: &[RemoteRxStream], wanted: Option<u64>) -> anyhow::Result<()> {
     loop {
-        let passed = device.time_ticks()?.wrapping_sub(at).cast_signed().max(0).cast_unsigned();
-        let sent = rate.samples(passed);
-        let is_over = wanted.is_some_and(|wanted| sent > wanted);
-        let is_broken = streams.iter().any(|stream| stream.overruns() + stream.late_commands() > 0);
-        if is_over || is_broken || interrupt::asked() {
-            return Ok(wanted.map_or(sent, |wanted| sent.min(wanted)));
+        let now = device.time_ticks()?;
+        if interrupt::asked() || streams.iter().any(|stream| !stream.is_running(now)) {
+            return Ok(());
         }
-        let left = wanted.map_or(LOOK, |wanted| streams[0].duration(wanted - sent + 1));
+        let sent = streams[0].samples_about(now);
+        let left = wanted.map_or(LOOK, |wanted| streams[0].duration((wanted - sent).max(1)));
         thread::sleep(left.min(LOOK));
     }
 }
