@@ -1,5 +1,6 @@
 //! Users that are slow lose counted frames, and nothing stalls.
 
+use millstream_link::frame::Frame;
 use std::time::{Duration, Instant};
 
 use crate::wire::{PATIENCE, Wire, number, numbers};
