@@ -5,12 +5,9 @@ mod control;
 use crate::common::page::{Page, promtool_is_content, say, text};
 use crate::common::{Radio, Running, command, eventually, graph, millstream};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
-use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
 /// The sum of the samples of a family of metrics.

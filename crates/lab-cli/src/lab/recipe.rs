@@ -187,7 +187,7 @@ fn repeat(script: &mut String, begun: &Begun, planned: &PlanArgs, change: impl F
         false => quoted(&change(word)),
     });
     let words: Vec<_> = words.collect();
-    let _ = writeln!(script, "millstream {}", words.join(" "));
+    let _ = writeln!(script, "millstream-lab {}", words.join(" "));
 }
 
 /// A word as the shell reads it.
