@@ -2,7 +2,7 @@
 
 use crate::ITEM;
 use millstream_flow::copied_ns;
-use millstream_flow::latency::LatencyHistogram;
+use millstream_flow::observe::LatencyHistogram;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
     Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, Ports, Registry, Work,

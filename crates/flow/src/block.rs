@@ -4,10 +4,10 @@ use crate::lane::Lane;
 use crate::memory::BlockMemory;
 use crate::message::{EmitterList, MessageSpec};
 use crate::metric::Metric;
-use crate::port::PortVisitor;
+use crate::port::{PortVisitor, Ports};
 use crate::rate::ItemRatio;
-use crate::registry::ParameterValue;
 use crate::tag::TagRule;
+use crate::value::ParameterValue;
 use std::time::{Duration, Instant};
 
 /// The error of a block. Any error converts with `?`, and so does text: `Err("why".into())`.
@@ -28,19 +28,6 @@ pub enum Work {
     /// This block will never consume or produce again. Its ports close: downstream drains, upstream
     /// sees that the reader is gone.
     Finished,
-}
-
-/// The ports of a block.
-///
-/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In) or
-/// [`Out`](crate::Out), in the order of the fields. A field called `input` is the port `in`, one
-/// called `output` the port `out`; any other has its own name. `#[port("name")]` gives another
-/// name. A `Vec` or an array of ports gives numbered ones: `#[port("in")] inputs: Vec<In<f32>>` is
-/// `in0`, `in1` and so on.
-pub trait Ports {
-    /// Shows every port, always the same ones in the same order. Called often: only call the
-    /// visitor.
-    fn ports(&mut self, ports: &mut dyn PortVisitor);
 }
 
 /// The estimate for a block that gives none, nanoseconds an item: a filter of ordinary length.
@@ -152,8 +139,8 @@ pub trait Block: Ports + Send {
         0
     }
 
-    /// Returns how much of its past the block needs, see [`memory`](crate::memory); `None` if that
-    /// is not known or has no end.
+    /// Returns how much of its past the block needs, see
+    /// [`observe::memory`](crate::observe::memory); `None` if that is not known or has no end.
     fn memory(&self) -> Option<BlockMemory> {
         None
     }

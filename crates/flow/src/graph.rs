@@ -3,11 +3,9 @@
 mod error;
 mod messages;
 mod order;
-mod shape;
 
 pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
-pub use shape::{BlockShape, EdgeShape, Shape};
 
 use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};

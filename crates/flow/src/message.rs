@@ -18,13 +18,12 @@
 
 mod emitter;
 mod error;
-mod inbox;
 
 pub use emitter::{Emitter, EmitterList};
+pub(crate) use emitter::{MessageConnection, Wake};
 pub use error::MessageError;
-pub(crate) use inbox::{Inbox, Mailboxes, Wake};
 
-use crate::registry::{ParameterKind, ParameterValue};
+use crate::value::{ParameterKind, ParameterValue};
 
 /// The most messages of one sender that may wait.
 pub const QUEUE_MESSAGES: usize = 64;
@@ -74,4 +73,4 @@ pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageE
 }
 
 /// A queued message: its position among the block's messages, and its value.
-type Envelope = (u16, ParameterValue);
+pub(crate) type Envelope = (u16, ParameterValue);

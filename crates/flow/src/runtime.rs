@@ -9,6 +9,7 @@
 //! finish, the rest drains), or at once after an error or panic in a block. Every thread is joined
 //! in each case.
 
+mod all_stopped;
 mod assignment;
 mod clock;
 mod control;
@@ -16,40 +17,41 @@ mod costs;
 mod error;
 mod fused_chain;
 mod handover;
+mod inbox;
 mod mailboxes;
 mod partition;
+mod placement;
 mod repartition;
 mod sampling;
+mod scene;
 #[cfg(test)]
 mod sim;
 mod stats;
 mod sync;
 mod task;
 mod threads;
-mod watchdog;
 mod wiring;
 
 pub use control::Stopper;
 pub use error::{MoveError, RunError};
-pub use mailboxes::MessageStats;
 pub use repartition::Moved;
-pub use stats::{BlockStats, MetricValue, PartitionStats, Snapshot};
-pub use watchdog::{Stall, StallReason, Why};
+pub use stats::{BlockStats, MessageStats, MetricValue, PartitionStats, Snapshot};
 
 use crate::graph::{Graph, GraphError};
-use crate::latency::Meters;
-use crate::message::{Mailboxes, Wake};
-use crate::plan::{Placement, Plan};
+use crate::message::Wake;
+use crate::observe::{Meters, WatchdogState};
+use crate::plan::Plan;
 use control::RunControl;
+use inbox::Mailboxes;
 use millstream_cpu::CpuSet;
 use millstream_ring::Padded;
+use placement::Placement;
 use stats::RunCounters;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::Waiter;
 use task::BlockTask;
 use threads::Threads;
-use watchdog::WatchdogState;
 
 impl Graph {
     /// Starts every partition on its own thread.

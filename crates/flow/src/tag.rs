@@ -10,7 +10,6 @@
 //!
 //! [`keys`] has the names that several blocks use.
 
-mod carrier;
 mod document;
 mod key;
 pub(crate) mod queue;
@@ -18,7 +17,6 @@ pub(crate) mod shift;
 pub(crate) mod side;
 mod value;
 
-pub(crate) use carrier::TagCarrier;
 pub use document::TagDocument;
 pub use key::{Key, keys};
 pub use queue::TagChangeFlag;

@@ -45,8 +45,8 @@ pub use what_if::Alternative;
 use case::PlacementCase;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Shape;
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Plan, PlanError};
-use millstream_flow::profile::Profile;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Passes the first items on, then ends.
 
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
     Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work, copied_ns,
 };

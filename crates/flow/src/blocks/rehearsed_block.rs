@@ -1,7 +1,7 @@
 //! The block in the place of one that is not there in a rehearsal.
 
 use crate::port::NumberedName;
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
     Block, BlockError, Context, In, Item, MessageSpec, Out, PortVisitor, Ports, Work, copied_ns,
     keys,

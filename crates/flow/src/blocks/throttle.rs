@@ -1,6 +1,6 @@
 //! Lets items pass at a rate.
 
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
     Block, BlockError, BlockMemory, Context, In, Item, MessageSpec, Out, ParameterKind, Ports,
     Work, copied_ns,

@@ -2,7 +2,7 @@
 
 use super::{Graph, GraphError, PortId};
 use crate::message::{self, MessageError, MessageSpec};
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 
 /// A connection from an emitter to a message; ports are positions among the block's emitters and
 /// messages.

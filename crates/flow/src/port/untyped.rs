@@ -1,7 +1,6 @@
 //! Ports without their item types, for the graph and the runtime.
 
-use super::PortVisitor;
-use crate::block::Ports;
+use super::{PortVisitor, Ports};
 use crate::item::ItemType;
 use crate::tag::shift::Followed;
 use crate::tag::side::Fetched;

@@ -1,6 +1,6 @@
 //! Assignment of partitions to threads when the plan of a running graph changes.
 
-use crate::plan::Placement;
+use super::placement::Placement;
 
 /// The assignment of partitions to threads. A seat is the place of one thread in a run.
 #[derive(Debug, Eq, PartialEq)]

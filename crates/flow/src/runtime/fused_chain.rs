@@ -1,7 +1,7 @@
 //! One-to-one blocks of a partition, run as one. See [`lane`](crate::lane).
 
 use super::stats::Count;
-use super::task::BlockTask;
+use super::task::{BlockTask, PendingCounts};
 use crate::block::Context;
 use crate::lane::{BatchMemory, Lane};
 use millstream_ring::cursor::{Consumer, Producer};
@@ -38,13 +38,6 @@ struct ChainStep {
 
 /// A [`ChainStep::stop`] without a buffer.
 const NOWHERE: usize = usize::MAX;
-
-/// Items that went through a fused chain and are not counted yet.
-#[derive(Clone, Copy, Default)]
-pub(super) struct PendingCounts {
-    pub(super) items: u64,
-    pub(super) batches: u64,
-}
 
 /// The next action of a fused chain.
 pub(super) enum Signal {

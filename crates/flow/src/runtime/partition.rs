@@ -4,9 +4,8 @@ use super::clock::Clock;
 use super::control::RunControl;
 use super::error::{RunError, panic_message};
 use super::fused_chain::{FusedChain, Signal};
-use super::handover::{NewTasks, StopResult};
+use super::handover::{NewTasks, Role, StopResult};
 use super::sampling::Sampling;
-use super::stats::PartitionCounters;
 use super::sync::{self, Waiter, now};
 use super::task::BlockTask;
 use crate::block::{BlockError, Context};
@@ -40,18 +39,6 @@ pub(super) struct PartitionThread {
     pub(super) control: Arc<RunControl>,
     pub(super) sampling: Sampling,
     pub(super) clock: Clock,
-}
-
-/// The partition that a thread runs, which may change at a handover.
-pub(super) struct Role {
-    pub(super) name: String,
-    pub(super) cpu: Option<usize>,
-    pub(super) wait: Wait,
-    pub(super) counters: Arc<Padded<PartitionCounters>>,
-    /// Whether the cost model may read the clock.
-    pub(super) timed: bool,
-    /// The largest batch of a fused chain.
-    pub(super) batch_bytes: usize,
 }
 
 impl PartitionThread {
@@ -298,7 +285,8 @@ mod tests {
     use super::*;
     use crate::blocks::{NullSink, NullSource};
     use crate::plan::{Plan, WaitMode};
-    use crate::runtime::handover::AllStopped;
+    use crate::runtime::all_stopped::AllStopped;
+    use crate::runtime::stats::PartitionCounters;
     use crate::{Graph, RunningGraph};
     use std::time::Instant;
 

@@ -1,13 +1,14 @@
 //! Moving a running graph to another plan.
 
+use super::all_stopped::{Absent, AllStopped};
 use super::assignment::Assignment;
 use super::error::MoveError;
-use super::handover::{Absent, AllStopped, NewTasks};
-use super::partition::Role;
+use super::handover::{NewTasks, Role};
+use super::placement::Placement;
 use super::sync::now;
 use super::task::BlockTask;
 use super::{RunningGraph, allowed_cpus};
-use crate::plan::{Placement, Plan};
+use crate::plan::Plan;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,12 +1,9 @@
 //! Counters that are always on, and their snapshots.
 
-use super::costs::EdgeEntry;
-use super::mailboxes::MessageStats;
-use super::watchdog::{BlockScene, RunningBlock};
-use crate::graph::{Graph, Node};
-use crate::latency::{LatencyBoard, LatencyStats};
+use super::placement::Placement;
+use crate::graph::{Edge, Graph, Node, PortId};
 use crate::metric::Metric;
-use crate::plan::Placement;
+use crate::observe::{BlockScene, LatencyBoard, LatencyStats, RunningBlock};
 use crate::port_state::Views;
 use millstream_ring::Padded;
 use serde::Serialize;
@@ -98,6 +95,25 @@ pub(super) struct BlockEntry {
     /// Bytes that the block keeps between calls.
     pub(super) held_bytes: u64,
     metrics: Vec<(&'static str, Metric)>,
+}
+
+/// A connection, by positions in the counters.
+pub(super) struct EdgeEntry {
+    pub(super) from: (PortId, String),
+    pub(super) to: (PortId, String),
+    pub(super) item_bytes: u64,
+}
+
+impl EdgeEntry {
+    /// Returns every connection, in the order they were made.
+    fn of(graph: &Graph) -> Vec<Self> {
+        let entry = |edge: &Edge| Self {
+            from: (edge.from, graph.output_name(edge.from)),
+            to: (edge.to, graph.input_name(edge.to)),
+            item_bytes: graph.output(edge.from).item.size_bytes() as u64,
+        };
+        graph.edges.iter().map(entry).collect()
+    }
 }
 
 /// The partitions of an earlier placement.
@@ -291,6 +307,18 @@ impl BlockStats {
             MetricValue::Gauge(value) => *value,
         })
     }
+}
+
+/// Counts of the messages of a block that takes messages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MessageStats {
+    /// Messages that the block has taken, including the refused ones.
+    pub taken: u64,
+    /// Messages with values that the block refused.
+    pub refused: u64,
+    /// The last refused message and the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 /// A published number.

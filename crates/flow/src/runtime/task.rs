@@ -4,14 +4,16 @@
 
 mod lane;
 
+pub(super) use lane::PendingCounts;
+
+use super::inbox::Inbox;
 use super::stats::{BlockCounters, FILL_ONE};
 use super::sync::Waiter;
 use crate::block::{Block, BlockError, Context, Work};
-use crate::latency::{Budget, Marks};
-use crate::message::Inbox;
+use crate::carrier::TagCarrier;
+use crate::observe::{Budget, Marks};
 use crate::port::each_port;
 use crate::port_state::Views;
-use crate::tag::TagCarrier;
 use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

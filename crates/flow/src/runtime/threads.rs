@@ -3,7 +3,8 @@
 use super::clock::Clock;
 use super::control::RunControl;
 use super::error::{RunError, panic_message};
-use super::partition::{PartitionThread, Role};
+use super::handover::Role;
+use super::partition::PartitionThread;
 use super::sampling::Sampling;
 use super::sync::{self, now};
 use super::task::BlockTask;

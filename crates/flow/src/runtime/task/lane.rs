@@ -5,10 +5,16 @@ use crate::block::{BlockError, Context};
 use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::each_port;
-use crate::runtime::fused_chain::PendingCounts;
 use crate::runtime::stats::FILL_ONE;
 use crate::runtime::sync::now;
 use millstream_ring::cursor::{Consumer, Producer};
+
+/// Items that went through a fused chain and are not counted yet.
+#[derive(Clone, Copy, Default)]
+pub(in crate::runtime) struct PendingCounts {
+    pub(in crate::runtime) items: u64,
+    pub(in crate::runtime) batches: u64,
+}
 
 impl BlockTask {
     /// Calls the block if it can work; timed if there is a `weight`.

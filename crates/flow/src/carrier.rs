@@ -1,10 +1,10 @@
 //! Forwards tags through one block.
 
-use super::shift::Conversion;
-use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 use crate::block::Block;
 use crate::port::{InputPort, OutputPort, each_port};
 use crate::rate::ItemRatio;
+use crate::tag::shift::Conversion;
+use crate::tag::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
 /// each input.

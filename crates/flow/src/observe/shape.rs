@@ -1,7 +1,7 @@
 //! The form of a graph, without its blocks.
 
-use super::Graph;
-use crate::profile::{BlockCost, EdgeCost, Profile};
+use super::{BlockCost, EdgeCost, Profile};
+use crate::graph::Graph;
 use crate::rate::ItemRatio;
 
 /// Items that pass a source, for a graph without measurements.
