@@ -48,7 +48,7 @@
 //! ```
 //!
 //! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish numbers,
-//! keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files in [`blocks`] are
+//! keep a [`Counter`] or [`Gauge`] and name it in [`Block::facts`]. The files in [`blocks`] are
 //! examples to copy.
 
 // Derived code names this crate, here as elsewhere.
@@ -57,6 +57,7 @@ extern crate self as millstream_flow;
 pub mod block;
 pub mod blocks;
 mod carrier;
+mod facts;
 pub mod file;
 pub mod graph;
 mod item;
@@ -66,6 +67,7 @@ pub mod message;
 pub mod metric;
 mod mock;
 pub mod observe;
+mod one_to_one;
 pub mod plan;
 pub mod port;
 mod port_state;
@@ -80,18 +82,20 @@ mod value;
 /// The item type `cf32`.
 pub use num_complex::Complex;
 
-pub use block::{Block, BlockError, Context, Work, copied_ns};
+pub use block::{Block, BlockError, Context, Work};
+pub use facts::{BlockFacts, copied_ns};
 pub use file::{GraphFile, GraphFileError};
 pub use graph::{Graph, GraphError};
 pub use item::{Item, ItemType, SC16_SCALE};
 pub use lane::Lane;
 pub use memory::{BlockMemory, MemorySpan, Numbering};
-pub use message::{Emitter, EmitterList, MessageError, MessageSpec};
+pub use message::{Emitter, MessageError, MessageSpec};
 pub use metric::{Counter, Gauge, Metric};
 pub use millstream_derive::Ports;
 pub use mock::Mock;
 pub use observe::{BlockCost, BlockShape, EdgeCost, EdgeShape, LatencyStats, PathMemory, Profile};
 pub use observe::{Shape, Stall};
+pub use one_to_one::{Each, OneToOne, map};
 pub use plan::{Buffers, Latency, LatencyError, Partition, Pins, Plan, PlanError, WaitMode};
 pub use port::{In, InputPort, Out, OutputPort, OutputTap, PortVisitor, Ports};
 pub use preset::{ParsePresetError, Preset};

@@ -2,6 +2,7 @@
 
 use crate::block::{Block, BlockError, Context, Work};
 use crate::carrier::TagCarrier;
+use crate::facts::BlockFacts;
 use crate::item::Item;
 use crate::port::{Collection, Collector, MockInput, MockWriter, each_port};
 use crate::port_state::Views;
@@ -108,8 +109,8 @@ impl<B: Block> Mock<B> {
     /// # Panics
     /// If the block does not list the message, or lists it with another kind.
     pub fn send(&mut self, name: &str, value: impl Into<ParameterValue>) -> Result<(), BlockError> {
-        let messages = self.block.messages();
-        let message = messages.iter().find(|message| message.name == name);
+        let facts = BlockFacts::of(&self.block);
+        let message = facts.messages.iter().find(|message| message.name == name);
         let message = message.unwrap_or_else(|| panic!("no message {name}"));
         let value = value.into().into_kind(message.kind);
         let value = value.unwrap_or_else(|| panic!("{name} takes {}", message.kind));

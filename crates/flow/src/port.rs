@@ -10,10 +10,11 @@ mod untyped;
 
 pub use numbered::NumberedName;
 pub use tap::OutputTap;
-pub(crate) use untyped::each_port;
 pub use untyped::{Collector, InputPort, MockWriter, OutputPort};
+pub(crate) use untyped::{each_emitter, each_port};
 
 use crate::item::{Item, ItemType};
+use crate::message::Emitter;
 use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::shift::Followed;
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
@@ -26,11 +27,11 @@ use tap::TapSlot;
 
 /// The ports of a block.
 ///
-/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In) or
-/// [`Out`](crate::Out), in the order of the fields. A field called `input` is the port `in`, one
-/// called `output` the port `out`; any other has its own name. `#[port("name")]` gives another
-/// name. A `Vec` or an array of ports gives numbered ones: `#[port("in")] inputs: Vec<In<f32>>` is
-/// `in0`, `in1` and so on.
+/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In),
+/// [`Out`](crate::Out) or [`Emitter`](crate::Emitter), in the order of the fields. A field called
+/// `input` is the port `in`, one called `output` the port `out`; any other has its own name.
+/// `#[port("name")]` gives another name. A `Vec` or an array of ports gives numbered ones:
+/// `#[port("in")] inputs: Vec<In<f32>>` is `in0`, `in1` and so on.
 pub trait Ports {
     /// Shows every port, always the same ones in the same order. Called often: only call the
     /// visitor.
@@ -43,6 +44,8 @@ pub trait PortVisitor {
     fn input(&mut self, name: &str, port: &mut dyn InputPort);
     /// Receives an output called `name`, unique in its block.
     fn output(&mut self, name: &str, port: &mut dyn OutputPort);
+    /// Receives an emitter called `name`, unique in its block.
+    fn emitter(&mut self, _name: &str, _emitter: &mut Emitter) {}
 }
 
 /// Items coming in.

@@ -82,7 +82,7 @@ pub struct Placed {
 /// Finds the best plan.
 ///
 /// Without measurements (`profile` has no blocks) every block is assumed to cost what it estimates
-/// (`Block::ns_per_item`), and items to flow by the rates of the shape.
+/// (`BlockFacts`), and items to flow by the rates of the shape.
 ///
 /// # Errors
 /// [`PlanError`]: the hints name a block or a CPU that does not exist, or a block twice.

@@ -6,10 +6,8 @@ use crate::value::{ParameterKind, ParameterValue};
 use millstream_ring::{ChangeFlag, spsc};
 use std::sync::Arc;
 
-/// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
-pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
-
-/// A block's output for messages to other blocks: a field of the block, like a port.
+/// A block's output for messages to other blocks: a field of the block, which
+/// [`Ports`](crate::Ports) shows as it shows a port.
 #[derive(Debug)]
 pub struct Emitter {
     kind: ParameterKind,
@@ -85,6 +83,6 @@ impl MessageConnection {
 
 impl std::fmt::Debug for MessageConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("message", &self.message).finish_non_exhaustive()
+        f.debug_struct("MessageConnection").field("message", &self.message).finish_non_exhaustive()
     }
 }

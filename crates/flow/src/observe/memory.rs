@@ -6,7 +6,7 @@
 //! many items. Loops and averages forget gradually, so what they state is how long they take to
 //! settle; whoever joins parts compares where they overlap.
 //!
-//! A block states its memory in [`Block::memory`](crate::Block::memory). One block of a path also
+//! A block states its memory in [`BlockFacts`](crate::BlockFacts). One block of a path also
 //! numbers: it puts the tag [`SOURCE_ITEM`](crate::keys::SOURCE_ITEM) on each group of its results,
 //! or a block behind it does.
 
@@ -107,10 +107,10 @@ impl Graph {
         let mut worth = 1.0;
         for edge in chain.iter().rev() {
             let node = &self.nodes[edge.to.node];
-            let memory = node.block.memory();
+            let memory = node.facts.memory.clone();
             let memory = memory.ok_or_else(|| MemoryError::Unknown { block: node.name.clone() })?;
             stated.push((&node.name, memory, worth));
-            worth /= node.block.rate().ratio();
+            worth /= node.facts.rate.ratio();
         }
         let numbered = |(_, memory, worth): &(_, BlockMemory, f64)| {
             memory.numbering.map(|numbering| (numbering, *worth))
@@ -137,7 +137,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::blocks::{Copy, NullSink, NullSource};
-    use crate::{Block, BlockError, Context, In, ItemRatio, Out, Ports, Work};
+    use crate::{Block, BlockError, BlockFacts, Context, In, ItemRatio, Out, Ports, Work};
 
     #[derive(Ports)]
     struct Stated {
@@ -159,12 +159,9 @@ mod tests {
             Ok(Work::Finished)
         }
 
-        fn rate(&self) -> ItemRatio {
-            self.rate
-        }
-
-        fn memory(&self) -> Option<BlockMemory> {
-            self.memory.clone()
+        fn facts(&self, facts: &mut BlockFacts) {
+            facts.rate(self.rate);
+            facts.memory = self.memory.clone();
         }
     }
 

@@ -137,7 +137,7 @@ fn emptier(readers: &[String]) -> String {
 pub(crate) struct Scene {
     /// In the order that items pass.
     pub(crate) blocks: Vec<BlockScene>,
-    pub(crate) turns: Vec<RunningBlock>,
+    pub(crate) running: Vec<RunningBlock>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -165,32 +165,32 @@ pub(crate) struct RunningBlock {
 pub(crate) struct WatchdogState {
     /// The time since when no item has moved, and the calls at that time.
     still: Option<(Instant, u64, Vec<u64>)>,
-    turns: Vec<(Instant, RunningBlock)>,
+    running: Vec<(Instant, RunningBlock)>,
 }
 
 impl WatchdogState {
     pub(crate) fn look(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Vec<Stall> {
-        let mut stalls = self.look_at_turns(now, limit, &scene.turns);
+        let mut stalls = self.look_at_running(now, limit, &scene.running);
         stalls.extend(self.look_at_progress(now, limit, scene));
         stalls
     }
 
-    fn look_at_turns(
+    fn look_at_running(
         &mut self,
         now: Instant,
         limit: Duration,
-        turns: &[RunningBlock],
+        running: &[RunningBlock],
     ) -> Vec<Stall> {
-        let before = std::mem::take(&mut self.turns);
-        let since = |turn: &RunningBlock| {
-            let same = before.iter().find(|(_, other)| other == turn);
+        let before = std::mem::take(&mut self.running);
+        let since = |call: &RunningBlock| {
+            let same = before.iter().find(|(_, other)| other == call);
             same.map_or(now, |(since, _)| *since)
         };
-        self.turns = turns.iter().map(|turn| (since(turn), turn.clone())).collect();
-        let stalls = self.turns.iter().filter_map(|(since, turn)| {
-            let (block, _) = turn.block.clone()?;
+        self.running = running.iter().map(|call| (since(call), call.clone())).collect();
+        let stalls = self.running.iter().filter_map(|(since, call)| {
+            let (block, _) = call.block.clone()?;
             let lasted = now.saturating_duration_since(*since);
-            let partition = turn.partition.clone();
+            let partition = call.partition.clone();
             (lasted >= limit).then_some(Stall::Busy { block, partition, lasted })
         });
         stalls.collect()
@@ -214,7 +214,7 @@ impl WatchdogState {
                 continue;
             }
             let why = match &block.hindrance {
-                _ if scene.turns.iter().any(|turn| turn.is_of(&block.name)) => Why::Busy,
+                _ if scene.running.iter().any(|call| call.is_of(&block.name)) => Why::Busy,
                 Some(why) => why.clone(),
                 None if block.calls == *calls_then => Why::Later,
                 None => Why::Nothing,

@@ -18,7 +18,7 @@
 //! With `rate_hz` alone items are measured without a bound.
 //!
 //! The items under way are, along the path that holds the most, those in each ring and those that
-//! blocks keep ([`Block::holds`](crate::Block::holds)), each in items of the source by the blocks'
+//! blocks keep ([`BlockFacts`](crate::BlockFacts)), each in items of the source by the blocks'
 //! [`Rate`](crate::ItemRatio)s. A bound below the needs of the blocks' `min_items` is refused, with
 //! the least bound that is possible.
 

@@ -16,53 +16,53 @@ pub(super) struct AllStopped<'a> {
 pub(super) enum Absent {
     /// The graph has ended or failed meanwhile.
     Ended,
-    /// This seat's thread did not stop in time.
+    /// This slot's thread did not stop in time.
     Late(usize),
 }
 
 impl<'a> AllStopped<'a> {
     /// Requests every thread to stop and waits for all, until `deadline`.
     pub(super) fn gather(control: &'a RunControl, deadline: Instant) -> Result<Self, Absent> {
-        let exchange = control.exchange();
-        exchange.lock().open = true;
+        let handover = control.handover();
+        handover.lock().open = true;
         // From here on, dropping it abandons the handover.
-        let meeting = Self { control };
-        control.call();
-        let mut state = exchange.lock();
+        let stopped = Self { control };
+        control.raise_barrier();
+        let mut state = handover.lock();
         loop {
             // A thread that has not yet taken the tasks of the last handover will stop too.
             let working =
-                |seat: &ThreadSlot| matches!(seat, ThreadSlot::Working | ThreadSlot::Dealt(_));
-            let vacant = |seat: &ThreadSlot| matches!(seat, ThreadSlot::Vacant);
-            if control.is_aborted() || state.seats.iter().all(vacant) {
+                |slot: &ThreadSlot| matches!(slot, ThreadSlot::Working | ThreadSlot::Assigned(_));
+            let vacant = |slot: &ThreadSlot| matches!(slot, ThreadSlot::Vacant);
+            if control.is_aborted() || state.slots.iter().all(vacant) {
                 return Err(Absent::Ended);
             }
-            let Some(absent) = state.seats.iter().position(working) else { break };
+            let Some(absent) = state.slots.iter().position(working) else { break };
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() {
                 return Err(Absent::Late(absent));
             }
-            exchange.arrived.wait_for(&mut state, left);
+            handover.arrived.wait_for(&mut state, left);
         }
         drop(state);
-        Ok(meeting)
+        Ok(stopped)
     }
 
-    /// Returns the seats whose threads wait here.
+    /// Returns the slots whose threads wait here.
     pub(super) fn present(&self) -> Vec<usize> {
-        let state = self.control.exchange().lock();
-        let present = |(index, seat): (usize, &ThreadSlot)| match seat {
+        let state = self.control.handover().lock();
+        let present = |(index, slot): (usize, &ThreadSlot)| match slot {
             ThreadSlot::Waiting(_) => Some(index),
             _ => None,
         };
-        state.seats.iter().enumerate().filter_map(present).collect()
+        state.slots.iter().enumerate().filter_map(present).collect()
     }
 
     /// Calls `look` with every block that was handed in.
     pub(super) fn inspect(&self, mut look: impl FnMut(&mut BlockTask)) {
-        let mut state = self.control.exchange().lock();
-        for seat in &mut state.seats {
-            if let ThreadSlot::Waiting(tasks) = seat {
+        let mut state = self.control.handover().lock();
+        for slot in &mut state.slots {
+            if let ThreadSlot::Waiting(tasks) = slot {
                 tasks.iter_mut().for_each(&mut look);
             }
         }
@@ -71,8 +71,8 @@ impl<'a> AllStopped<'a> {
     /// Takes every block that was handed in. After this the handover must be completed with
     /// [`assign`](Self::assign).
     pub(super) fn collect(&self) -> Vec<BlockTask> {
-        let mut state = self.control.exchange().lock();
-        let waiting = state.seats.iter_mut().filter_map(|seat| match seat {
+        let mut state = self.control.handover().lock();
+        let waiting = state.slots.iter_mut().filter_map(|slot| match slot {
             ThreadSlot::Waiting(tasks) => Some(std::mem::take(tasks)),
             _ => None,
         });
@@ -80,18 +80,18 @@ impl<'a> AllStopped<'a> {
     }
 
     /// Assigns its tasks to one thread.
-    pub(super) fn assign(&self, seat: usize, deal: NewTasks) {
-        let exchange = self.control.exchange();
-        exchange.lock().seats[seat] = ThreadSlot::Dealt(deal);
-        exchange.dealt.notify_all();
+    pub(super) fn assign(&self, slot: usize, new_tasks: NewTasks) {
+        let handover = self.control.handover();
+        handover.lock().slots[slot] = ThreadSlot::Assigned(new_tasks);
+        handover.assigned.notify_all();
     }
 }
 
 impl Drop for AllStopped<'_> {
     fn drop(&mut self) {
-        self.control.clear_stop();
-        let exchange = self.control.exchange();
-        exchange.lock().open = false;
-        exchange.dealt.notify_all();
+        self.control.lower_barrier();
+        let handover = self.control.handover();
+        handover.lock().open = false;
+        handover.assigned.notify_all();
     }
 }

@@ -10,7 +10,7 @@ impl RunningGraph {
     /// disturb the threads.
     #[must_use]
     pub fn profile(&self) -> Profile {
-        self.board.profile()
+        self.counters.profile()
     }
 }
 

@@ -25,16 +25,16 @@ pub(super) struct Handover {
     /// Signalled when a thread has stopped or has ended.
     pub(super) arrived: Condvar,
     /// Signalled when tasks have been assigned.
-    pub(super) dealt: Condvar,
+    pub(super) assigned: Condvar,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: bool,
-    pub(super) seats: Vec<ThreadSlot>,
+    pub(super) slots: Vec<ThreadSlot>,
 }
 
-/// The state of one seat in the handover.
+/// The state of one slot in the handover.
 #[derive(Default)]
 pub(super) enum ThreadSlot {
     /// No thread.
@@ -45,7 +45,7 @@ pub(super) enum ThreadSlot {
     /// A thread has handed in its blocks and waits.
     Waiting(Vec<BlockTask>),
     /// Tasks are assigned and not taken yet.
-    Dealt(NewTasks),
+    Assigned(NewTasks),
 }
 
 /// The partition that a thread runs, which may change at a handover.
@@ -73,47 +73,47 @@ pub(super) enum StopResult {
     /// No handover is open, or it was abandoned: the blocks that were handed in.
     Same(Vec<BlockTask>),
     /// The handover took place.
-    Dealt(NewTasks),
+    Assigned(NewTasks),
 }
 
 impl Handover {
-    /// Makes a handover with a number of seats, all vacant.
-    pub(super) fn new(seats: usize) -> Self {
-        let seats = (0..seats).map(|_| ThreadSlot::Vacant).collect();
-        Self { state: Lock::new(State { open: false, seats }), ..Self::default() }
+    /// Makes a handover with a number of slots, all vacant.
+    pub(super) fn new(slots: usize) -> Self {
+        let slots = (0..slots).map(|_| ThreadSlot::Vacant).collect();
+        Self { state: Lock::new(State { open: false, slots }), ..Self::default() }
     }
 
-    /// Marks `seat` as taken, before its thread is started.
-    pub(super) fn take_seat(&self, seat: usize) {
-        self.lock().seats[seat] = ThreadSlot::Working;
+    /// Marks `slot` as taken, before its thread is started.
+    pub(super) fn take_slot(&self, slot: usize) {
+        self.lock().slots[slot] = ThreadSlot::Working;
     }
 
-    /// Marks `seat` as vacant: its thread has ended, or never started.
-    pub(super) fn leave(&self, seat: usize) {
-        let left = std::mem::take(&mut self.lock().seats[seat]);
+    /// Marks `slot` as vacant: its thread has ended, or never started.
+    pub(super) fn leave(&self, slot: usize) {
+        let left = std::mem::take(&mut self.lock().slots[slot]);
         self.arrived.notify_all();
         // Outside the lock: it may hold blocks, whose drop may take time.
         drop(left);
     }
 
     /// Hands in `tasks` and waits for the assignment. Without an open handover it returns at once.
-    pub(super) fn stop_at_safe_point(&self, seat: usize, tasks: Vec<BlockTask>) -> StopResult {
+    pub(super) fn stop_at_safe_point(&self, slot: usize, tasks: Vec<BlockTask>) -> StopResult {
         let mut state = self.lock();
-        if let ThreadSlot::Working = state.seats[seat] {
+        if let ThreadSlot::Working = state.slots[slot] {
             if !state.open {
                 return StopResult::Same(tasks);
             }
-            state.seats[seat] = ThreadSlot::Waiting(tasks);
+            state.slots[slot] = ThreadSlot::Waiting(tasks);
             self.arrived.notify_all();
         }
         loop {
             let open = state.open;
-            match std::mem::replace(&mut state.seats[seat], ThreadSlot::Working) {
-                ThreadSlot::Dealt(deal) => return StopResult::Dealt(deal),
+            match std::mem::replace(&mut state.slots[slot], ThreadSlot::Working) {
+                ThreadSlot::Assigned(new_tasks) => return StopResult::Assigned(new_tasks),
                 ThreadSlot::Waiting(tasks) if !open => return StopResult::Same(tasks),
-                waiting => state.seats[seat] = waiting,
+                waiting => state.slots[slot] = waiting,
             }
-            self.dealt.wait(&mut state);
+            self.assigned.wait(&mut state);
         }
     }
 

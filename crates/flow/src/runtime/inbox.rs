@@ -5,6 +5,7 @@ use crate::graph::{Graph, MessageEdge};
 use crate::message::{
     self, Envelope, MessageConnection, MessageError, MessageSpec, QUEUE_MESSAGES, Wake,
 };
+use crate::port::each_emitter;
 use crate::value::ParameterValue;
 use millstream_ring::{ChangeFlag, Lock, spsc};
 use std::sync::Arc;
@@ -92,7 +93,7 @@ impl Mailboxes {
     pub(super) fn open(graph: &mut Graph, wake: Wake) -> (Self, Vec<Inbox>) {
         let (mut boxes, mut inboxes) = (Vec::new(), Vec::new());
         for node in &graph.nodes {
-            let messages = node.block.messages();
+            let messages = node.facts.messages.clone();
             let mut inbox = Inbox { messages: messages.clone(), ..Inbox::default() };
             let sender = (!messages.is_empty()).then(|| {
                 let (sender, receiver) = spsc::channel(QUEUE_MESSAGES);
@@ -120,8 +121,13 @@ impl Mailboxes {
                 news: Arc::clone(&inbox.news),
                 wake: Arc::clone(&wake),
             };
-            let mut emitters = graph.nodes[from.node].block.emitters();
-            emitters[from.port].1.link(link);
+            let (mut link, mut port) = (Some(link), 0);
+            each_emitter(&mut *graph.nodes[from.node].block, |_, emitter| {
+                if port == from.port {
+                    link.take().into_iter().for_each(|link| emitter.link(link));
+                }
+                port += 1;
+            });
         }
         (Self { boxes, wake }, inboxes)
     }

@@ -19,14 +19,14 @@ impl RunningGraph {
         message: &str,
         value: impl Into<ParameterValue>,
     ) -> Result<(), MessageError> {
-        self.post.send(block, message, value.into())
+        self.mailboxes.send(block, message, value.into())
     }
 
     /// Returns the counters of the run with those of the mailboxes.
     pub(super) fn full_snapshot(&self) -> Snapshot {
-        let mut snapshot = self.board.snapshot();
+        let mut snapshot = self.counters.snapshot();
         for (node, block) in snapshot.blocks.iter_mut().enumerate() {
-            let Some(counters) = self.post.counters(node) else { continue };
+            let Some(counters) = self.mailboxes.counters(node) else { continue };
             block.messages = Some(MessageStats {
                 taken: counters.taken.load(Ordering::Relaxed),
                 refused: counters.refused.load(Ordering::Relaxed),

@@ -13,26 +13,26 @@ impl RunningGraph {
         if self.is_finished() {
             return Vec::new();
         }
-        let scene = Scene::of(&self.shape, &self.board);
+        let scene = Scene::of(&self.shape, &self.counters);
         self.watch.look(now, limit, &scene)
     }
 }
 
 impl Scene {
-    fn of(shape: &Graph, board: &RunCounters) -> Self {
+    fn of(shape: &Graph, counters: &RunCounters) -> Self {
         let order = shape.topological_order().unwrap_or_default();
         let blocks = order.into_iter().map(|node| BlockScene {
-            hindrance: hindrance(shape, board, node),
-            ..board.block_scene(node)
+            hindrance: hindrance(shape, counters, node),
+            ..counters.block_scene(node)
         });
-        Self { blocks: blocks.collect(), turns: board.turns() }
+        Self { blocks: blocks.collect(), running: counters.blocks_in_call() }
     }
 }
 
 /// Returns the reason that keeps a block from being called, if there is one.
-fn hindrance(shape: &Graph, board: &RunCounters, node: usize) -> Option<Why> {
+fn hindrance(shape: &Graph, counters: &RunCounters, node: usize) -> Option<Why> {
     let name = |node: usize| shape.nodes[node].name.clone();
-    let views = board.views(node);
+    let views = counters.views(node);
     for (port, input) in views.inputs.iter().enumerate() {
         let ((available, ended), wanted) = (input.available(), input.wanted());
         let edge = shape.edges.iter().find(|edge| edge.to == PortId { node, port });

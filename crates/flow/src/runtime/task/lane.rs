@@ -58,7 +58,7 @@ impl BlockTask {
             && views.outputs.iter().all(|output| output.wanted() <= 1)
             && views.items.iter().all(|item| item.align_bytes() <= PAGE_BYTES);
         let is_metered = self.marks.is_some() || self.budget.is_some();
-        !self.finished && is_plain && !is_metered && self.block.is_one_to_one()
+        !self.finished && is_plain && !is_metered && self.takes_lanes
     }
 
     /// Whether the rings behind the block are empty.
