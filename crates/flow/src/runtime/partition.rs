@@ -140,7 +140,7 @@ impl PartitionThread {
         pinned
     }
 
-    /// Runs a part of the blocks' work and rounds a block's error or panic into the run's.
+    /// Runs a part of the blocks' work and turns a block's error or panic into the run's.
     fn guard<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, BlockError>,

@@ -31,7 +31,7 @@ fn a_block_that_stays_in_one_call_is_named() {
     assert!(look(9001, call(Some(("a", 8)), 5), 6).is_empty());
     let stalls = look(11_501, call(Some(("a", 8)), 5), 7);
     let [stall] = &stalls[..] else { panic!("{stalls:?}") };
-    let text = "block `a` of partition `front` has been in call call for 2.5 s";
+    let text = "block `a` of partition `front` has been in one call for 2.5 s";
     assert_eq!(stall.to_string(), text);
 }
 
