@@ -149,6 +149,7 @@ lint: rust
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	scripts/tidy.py
+	scripts/circles.py
 	scripts/programs.py
 	scripts/dependencies.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps

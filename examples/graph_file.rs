@@ -5,16 +5,14 @@ use millstream::prelude::*;
 /// Raises each item to a power.
 struct Power(i32);
 
-impl Process for Power {
+impl OneToOne for Power {
     type Input = f32;
     type Output = f32;
 
-    fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
-        let items = input.len().min(output.len());
-        for (to, from) in output.iter_mut().zip(&input[..items]) {
+    fn run(&mut self, input: &[f32], output: &mut [f32]) {
+        for (to, from) in output.iter_mut().zip(input) {
             *to = from.powi(self.0);
         }
-        (items, items)
     }
 }
 
@@ -25,7 +23,7 @@ fn registry() -> Registry {
         BlockType::declare("power", "Raises each item to a power.")
             .required("exponent", ParameterKind::Integer, "the exponent, 1 or more")
             .example("exponent = 2")
-            .pure(|of| Ok(Box::new(Through::new(Power(of.count("exponent", 1)?))))),
+            .pure(|of| Ok(Box::new(Each::new(Power(of.count("exponent", 1)?))))),
     );
     registry
 }

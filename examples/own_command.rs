@@ -26,8 +26,8 @@ impl Process for Average {
         (self.count as usize, 1)
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(self.count)
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.rate(ItemRatio::decimate(self.count));
     }
 }
 

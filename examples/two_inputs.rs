@@ -1,6 +1,6 @@
 //! A block with two inputs: it passes on the larger of two items, and counts what came from each.
 
-use millstream::flow::{Counter, Metric};
+use millstream::flow::Counter;
 use millstream::prelude::*;
 
 /// Passes on the larger item. Ports: `left`, `right`; `out`.
@@ -27,8 +27,8 @@ impl Block for Larger {
         Ok(Work::Continue)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("from_left", Metric::from(&self.from_left))]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("from_left", &self.from_left);
     }
 }
 

@@ -23,7 +23,7 @@ ORDERED = re.compile(r"\bfence\(|\bOrdering::(?:\{[^}]*\b)?(?:Acquire|Release|Ac
 ORDERED_ELSEWHERE = {
     "crates/atsc/src/monitor.rs": "a claim that one holder at a time has",
     "crates/emulator/src/faults": "flags: who sees that a fault struck sees what it did",
-    "crates/flow/src/latency/meter.rs": "marks, each with one writer, read upstream first so that nothing is missed",
+    "crates/flow/src/observe/latency/meter.rs": "marks, each with one writer, read upstream first so that nothing is missed",
     "crates/flow/src/runtime/control.rs": "which thread has a block, and who wakes it; explored by runtime/sim.rs",
     "crates/flow/src/runtime/sim.rs": "tests only: the turns of the simulation",
     "crates/flow/src/runtime/sim": "tests only: the same",

@@ -2,7 +2,7 @@
 
 use millstream_flow::registry::{BlockType, ParameterKind};
 use millstream_flow::{
-    Block, BlockError, Complex, Context, In, Out, Ports, Registry, TagRule, Work,
+    Block, BlockError, BlockFacts, Complex, Context, In, Out, Ports, Registry, TagRule, Work,
 };
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyValueError;
@@ -73,8 +73,8 @@ impl Block for PythonBlock {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Drop
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Drop);
     }
 }
 

@@ -6,8 +6,8 @@ use crate::pipeline::Pipeline;
 use crate::{Accelerator, AcceleratorError, OffloadSettings, Opened};
 use millstream_dsp::Sample;
 use millstream_flow::{
-    Block, BlockError, BlockMemory, Context, In, Item, ItemRatio, MemorySpan, Metric, Out, Ports,
-    Tag, TagRule, TagShift, Work, keys,
+    Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, ItemRatio, MemorySpan, Out,
+    Ports, Tag, TagRule, TagShift, Work, keys,
 };
 use std::collections::VecDeque;
 
@@ -208,33 +208,16 @@ impl<O: ResultItem> Block for OffloadBlock<O> {
         Ok(())
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.pipeline.ledger.metrics()
-    }
-
-    fn rate(&self) -> ItemRatio {
-        self.ratio
-    }
-
-    fn delay(&self) -> f64 {
-        self.delay
-    }
-
-    /// What is left on the CPU: two copies.
-    fn ns_per_item(&self) -> f64 {
-        1.0
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn holds(&self) -> u64 {
-        self.pipeline.samples_held() as u64
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory(&self.kernel))
+    fn facts(&self, facts: &mut BlockFacts) {
+        // What is left on the CPU: two copies.
+        facts
+            .rate(self.ratio)
+            .delay(self.delay)
+            .tag_rule(TagRule::Own)
+            .holds(self.pipeline.samples_held() as u64)
+            .ns_per_item(1.0)
+            .memory(memory(&self.kernel));
+        facts.metrics.extend(self.pipeline.ledger.metrics());
     }
 }
 
@@ -323,28 +306,14 @@ impl<O: ResultItem> Block for OnHost<O> {
         }
     }
 
-    fn rate(&self) -> ItemRatio {
-        self.ratio
-    }
-
-    fn delay(&self) -> f64 {
-        self.delay
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        if O::HAS_TAGS { TagRule::Forward } else { TagRule::Drop }
-    }
-
-    fn holds(&self) -> u64 {
-        (self.shape.history / 2 + self.host.least() * self.shape.samples - 1) as u64
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory(&self.kernel))
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        host_ns(&self.kernel)
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .rate(self.ratio)
+            .delay(self.delay)
+            .tag_rule(if O::HAS_TAGS { TagRule::Forward } else { TagRule::Drop })
+            .holds((self.shape.history / 2 + self.host.least() * self.shape.samples - 1) as u64)
+            .ns_per_item(host_ns(&self.kernel))
+            .memory(memory(&self.kernel));
     }
 }
 

@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     /// Returns by how many samples results are later than what went in: see
-    /// [`Block::delay`](millstream_flow::Block::delay).
+    /// [`BlockFacts`](millstream_flow::BlockFacts).
     #[must_use]
     pub fn delay(&self) -> f64 {
         match self {

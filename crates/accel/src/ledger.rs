@@ -1,6 +1,6 @@
 //! Where each sample of an accelerated block was calculated, and why.
 
-use millstream_flow::latency::LatencyHistogram;
+use millstream_flow::observe::LatencyHistogram;
 use millstream_flow::{Counter, Gauge, Metric};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 mod adjacent;
 mod frame;
+mod impairment_error;
 mod impairments;
 mod numbered;
 mod pcr;
@@ -14,7 +15,8 @@ mod ts_source;
 
 pub use adjacent::Adjacent;
 pub use frame::FrameBuilder;
-pub use impairments::{CHANNEL_HZ, ImpairmentError, Impairments, in_nyquist_bandwidth};
+pub use impairment_error::ImpairmentError;
+pub use impairments::{CHANNEL_HZ, Impairments, in_nyquist_bandwidth};
 pub use millstream_dsp::impair::{Echo, EchoError};
 pub use numbered::Numbered;
 pub use record::{RecordingResult, record};

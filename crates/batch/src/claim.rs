@@ -4,7 +4,7 @@
 //! in any way, and over NFS the server does. The file is removed while it is still locked; so a
 //! process that got the lock of a removed file sees that its name leads elsewhere, and tries again.
 
-use crate::results::{RESULT, TaskResult, line_of, make_parent};
+use crate::results::{OLD, RESULT, TaskResult, line_of, make_parent, names_in, remove_folder};
 use crate::{BatchError, ResultFolder};
 use millstream_output::store_whole;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -151,10 +151,44 @@ fn is_at(file: &File, path: &Path) -> bool {
     same().unwrap_or(false)
 }
 
-pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+impl ResultFolder {
+    /// Claims a task for this process, until the claim is dropped or the process ends in any way. A
+    /// failure before this run does not count any more.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or has no locks.
+    pub fn claim(&self, name: &str) -> Result<Claim, BatchError> {
+        self.check()?;
+        if self.result_of(name).is_dir() {
+            return Ok(Claim::Done);
+        }
+        let claim = TaskClaim::take(self, name, TRIES)?;
+        if matches!(claim, Claim::Mine(_)) {
+            self.forget_failure(name);
+        }
+        Ok(claim)
+    }
+
+    /// Removes what killed processes left in `work` and `list`. Tasks that run keep theirs.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn tidy(&self) -> Result<(), BatchError> {
+        self.check()?;
+        for name in names_in(&self.work())? {
+            // A task's folder has a lock's file beside it; dropping a claim removes both.
+            if let Some(name) = name.strip_suffix(".lock") {
+                drop(TaskClaim::take(self, name, 1)?);
+            } else if name.ends_with(OLD) {
+                let _ = remove_folder(&self.work().join(name));
+            }
+        }
+        let lists = self.root.join("list");
+        for name in names_in(&lists)?.iter().filter(|name| name.ends_with(".part")) {
+            // Half a list; a process that writes one now does without it.
+            let _ = fs::remove_file(lists.join(name));
+        }
+        Ok(())
     }
 }
 

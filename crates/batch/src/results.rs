@@ -12,8 +12,7 @@
 //! A result is complete before its folder moves to `done` in one step, so there is no moment at
 //! which half of one is there. Two processes that finish one task cannot both move theirs.
 
-use crate::claim::{TRIES, remove_folder};
-use crate::{BatchError, Claim, TaskClaim};
+use crate::BatchError;
 use millstream_output::store_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,12 +25,12 @@ use std::path::{Path, PathBuf};
 /// The document in a result's folder.
 pub(crate) const RESULT: &str = "result.json";
 /// The end of a folder's name in `work` that held a result.
-const OLD: &str = ".old";
+pub(crate) const OLD: &str = ".old";
 
 /// A folder of results, which may not exist yet.
 #[derive(Clone, Debug)]
 pub struct ResultFolder {
-    root: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 /// A result, as in its file.
@@ -91,7 +90,7 @@ impl ResultFolder {
 
     /// Refuses a folder of results that is somebody else's link: files would be written and removed
     /// where it leads. One's own links, for example to a larger disk, are followed.
-    fn check(&self) -> Result<(), BatchError> {
+    pub(crate) fn check(&self) -> Result<(), BatchError> {
         let own = [rustix::process::geteuid().as_raw(), 0];
         for folder in self.folders() {
             let Ok(found) = fs::symlink_metadata(&folder) else { continue };
@@ -112,7 +111,7 @@ impl ResultFolder {
         self.root.join("work")
     }
 
-    fn failed(&self, name: &str) -> PathBuf {
+    pub(crate) fn failed(&self, name: &str) -> PathBuf {
         self.root.join("failed").join(format!("{name}.json"))
     }
 
@@ -166,23 +165,6 @@ impl ResultFolder {
         read_json(&self.failed(name))
     }
 
-    /// Claims a task for this process, until the claim is dropped or the process ends in any way. A
-    /// failure before this run does not count any more.
-    ///
-    /// # Errors
-    /// The folder cannot be written, or has no locks.
-    pub fn claim(&self, name: &str) -> Result<Claim, BatchError> {
-        self.check()?;
-        if self.result_of(name).is_dir() {
-            return Ok(Claim::Done);
-        }
-        let claim = TaskClaim::take(self, name, TRIES)?;
-        if matches!(claim, Claim::Mine(_)) {
-            self.forget_failure(name);
-        }
-        Ok(claim)
-    }
-
     /// Keeps the reason of a failure, in one line.
     ///
     /// # Errors
@@ -210,28 +192,6 @@ impl ResultFolder {
         // Without it there is nothing to forget; a failure beside a result is never shown.
         let _ = fs::remove_file(self.failed(name));
     }
-
-    /// Removes what killed processes left in `work` and `list`. Tasks that run keep theirs.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn tidy(&self) -> Result<(), BatchError> {
-        self.check()?;
-        for name in names_in(&self.work())? {
-            // A task's folder has a lock's file beside it; dropping a claim removes both.
-            if let Some(name) = name.strip_suffix(".lock") {
-                drop(TaskClaim::take(self, name, 1)?);
-            } else if name.ends_with(OLD) {
-                let _ = remove_folder(&self.work().join(name));
-            }
-        }
-        let lists = self.root.join("list");
-        for name in names_in(&lists)?.iter().filter(|name| name.ends_with(".part")) {
-            // Half a list; a process that writes one now does without it.
-            let _ = fs::remove_file(lists.join(name));
-        }
-        Ok(())
-    }
 }
 
 pub(crate) fn line_of(document: &impl Serialize) -> String {
@@ -244,7 +204,7 @@ pub(crate) fn make_parent(path: &Path) -> Result<(), BatchError> {
 }
 
 /// The names in a folder; none in one that does not exist.
-fn names_in(folder: &Path) -> Result<Vec<String>, BatchError> {
+pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, BatchError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(BatchError::read(folder))?,
@@ -263,9 +223,17 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, B
     Ok(Some(parsed.map_err(io::Error::from).map_err(BatchError::read(path))?))
 }
 
+pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Claim;
     use std::os::unix::fs::{lchown, symlink};
 
     #[test]

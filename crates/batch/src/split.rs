@@ -92,7 +92,7 @@ mod tests {
 
     fn cuts(samples: u64, parts: usize) -> Cuts {
         let stage =
-            millstream_flow::memory::PathStage { block: "a".to_owned(), what: "taps", items: 100 };
+            millstream_flow::observe::PathStage { block: "a".to_owned(), what: "taps", items: 100 };
         let (rate_hz, output) = (1.0, "a.out".to_owned());
         let memory = PathMemory { stages: vec![stage], rate_hz, group: 9.5, unit: 1.0, output };
         Cuts::new(samples, parts, &memory)

@@ -4,8 +4,8 @@
 use millstream_blocks::signal_source::{SignalSource, Waveform};
 use millstream_flow::blocks::{Head, VectorSink};
 use millstream_flow::registry::{BlockType, ParameterKind};
-use millstream_flow::{BlockError, Graph, GraphFile, MessageSpec, ParameterValue, Plan, Registry};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockError, BlockFacts, Graph, GraphFile, ParameterValue, Plan, Registry};
+use millstream_flow::{Each, OneToOne};
 
 /// Clips values at `±limit`.
 ///
@@ -15,24 +15,18 @@ struct Limiter {
     limit: f32,
 }
 
-impl Process for Limiter {
+impl OneToOne for Limiter {
     type Input = f32;
     type Output = f32;
 
-    fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
-        let items = input.len().min(output.len());
-        for (to, from) in output.iter_mut().zip(&input[..items]) {
+    fn run(&mut self, input: &[f32], output: &mut [f32]) {
+        for (to, from) in output.iter_mut().zip(input) {
             *to = from.clamp(-self.limit, self.limit);
         }
-        (items, items)
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new(
-            "limit",
-            ParameterKind::Number,
-            "largest magnitude from the next item on",
-        )]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("limit", ParameterKind::Number, "largest magnitude from the next item on");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -54,7 +48,7 @@ fn register(registry: &mut Registry) {
                 if limit < 0.0 {
                     return Err(parameters.wrong("limit", "zero or more"));
                 }
-                Ok(Box::new(Through::new(Limiter { limit })))
+                Ok(Box::new(Each::new(Limiter { limit })))
             }),
     );
 }
@@ -101,7 +95,7 @@ fn from_builder() -> Result<Vec<f32>, BlockError> {
     let (sink, collected) = VectorSink::new();
     let mut graph = Graph::new();
     graph.add("tone", SignalSource::<f32>::new(Waveform::Cosine, 440.0, 48e3)?)?;
-    graph.add("limit", Through::new(Limiter { limit: 0.5 }))?;
+    graph.add("limit", Each::new(Limiter { limit: 0.5 }))?;
     graph.add("second", Head::<f32>::new(48_000))?;
     graph.add("sink", sink)?;
     graph.chain(&["tone", "limit", "second", "sink"])?;

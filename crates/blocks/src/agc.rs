@@ -5,9 +5,9 @@ use crate::{ITEM, Sample};
 use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    BlockError, Gauge, Item, MessageSpec, Metric, ParameterKind, ParameterValue, Registry, for_item,
+    BlockError, BlockFacts, Gauge, Item, ParameterKind, ParameterValue, Registry, for_item,
 };
-use millstream_flow::{Process, Through};
+use millstream_flow::{Each, OneToOne};
 use std::ops::Mul;
 
 /// An item with a magnitude.
@@ -55,13 +55,13 @@ impl<T> Agc<T> {
     }
 }
 
-impl<T: Magnitude> Process for Agc<T> {
+impl<T: Magnitude> OneToOne for Agc<T> {
     type Input = T;
     type Output = T;
 
-    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+    fn run(&mut self, input: &[T], output: &mut [T]) {
         let (mut gain, reference, speed) = (self.gain, self.reference, self.speed);
-        let moved = each(input, output, |x: T| {
+        each(input, output, |x: T| {
             let y = x * gain;
             let next = gain + speed * (reference - y.magnitude());
             gain = next_state(next, gain).clamp(0.0, self.gain_max);
@@ -69,22 +69,14 @@ impl<T: Magnitude> Process for Agc<T> {
         });
         self.gain = gain;
         self.shown.set(f64::from(gain));
-        moved
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("gain", Metric::from(&self.shown))]
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![
-            MessageSpec::new("reference", ParameterKind::Number, "magnitude to reach"),
-            MessageSpec::new("gain", ParameterKind::Number, "gain from which it continues"),
-        ]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(12.0)
+            .message("reference", ParameterKind::Number, "magnitude to reach")
+            .message("gain", ParameterKind::Number, "gain from which it continues")
+            .metric("gain", &self.shown);
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -97,10 +89,6 @@ impl<T: Magnitude> Process for Agc<T> {
             _ => self.gain = x.min(self.gain_max),
         }
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        12.0
     }
 }
 
@@ -120,7 +108,7 @@ pub(crate) fn register(registry: &mut Registry) {
                 let number = |name| parameters.number(name) as f32;
                 let (reference, speed) = (number("reference"), number("speed"));
                 for_item!(parameters, T: cf32 | f32 => {
-                    Through::new(Agc::<T>::new(reference, speed, number("gain_max")))
+                    Each::new(Agc::<T>::new(reference, speed, number("gain_max")))
                 })
             }),
     );
@@ -133,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_loop_follows_its_equation_to_the_reference() {
-        let mut mock = Mock::new(Through::new(Agc::<Sample>::new(0.5, 1e-2, 100.0)));
+        let mut mock = Mock::new(Each::new(Agc::<Sample>::new(0.5, 1e-2, 100.0)));
         let x = Sample::new(0.03, 0.04);
         mock.feed("in", &vec![x; 20_000]);
         mock.run().unwrap();
@@ -147,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_is_no_number_does_not_stay() {
-        let mut mock = Mock::new(Through::new(Agc::<f32>::new(1.0, 0.1, 10.0)));
+        let mut mock = Mock::new(Each::new(Agc::<f32>::new(1.0, 0.1, 10.0)));
         mock.feed("in", &[f32::NAN, f32::INFINITY, 1.0, 1.0]);
         mock.run().unwrap();
         assert!(mock.take::<f32>("out")[2..].iter().all(|x| x.is_finite()));

@@ -5,7 +5,7 @@ use crate::{ITEM, Sample};
 use millstream_dsp::arbitrary::{ArbitraryResampler, RATIOS};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
+    BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue, Registry, for_item,
 };
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
@@ -74,20 +74,13 @@ impl<T: Resampled> Process for Arbitrary<T> {
         T::run(&mut self.kernel, input, output)
     }
 
-    fn rate(&self) -> ItemRatio {
-        nearest(self.ratio)
-    }
-
-    fn delay(&self) -> f64 {
-        self.kernel.delay() as f64
-    }
-
-    fn holds(&self) -> u64 {
-        self.kernel.delay() as u64
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("ratio", ParameterKind::Number, "items out for one in")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .rate(nearest(self.ratio))
+            .delay(self.kernel.delay() as f64)
+            .holds(self.kernel.delay() as u64)
+            .ns_per_item(20.0)
+            .message("ratio", ParameterKind::Number, "items out for one in");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -104,10 +97,6 @@ impl<T: Resampled> Process for Arbitrary<T> {
         self.kernel.set_ratio(ratio);
         self.ratio = ratio;
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        20.0
     }
 }
 
@@ -192,7 +181,7 @@ mod tests {
         mock.feed("in", &[1.0f32; 10_000]);
         mock.run().unwrap();
         let tags = mock.take_tags("out");
-        let delay = mock.block.process.delay();
+        let delay = BlockFacts::of(&mock.block).delay;
         assert_eq!(tags[0].value, TagValue::Number(2e6));
         // From the message on the items have another rate; those of the input come later.
         assert_eq!((tags[1].key, tags[1].value), (keys::RX_RATE_HZ, TagValue::Number(1.92e6)));

@@ -3,7 +3,9 @@
 use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{Block, BlockError, Context, In, Item, Out, Ports, Registry, Work, for_item};
+use millstream_flow::{
+    Block, BlockError, BlockFacts, Context, In, Item, Out, Ports, Registry, Work, for_item,
+};
 use std::ops::{Add, Mul, Sub};
 
 /// The combination of streams.
@@ -61,8 +63,8 @@ where
         Ok(Work::Continue)
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>());
     }
 }
 

@@ -2,17 +2,11 @@
 
 use millstream_flow::{BlockError, ItemRatio, ParameterValue};
 
-/// Writes one item for each input item.
-pub(crate) fn each<A: Copy, B>(
-    input: &[A],
-    output: &mut [B],
-    mut make: impl FnMut(A) -> B,
-) -> (usize, usize) {
-    let items = input.len().min(output.len());
-    for (to, from) in output[..items].iter_mut().zip(&input[..items]) {
+/// Writes one item for each input item; there are as many of both.
+pub(crate) fn each<A: Copy, B>(input: &[A], output: &mut [B], mut make: impl FnMut(A) -> B) {
+    for (to, from) in output.iter_mut().zip(input) {
         *to = make(*from);
     }
-    (items, items)
 }
 
 /// Returns the number in a message.

@@ -3,7 +3,7 @@
 use crate::Sample;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Block, BlockError, Context, In, Out, Ports, Registry, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, Registry, Work};
 
 /// Joins two streams of floats to complex samples.
 ///
@@ -31,8 +31,8 @@ impl Block for FloatsToComplex {
         Ok(Work::Continue)
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<Sample>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<Sample>());
     }
 }
 
@@ -62,8 +62,8 @@ impl Block for ComplexToFloats {
         Ok(Work::Continue)
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<Sample>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<Sample>());
     }
 }
 

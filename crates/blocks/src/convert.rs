@@ -4,8 +4,8 @@ use crate::common::each;
 use crate::{Made, Sample};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{BlockFacts, Each, OneToOne};
 use millstream_flow::{Item, Registry};
-use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// A value that converts to another type.
@@ -60,25 +60,21 @@ impl<A: To<B>, B: Item> Convert<A, B> {
     }
 }
 
-impl<A: To<B>, B: Item> Process for Convert<A, B> {
+impl<A: To<B>, B: Item> OneToOne for Convert<A, B> {
     type Input = A;
     type Output = B;
 
-    fn process(&mut self, input: &[A], output: &mut [B]) -> (usize, usize) {
-        each(input, output, To::to)
+    fn run(&mut self, input: &[A], output: &mut [B]) {
+        each(input, output, To::to);
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<A>().max(copied_ns::<B>())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<A>().max(copied_ns::<B>()));
     }
 }
 
 fn boxed<A: To<B>, B: Item>() -> Made {
-    Ok(Box::new(Through::new(Convert::<A, B>::new())))
+    Ok(Box::new(Each::new(Convert::<A, B>::new())))
 }
 
 /// The values of `from` and `to`.
@@ -123,7 +119,7 @@ mod tests {
     use millstream_flow::Mock;
 
     fn converted<A: To<B> + Copy, B: Item>(input: &[A]) -> Vec<B> {
-        let mut mock = Mock::new(Through::new(Convert::<A, B>::new()));
+        let mut mock = Mock::new(Each::new(Convert::<A, B>::new()));
         mock.feed("in", input);
         mock.run().unwrap();
         mock.take("out")

@@ -3,8 +3,8 @@
 use crate::common::each;
 use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, ParameterKind, Registry};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
+use millstream_flow::{Each, OneToOne};
 
 /// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
 /// the bilinear transform with a prewarped corner.
@@ -39,27 +39,22 @@ impl Deemphasis {
     }
 }
 
-impl Process for Deemphasis {
+impl OneToOne for Deemphasis {
     type Input = f32;
     type Output = f32;
 
-    fn process(&mut self, input: &[f32], output: &mut [f32]) -> (usize, usize) {
+    fn run(&mut self, input: &[f32], output: &mut [f32]) {
         let (mut last_in, mut last_out) = (self.last_in, self.last_out);
-        let moved = each(input, output, |x| {
+        each(input, output, |x| {
             last_out = next_state(self.b * (x + last_in) + self.a * last_out, last_out);
             last_in = x;
             last_out
         });
         (self.last_in, self.last_out) = (last_in, last_out);
-        moved
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        2.6
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(2.6);
     }
 }
 
@@ -72,7 +67,7 @@ pub(crate) fn register(registry: &mut Registry) {
             .pure(|parameters| {
                 let filter =
                     Deemphasis::new(parameters.number("tau_us"), parameters.number("rate_hz"))?;
-                Ok(Box::new(Through::new(filter)))
+                Ok(Box::new(Each::new(filter)))
             }),
     );
 }
@@ -87,7 +82,7 @@ mod tests {
     fn tones_are_weakened_as_the_time_constant_says() {
         let (tau_us, rate_hz) = (50.0, 240e3);
         for hz in [100.0, 3183.1, 10e3, 15e3] {
-            let mut mock = Mock::new(Through::new(Deemphasis::new(tau_us, rate_hz).unwrap()));
+            let mut mock = Mock::new(Each::new(Deemphasis::new(tau_us, rate_hz).unwrap()));
             let tone = |n: u32| (TAU * hz / rate_hz * f64::from(n)).sin() as f32;
             mock.feed("in", &(0..48_000).map(tone).collect::<Vec<_>>());
             mock.run().unwrap();

@@ -4,7 +4,8 @@ use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, In, Item, ItemRatio, Out, ParameterKind, Ports, Registry, Work,
+    Block, BlockError, BlockFacts, Context, In, Item, ItemRatio, Out, ParameterKind, Ports,
+    Registry, Work,
 };
 
 /// The most streams.
@@ -48,16 +49,11 @@ impl<T: Item> Block for Deinterleave<T> {
         Ok(Work::Continue)
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(self.outputs.len() as u32)
-    }
-
-    fn holds(&self) -> u64 {
-        self.outputs.len() as u64 - 1
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        3.0 * copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .rate(ItemRatio::decimate(self.outputs.len() as u32))
+            .holds(self.outputs.len() as u64 - 1)
+            .ns_per_item(3.0 * copied_ns::<T>());
     }
 }
 

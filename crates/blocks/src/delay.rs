@@ -3,8 +3,8 @@
 use crate::ITEM;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockFacts, Process, Through};
 use millstream_flow::{Item, ParameterKind, Registry, for_item};
-use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Inserts zeros before a stream, which delays every item and its tags.
@@ -37,12 +37,8 @@ impl<T: Item> Process for Delay<T> {
         (items, zeros + items)
     }
 
-    fn delay(&self) -> f64 {
-        self.count as f64
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.delay(self.count as f64).ns_per_item(copied_ns::<T>());
     }
 }
 

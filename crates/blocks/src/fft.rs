@@ -4,7 +4,7 @@ use crate::Sample;
 use crate::common::transform_ns;
 use crate::taps::{WINDOWS, window};
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, ParameterKind, Registry};
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 use rustfft::{Fft, FftDirection, FftPlanner};
 use std::sync::Arc;
@@ -112,12 +112,8 @@ impl Process for Transform {
         (self.frame.len(), self.frame.len())
     }
 
-    fn holds(&self) -> u64 {
-        self.frame.len() as u64 - 1
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        transform_ns(self.frame.len())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.holds(self.frame.len() as u64 - 1).ns_per_item(transform_ns(self.frame.len()));
     }
 }
 

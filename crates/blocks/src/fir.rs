@@ -8,36 +8,69 @@ use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{Block, BlockMemory, Each, MemorySpan, OneToOne, Process, Through};
 use millstream_flow::{
-    BlockError, Item, ItemRatio, MessageSpec, ParameterKind, ParameterValue, Registry,
+    BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue, Registry,
 };
-use millstream_flow::{BlockMemory, MemorySpan, Process, Through};
 
-/// Computes `y[m] = Σₖ taps[k] · x[m · decimation - k]`; items before the first are zero. The delay
-/// of a symmetric filter is (taps - 1) / 2 items of the input.
+/// Computes `y[m] = Σₖ taps[k] · x[m - k]`; items before the first are zero. The delay of a
+/// symmetric filter is (taps - 1) / 2 items.
 ///
 /// # Messages
-/// `taps`: real taps, valid from the next item on. The items that come out stay the same ones, and
-/// the history stays, as far as the filter before had it. A filter with another domain than `cpu`
-/// does not take it where there is a device.
+/// `taps`: real taps, valid from the next item on. The history stays, as far as the filter before
+/// had it. A filter with another domain than `cpu` does not take it where there is a device.
 #[derive(Debug)]
 pub struct Fir<T> {
-    kernel: Kernel<T>,
+    kernel: fir::Fir<T>,
+    taps: TapFacts,
+}
+
+/// A [`Fir`] that keeps one of several results, or has complex taps: `y[m] = Σₖ taps[k] ·
+/// x[m · decimation - k]`.
+///
+/// # Messages
+/// `taps`: as of [`Fir`]. The items that come out stay the same ones.
+#[derive(Debug)]
+pub struct DecimatingFir<T> {
+    kernel: Resampler<T>,
     decimation: u32,
-    taps: usize,
+    taps: TapFacts,
+}
+
+/// What follows from taps.
+#[derive(Clone, Copy, Debug)]
+struct TapFacts {
+    count: usize,
     delay: f64,
 }
 
-/// The implementation of the filter.
-#[derive(Debug)]
-enum Kernel<T> {
-    /// Every output, by real taps.
-    Every(fir::Fir<T>),
-    /// Some outputs, or by complex taps.
-    Some(Resampler<T>),
+impl TapFacts {
+    fn of(taps: &[f32]) -> Self {
+        Self { count: taps.len(), delay: fir::group_delay(taps.iter().map(|tap| tap * tap)) }
+    }
+
+    fn state(self, facts: &mut BlockFacts, decimation: u32) {
+        facts
+            .delay(self.delay)
+            .holds(self.count as u64 / 2 + u64::from(decimation) - 1)
+            .memory(BlockMemory::none().with("taps", MemorySpan::Items(self.count as u64)))
+            .message("taps", ParameterKind::Numbers, "real taps from the next item on");
+    }
 }
 
-impl<T: Signal + Filtered> Fir<T> {
+impl<T: Filtered> Fir<T> {
+    /// Creates a filter with real taps.
+    ///
+    /// # Panics
+    /// Without taps.
+    #[must_use]
+    pub fn new(taps: &[f32]) -> Self {
+        assert!(!taps.is_empty(), "a filter has taps");
+        Self { kernel: fir::Fir::new(taps), taps: TapFacts::of(taps) }
+    }
+}
+
+impl<T: Signal> DecimatingFir<T> {
     /// Creates a filter with real taps that keeps one of `decimation` results.
     ///
     /// # Panics
@@ -45,86 +78,73 @@ impl<T: Signal + Filtered> Fir<T> {
     #[must_use]
     pub fn new(taps: &[f32], decimation: u32) -> Self {
         assert!(!taps.is_empty() && decimation > 0, "a filter has taps and gives something");
-        let kernel = match decimation {
-            1 => Kernel::Every(fir::Fir::new(taps)),
-            _ => Kernel::Some(Resampler::new(taps, 1, decimation as usize)),
-        };
-        Self { kernel, decimation, taps: taps.len(), delay: delay_of(taps) }
+        let kernel = Resampler::new(taps, 1, decimation as usize);
+        Self { kernel, decimation, taps: TapFacts::of(taps) }
     }
 }
 
-fn delay_of(taps: &[f32]) -> f64 {
-    fir::group_delay(taps.iter().map(|tap| tap * tap))
-}
-
-impl Fir<Sample> {
+impl DecimatingFir<Sample> {
     /// Creates a filter with complex taps.
     ///
     /// # Panics
     /// As [`new`](Self::new).
     #[must_use]
     pub fn with_complex_taps(taps: &[Sample], decimation: u32) -> Self {
-        let kernel = Kernel::Some(Resampler::with_complex_taps(taps, 1, decimation as usize));
+        let kernel = Resampler::with_complex_taps(taps, 1, decimation as usize);
         let delay = fir::group_delay(taps.iter().map(Sample::norm_sqr));
-        Self { kernel, decimation, taps: taps.len(), delay }
+        Self { kernel, decimation, taps: TapFacts { count: taps.len(), delay } }
     }
 }
 
-impl<T: Signal + Filtered + Item> Process for Fir<T> {
+impl<T: Filtered + Item> OneToOne for Fir<T> {
     type Input = T;
     type Output = T;
 
-    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
-        match &mut self.kernel {
-            Kernel::Every(kernel) => {
-                let items = input.len().min(output.len());
-                kernel.process(&input[..items], &mut output[..items]);
-                (items, items)
-            }
-            Kernel::Some(kernel) => kernel.process(input, output),
-        }
+    fn run(&mut self, input: &[T], output: &mut [T]) {
+        self.kernel.process(input, output);
     }
 
-    fn is_one_to_one(&self) -> bool {
-        matches!(self.kernel, Kernel::Every(_))
-    }
-
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(self.decimation)
-    }
-
-    fn delay(&self) -> f64 {
-        self.delay
-    }
-
-    fn holds(&self) -> u64 {
-        self.taps as u64 / 2 + u64::from(self.decimation) - 1
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none().with("taps", MemorySpan::Items(self.taps as u64)))
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("taps", ParameterKind::Numbers, "real taps from the next item on")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        self.taps.state(facts, 1);
+        // Neighbouring outputs share the loads of their inputs.
+        facts.ns_per_item(0.0045 * (self.taps.count * size_of::<T>()) as f64 + copied_ns::<T>());
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let taps = from_message(value)?;
-        match &mut self.kernel {
-            Kernel::Every(kernel) => kernel.set_taps(&taps),
-            Kernel::Some(kernel) => kernel.set_taps(&taps),
-        }
-        (self.taps, self.delay) = (taps.len(), delay_of(&taps));
+        self.kernel.set_taps(&taps);
+        self.taps = TapFacts::of(&taps);
         Ok(())
     }
+}
 
-    fn ns_per_item(&self) -> f64 {
-        match self.kernel {
-            // Neighbouring outputs share the loads of their inputs.
-            Kernel::Every(_) => 0.0045 * (self.taps * size_of::<T>()) as f64 + copied_ns::<T>(),
-            Kernel::Some(_) => resampled_ns::<T>(self.taps as f64, self.rate()),
-        }
+impl<T: Signal + Item> Process for DecimatingFir<T> {
+    type Input = T;
+    type Output = T;
+
+    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+        self.kernel.process(input, output)
+    }
+
+    fn facts(&self, facts: &mut BlockFacts) {
+        let rate = ItemRatio::decimate(self.decimation);
+        self.taps.state(facts, self.decimation);
+        facts.rate(rate).ns_per_item(resampled_ns::<T>(self.taps.count as f64, rate));
+    }
+
+    fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        let taps = from_message(value)?;
+        self.kernel.set_taps(&taps);
+        self.taps = TapFacts::of(&taps);
+        Ok(())
+    }
+}
+
+/// Makes a filter with real taps.
+fn real<T: Signal + Filtered + Item>(taps: &[f32], decimation: u32) -> Box<dyn Block> {
+    match decimation {
+        1 => Box::new(Each::new(Fir::<T>::new(taps))),
+        _ => Box::new(Through::new(DecimatingFir::<T>::new(taps, decimation))),
     }
 }
 
@@ -145,11 +165,11 @@ fn make_on_cpu(parameters: &Parameters) -> Made {
         ("cf32", Some(im)) => {
             let taps: Vec<Sample> =
                 taps.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
-            Ok(Box::new(Through::new(Fir::with_complex_taps(&taps, decimation))))
+            Ok(Box::new(Through::new(DecimatingFir::with_complex_taps(&taps, decimation))))
         }
-        ("cf32", None) => Ok(Box::new(Through::new(Fir::<Sample>::new(&taps, decimation)))),
+        ("cf32", None) => Ok(real::<Sample>(&taps, decimation)),
         (_, Some(_)) => Err("taps_im: real items have real taps; use item = \"cf32\"".into()),
-        (_, None) => Ok(Box::new(Through::new(Fir::<f32>::new(&taps, decimation)))),
+        (_, None) => Ok(real::<f32>(&taps, decimation)),
     }
 }
 
@@ -171,7 +191,7 @@ pub(crate) fn register(registry: &mut Registry) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_flow::{Block, Mock};
+    use millstream_flow::Mock;
 
     fn registry() -> Registry {
         let mut registry = Registry::new();
@@ -189,7 +209,7 @@ mod tests {
     #[test]
     fn the_time_follows_taps_with_another_delay() {
         use millstream_flow::{TagTime, TagValue, keys};
-        let mut mock = Mock::new(Through::new(Fir::<f32>::new(&[0.0, 0.0, 1.0, 0.0, 0.0], 1)));
+        let mut mock = Mock::new(Each::new(Fir::<f32>::new(&[0.0, 0.0, 1.0, 0.0, 0.0])));
         mock.tag("in", 0, keys::RX_RATE_HZ, 1e6);
         mock.tag("in", 0, keys::RX_TIME, TagTime::from_ticks(1000, 1e6));
         for taps in [vec![0.0; 0], vec![1.0, 0.0, 0.0], vec![0.0, 2.0, 0.0], vec![1.0]] {
@@ -235,7 +255,7 @@ mod tests {
 
     #[test]
     fn new_taps_hold_from_the_next_item_on() {
-        let mut mock = Mock::new(Through::new(Fir::<f32>::new(&[1.0], 1)));
+        let mut mock = Mock::new(Each::new(Fir::<f32>::new(&[1.0])));
         mock.feed("in", &[1.0f32]);
         mock.run().unwrap();
         mock.block.message("taps", &ParameterValue::from(&[0.0, 5.0][..])).unwrap();

@@ -4,7 +4,7 @@ use crate::Made;
 use millstream_flow::blocks::RehearsedBlock;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Metric, Out, Ports, Registry, TagTime, TagValue, Work,
+    Block, BlockError, BlockFacts, Context, Counter, Out, Ports, Registry, TagTime, TagValue, Work,
     keys,
 };
 use millstream_host::iio::{self, CaptureSpec, IioCapture, IioError, ValueScale};
@@ -170,10 +170,8 @@ impl Block for IioSource {
         Ok(Work::Again(Duration::ZERO))
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        [("scans", &self.scans), ("missed", &self.missed)]
-            .map(|(name, counter)| (name, Metric::from(counter)))
-            .to_vec()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("scans", &self.scans).metric("missed", &self.missed);
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::Sample;
 use millstream_dsp::impair::{DcOffset, Echo, Echoes, Impair, IqImbalance, Quantizer};
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, ParameterKind, Registry};
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
 use millstream_flow::{Process, Through};
 
 /// A block that applies an impairment to every sample.
@@ -32,8 +32,8 @@ impl<I: Impair + 'static> Process for Impaired<I> {
         (items, items)
     }
 
-    fn ns_per_item(&self) -> f64 {
-        2.0
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(2.0);
     }
 }
 

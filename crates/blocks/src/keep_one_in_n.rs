@@ -3,8 +3,8 @@
 use crate::ITEM;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockFacts, Process, Through};
 use millstream_flow::{Item, ItemRatio, ParameterKind, Registry, for_item};
-use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Keeps the last of every `n` items, without a filter: higher frequencies alias.
@@ -47,20 +47,12 @@ impl<T: Item> Process for KeepOneInN<T> {
         (taken, made)
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(self.n)
-    }
-
-    fn delay(&self) -> f64 {
-        -f64::from(self.n - 1)
-    }
-
-    fn holds(&self) -> u64 {
-        u64::from(self.n) - 1
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .rate(ItemRatio::decimate(self.n))
+            .delay(-f64::from(self.n - 1))
+            .holds(u64::from(self.n) - 1)
+            .ns_per_item(copied_ns::<T>());
     }
 }
 

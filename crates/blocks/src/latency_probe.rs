@@ -2,10 +2,10 @@
 
 use crate::ITEM;
 use millstream_flow::copied_ns;
-use millstream_flow::latency::LatencyHistogram;
+use millstream_flow::observe::LatencyHistogram;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Gauge, In, Item, Metric, Out, Ports, Registry, Work,
+    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Out, Ports, Registry, Work,
     for_item, keys,
 };
 use std::sync::OnceLock;
@@ -61,8 +61,8 @@ impl<T: Item> Block for LatencyMark<T> {
         Ok(Work::Continue)
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>());
     }
 }
 
@@ -155,17 +155,13 @@ impl<T: Item> Block for LatencyProbe<T> {
         Ok(())
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![
-            ("marks", Metric::from(&self.marks)),
-            ("p50_ms", Metric::from(&self.p50_ms)),
-            ("p99_ms", Metric::from(&self.p99_ms)),
-            ("max_ms", Metric::from(&self.max_ms)),
-        ]
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(copied_ns::<T>())
+            .metric("marks", &self.marks)
+            .metric("p50_ms", &self.p50_ms)
+            .metric("p99_ms", &self.p99_ms)
+            .metric("max_ms", &self.max_ms);
     }
 }
 

@@ -4,8 +4,8 @@ use crate::{ITEM, Made, Sample};
 use millstream_dsp::scale::Scaled;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry};
-use millstream_flow::{BlockMemory, Process, Through};
+use millstream_flow::{BlockError, BlockFacts, Item, ParameterKind, ParameterValue, Registry};
+use millstream_flow::{BlockMemory, Each, OneToOne};
 
 /// An item that can be a factor, and be multiplied by one.
 pub trait Factor: Item + Scaled + From<f32> {}
@@ -36,36 +36,26 @@ impl<T: Factor> MultiplyConst<T> {
     }
 }
 
-impl<T: Factor> Process for MultiplyConst<T> {
+impl<T: Factor> OneToOne for MultiplyConst<T> {
     type Input = T;
     type Output = T;
 
-    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
-        let items = input.len().min(output.len());
+    fn run(&mut self, input: &[T], output: &mut [T]) {
         T::scale(self.factor, input, output);
-        (items, items)
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("factor", ParameterKind::Number, "the constant from now on")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>()).memory(BlockMemory::none()).message(
+            "factor",
+            ParameterKind::Number,
+            "the constant from now on",
+        );
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         let factor = value.as_number().and_then(factor);
         self.factor = factor.ok_or("expected a number that an item can hold")?;
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
     }
 }
 
@@ -86,7 +76,7 @@ pub(crate) fn register(registry: &mut Registry) {
 fn make<T: Factor>(parameters: &Parameters) -> Made {
     let factor = factor::<T>(parameters.number("factor"))
         .ok_or_else(|| parameters.wrong("factor", "a number that a 32-bit float can hold"))?;
-    Ok(Box::new(Through::new(MultiplyConst::new(factor))))
+    Ok(Box::new(Each::new(MultiplyConst::new(factor))))
 }
 
 #[cfg(test)]
@@ -96,7 +86,7 @@ mod tests {
 
     #[test]
     fn multiplies_complex_numbers() {
-        let mut mock = Mock::new(Through::new(MultiplyConst::new(Sample::new(0.0, 2.0))));
+        let mut mock = Mock::new(Each::new(MultiplyConst::new(Sample::new(0.0, 2.0))));
         mock.feed("in", &[Sample::new(1.0, 0.0), Sample::new(0.0, 1.0)]);
         mock.run().unwrap();
         let expected = [Sample::new(0.0, 2.0), Sample::new(-2.0, 0.0)];
@@ -105,7 +95,7 @@ mod tests {
 
     #[test]
     fn another_factor_holds_from_the_next_call() {
-        let mut mock = Mock::new(Through::new(MultiplyConst::new(2.0f32)));
+        let mut mock = Mock::new(Each::new(MultiplyConst::new(2.0f32)));
         mock.feed("in", &[1.0f32]);
         mock.run().unwrap();
         mock.send("factor", 3.0).unwrap();

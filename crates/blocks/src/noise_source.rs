@@ -3,7 +3,9 @@
 use crate::{ITEM, Sample};
 use millstream_dsp::noise::Noise;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Block, BlockError, Context, Item, Out, Ports, Registry, Work, for_item};
+use millstream_flow::{
+    Block, BlockError, BlockFacts, Context, Item, Out, Ports, Registry, Work, for_item,
+};
 use std::ops::Mul;
 
 /// The distribution of values.
@@ -73,12 +75,12 @@ impl<T: Noisy> Block for NoiseSource<T> {
         Ok(Work::Continue)
     }
 
-    fn ns_per_item(&self) -> f64 {
+    fn facts(&self, facts: &mut BlockFacts) {
         let bytes = size_of::<T>() as f64;
-        match self.distribution {
+        facts.ns_per_item(match self.distribution {
             Distribution::Gaussian => 2.5 * bytes,
             Distribution::Uniform => 0.25 * bytes,
-        }
+        });
     }
 }
 

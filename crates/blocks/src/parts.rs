@@ -5,7 +5,7 @@ use crate::common::each;
 use millstream_dsp::angle::arg;
 use millstream_flow::Registry;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockFacts, Each, OneToOne};
 
 /// The number to compute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,30 +22,24 @@ pub enum ComplexPart {
     Argument,
 }
 
-impl Process for ComplexPart {
+impl OneToOne for ComplexPart {
     type Input = Sample;
     type Output = f32;
 
-    fn process(&mut self, input: &[Sample], output: &mut [f32]) -> (usize, usize) {
+    fn run(&mut self, input: &[Sample], output: &mut [f32]) {
         match self {
             Self::Real => each(input, output, |x| x.re),
             Self::Imaginary => each(input, output, |x| x.im),
             Self::Magnitude => each(input, output, |x| x.norm_sqr().sqrt()),
             Self::MagnitudeSquared => each(input, output, |x| x.norm_sqr()),
             Self::Argument => {
-                let items = input.len().min(output.len());
-                arg(&input[..items], &mut output[..items]);
-                (items, items)
+                arg(input, output);
             }
         }
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        0.3
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(0.3);
     }
 }
 
@@ -58,7 +52,7 @@ pub(crate) fn register(registry: &mut Registry) {
         ("complex_to_arg", "Calculates the phase, in radians from -π to π.", ComplexPart::Argument),
     ] {
         registry.register(
-            BlockType::declare(name, summary).pure(move |_| Ok(Box::new(Through::new(part)))),
+            BlockType::declare(name, summary).pure(move |_| Ok(Box::new(Each::new(part)))),
         );
     }
 }
@@ -81,7 +75,7 @@ mod tests {
                 [0.927_295_2, std::f32::consts::PI, -std::f32::consts::FRAC_PI_2],
             ),
         ] {
-            let mut mock = Mock::new(Through::new(part));
+            let mut mock = Mock::new(Each::new(part));
             mock.feed("in", &x);
             mock.run().unwrap();
             let out = mock.take::<f32>("out");

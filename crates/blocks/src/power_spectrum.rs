@@ -6,8 +6,8 @@ use crate::fft::{FftFrame, frame_size, narrow};
 use crate::taps::window;
 use millstream_accel::Kernel;
 use millstream_flow::registry::BlockType;
+use millstream_flow::{BlockFacts, Process, Through};
 use millstream_flow::{ItemRatio, ParameterKind, Registry, TagRule};
-use millstream_flow::{Process, Through};
 use rustfft::FftDirection;
 
 /// Averages the power of `average` frames and puts out one frame of `size` decibels, frequency zero
@@ -87,20 +87,12 @@ impl Process for PowerSpectrum {
         (self.frame.len(), self.frame.len())
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(self.average)
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Drop
-    }
-
-    fn holds(&self) -> u64 {
-        self.frame.len() as u64 * u64::from(self.average) - 1
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        transform_ns(self.frame.len()) + 0.5
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .rate(ItemRatio::decimate(self.average))
+            .tag_rule(TagRule::Drop)
+            .holds(self.frame.len() as u64 * u64::from(self.average) - 1)
+            .ns_per_item(transform_ns(self.frame.len()) + 0.5);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::ITEM;
 use crate::agc::Magnitude;
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    Block, BlockError, Context, Gauge, In, Metric, Out, Ports, Registry, Work, for_item,
+    Block, BlockError, BlockFacts, Context, Gauge, In, Out, Ports, Registry, Work, for_item,
 };
 use std::time::{Duration, Instant};
 
@@ -96,14 +96,12 @@ impl<T: Magnitude> Block for Probe<T> {
         Ok(())
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        [("rms", &self.rms), ("peak", &self.peak), ("rate_hz", &self.rate_hz)]
-            .map(|(name, gauge)| (name, Metric::from(gauge)))
-            .to_vec()
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        2.0
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(2.0)
+            .metric("rms", &self.rms)
+            .metric("peak", &self.peak)
+            .metric("rate_hz", &self.rate_hz);
     }
 }
 

@@ -4,8 +4,8 @@ use crate::Sample;
 use crate::common::number;
 use millstream_dsp::angle::turns;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue, Registry};
+use millstream_flow::{Each, OneToOne};
 
 /// Computes `y[n] = gain · arg(x[n] · conj(x[n - 1]))`, the frequency of the signal. With `gain =
 /// rate / (2π · deviation)` full deviation gives ±1. The first output is 0.
@@ -26,37 +26,27 @@ impl QuadratureDemod {
     }
 }
 
-impl Process for QuadratureDemod {
+impl OneToOne for QuadratureDemod {
     type Input = Sample;
     type Output = f32;
 
-    fn process(&mut self, input: &[Sample], output: &mut [f32]) -> (usize, usize) {
-        let items = input.len().min(output.len());
-        turns(self.last, &input[..items], self.gain, &mut output[..items]);
-        self.last = input[..items].last().copied().unwrap_or(self.last);
-        (items, items)
+    fn run(&mut self, input: &[Sample], output: &mut [f32]) {
+        turns(self.last, input, self.gain, output);
+        self.last = input.last().copied().unwrap_or(self.last);
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    /// The frequency between two items.
-    fn delay(&self) -> f64 {
-        0.5
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("gain", ParameterKind::Number, "gain from the next item on")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        // The frequency between two items.
+        facts.delay(0.5).ns_per_item(0.8).message(
+            "gain",
+            ParameterKind::Number,
+            "gain from the next item on",
+        );
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.gain = number(value)? as f32;
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        0.8
     }
 }
 
@@ -77,7 +67,7 @@ pub(crate) fn register(registry: &mut Registry) {
                 hz if hz > 0.0 => number("rate_hz") / (std::f64::consts::TAU * hz),
                 _ => return Err(parameters.wrong("deviation_hz", "zero or more")),
             };
-            Ok(Box::new(Through::new(QuadratureDemod::new(gain as f32))))
+            Ok(Box::new(Each::new(QuadratureDemod::new(gain as f32))))
         }),
     );
 }
@@ -96,7 +86,7 @@ mod tests {
             Sample::new(phase.cos() as f32, phase.sin() as f32)
         };
         let x: Vec<Sample> = (0..5000).map(&mut modulate).collect();
-        let mut mock = Mock::new(Through::new(QuadratureDemod::new(2.0)));
+        let mut mock = Mock::new(Each::new(QuadratureDemod::new(2.0)));
         mock.feed("in", &x);
         mock.run().unwrap();
         for (n, y) in mock.take::<f32>("out").into_iter().enumerate().skip(1) {

@@ -7,7 +7,7 @@ use millstream_dsp::fir::group_delay;
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
 use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, Item, ItemRatio, ParameterKind, Registry, for_item};
+use millstream_flow::{BlockError, BlockFacts, Item, ItemRatio, ParameterKind, Registry, for_item};
 use millstream_flow::{Process, Through};
 
 /// Makes `interpolation` items out of `decimation`, with one filter at `interpolation` times the
@@ -43,22 +43,14 @@ impl<T: Signal + Item> Process for Rational<T> {
         self.kernel.process(input, output)
     }
 
-    fn rate(&self) -> ItemRatio {
-        self.rate
-    }
-
-    fn delay(&self) -> f64 {
-        self.delay
-    }
-
-    fn holds(&self) -> u64 {
+    fn facts(&self, facts: &mut BlockFacts) {
         let (up, down) = (self.rate.interpolation(), self.rate.decimation());
-        self.taps as u64 / (2 * u64::from(up)) + u64::from(down.div_ceil(up))
-    }
-
-    fn ns_per_item(&self) -> f64 {
         let taps_for_one = self.taps as f64 / f64::from(self.rate.interpolation());
-        resampled_ns::<T>(taps_for_one, self.rate)
+        facts
+            .rate(self.rate)
+            .delay(self.delay)
+            .holds(self.taps as u64 / (2 * u64::from(up)) + u64::from(down.div_ceil(up)))
+            .ns_per_item(resampled_ns::<T>(taps_for_one, self.rate));
     }
 }
 

@@ -4,8 +4,8 @@ use crate::Sample;
 use crate::common::number;
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, MessageSpec, ParameterKind, ParameterValue, Registry};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue, Registry};
+use millstream_flow::{Each, OneToOne};
 
 /// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so no error accumulates over
 /// hours.
@@ -32,36 +32,26 @@ impl Rotator {
     }
 }
 
-impl Process for Rotator {
+impl OneToOne for Rotator {
     type Input = Sample;
     type Output = Sample;
 
-    fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
-        let items = input.len().min(output.len());
-        self.nco.rotate(&input[..items], &mut output[..items]);
-        (items, items)
+    fn run(&mut self, input: &[Sample], output: &mut [Sample]) {
+        self.nco.rotate(input, output);
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("shift_hz", ParameterKind::Number, "shift from the next item on, Hz")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.band_shift_hz(self.shift_hz).ns_per_item(0.9).message(
+            "shift_hz",
+            ParameterKind::Number,
+            "shift from the next item on, Hz",
+        );
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.shift_hz = number(value)?;
         self.nco.retune_hz(self.shift_hz, self.rate_hz);
         Ok(())
-    }
-
-    fn band_shift_hz(&self) -> f64 {
-        self.shift_hz
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        0.9
     }
 }
 
@@ -73,7 +63,7 @@ pub(crate) fn register(registry: &mut Registry) {
             .example("shift_hz = -250e3\nrate_hz = 1e6")
             .pure(|parameters| {
                 let number = |name| parameters.number(name);
-                Ok(Box::new(Through::new(Rotator::new(number("shift_hz"), number("rate_hz"))?)))
+                Ok(Box::new(Each::new(Rotator::new(number("shift_hz"), number("rate_hz"))?)))
             }),
     );
 }
@@ -87,7 +77,7 @@ mod tests {
     #[test]
     fn the_frequency_tag_follows_a_message() {
         use millstream_flow::{Tag, TagValue, keys};
-        let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
+        let mut mock = Mock::new(Each::new(Rotator::new(1e3, 10e3).unwrap()));
         mock.tag("in", 0, keys::RX_FREQ_HZ, 100e6);
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
         mock.run().unwrap();
@@ -109,7 +99,7 @@ mod tests {
         const ITEMS: u64 = 30_000;
         let mut most = 0;
         for calls in 1..6 {
-            let mut mock = Mock::new(Through::new(Rotator::new(10.0, 10e3).unwrap()));
+            let mut mock = Mock::new(Each::new(Rotator::new(10.0, 10e3).unwrap()));
             let items = vec![Sample::new(1.0, 0.0); ITEMS as usize];
             mock.feed("in", &items);
             for offset in (0..ITEMS).step_by(EVERY as usize) {
@@ -139,7 +129,7 @@ mod tests {
 
     #[test]
     fn retuning_goes_on_where_the_phase_was() {
-        let mut mock = Mock::new(Through::new(Rotator::new(1e3, 10e3).unwrap()));
+        let mut mock = Mock::new(Each::new(Rotator::new(1e3, 10e3).unwrap()));
         mock.feed("in", &[Sample::new(1.0, 0.0); 7]);
         mock.run().unwrap();
         mock.block.process.message("shift_hz", &ParameterValue::Number(-500.0)).unwrap();

@@ -5,7 +5,7 @@ use crate::{Made, Sample};
 use millstream_dsp::nco::Nco;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Item, MessageSpec, Out, ParameterKind, ParameterValue, Ports,
+    Block, BlockError, BlockFacts, Context, Item, Out, ParameterKind, ParameterValue, Ports,
     Registry, Work,
 };
 use std::ops::{Add, Mul};
@@ -146,20 +146,12 @@ impl<T: Generated> Block for SignalSource<T> {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![
-            MessageSpec::new(
-                "frequency_hz",
-                ParameterKind::Number,
-                "frequency from the next item on, Hz",
-            ),
-            MessageSpec::new("amplitude", ParameterKind::Number, "amplitude from the next item on"),
-            MessageSpec::new(
-                "offset",
-                ParameterKind::Number,
-                "constant added from the next item on",
-            ),
-        ]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(0.7)
+            .message("frequency_hz", ParameterKind::Number, "frequency from the next item on, Hz")
+            .message("amplitude", ParameterKind::Number, "amplitude from the next item on")
+            .message("offset", ParameterKind::Number, "constant added from the next item on");
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -170,10 +162,6 @@ impl<T: Generated> Block for SignalSource<T> {
             _ => self.offset = x as f32,
         }
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        0.7
     }
 }
 

@@ -5,9 +5,9 @@ use crate::common::{each, number};
 use millstream_dsp::recursion::{StateValue, next_state};
 use millstream_flow::registry::BlockType;
 use millstream_flow::{
-    BlockError, Item, MessageSpec, ParameterKind, ParameterValue, Registry, for_item,
+    BlockError, BlockFacts, Item, ParameterKind, ParameterValue, Registry, for_item,
 };
-use millstream_flow::{Process, Through};
+use millstream_flow::{Each, OneToOne};
 use std::ops::{Add, Mul, Sub};
 
 /// Computes `y[n] = y[n - 1] + alpha · (x[n] - y[n - 1])`, from zero. Its time constant is `-1 /
@@ -38,38 +38,29 @@ fn checked(alpha: f64) -> Result<f32, BlockError> {
     Err(format!("alpha = {alpha}: expected more than 0 and at most 1").into())
 }
 
-impl<T> Process for SinglePole<T>
+impl<T> OneToOne for SinglePole<T>
 where
     T: Item + Default + StateValue + Add<Output = T> + Sub<Output = T> + Mul<f32, Output = T>,
 {
     type Input = T;
     type Output = T;
 
-    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
+    fn run(&mut self, input: &[T], output: &mut [T]) {
         let (mut state, alpha) = (self.state, self.alpha);
-        let moved = each(input, output, |x| {
+        each(input, output, |x| {
             state = next_state(state + (x - state) * alpha, state);
             state
         });
         self.state = state;
-        moved
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("alpha", ParameterKind::Number, "share of the new item")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(2.6).message("alpha", ParameterKind::Number, "share of the new item");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.alpha = checked(number(value)?)?;
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        2.6
     }
 }
 
@@ -81,7 +72,7 @@ pub(crate) fn register(registry: &mut Registry) {
             .example("alpha = 0.05")
             .pure(|parameters| {
                 let alpha = parameters.number("alpha");
-                for_item!(parameters, T: f32 | cf32 => Through::new(SinglePole::<T>::new(alpha)?))
+                for_item!(parameters, T: f32 | cf32 => Each::new(SinglePole::<T>::new(alpha)?))
             }),
     );
 }
@@ -93,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_step_is_followed_exponentially() {
-        let mut mock = Mock::new(Through::new(SinglePole::<f32>::new(0.1).unwrap()));
+        let mut mock = Mock::new(Each::new(SinglePole::<f32>::new(0.1).unwrap()));
         mock.feed("in", &[2.0f32; 100]);
         mock.run().unwrap();
         for (n, y) in mock.take::<f32>("out").into_iter().enumerate() {

@@ -4,10 +4,8 @@ use crate::Sample;
 use crate::common::{each, number};
 use millstream_dsp::recursion::next_state;
 use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    BlockError, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue, Registry,
-};
-use millstream_flow::{Process, Through};
+use millstream_flow::{BlockError, BlockFacts, Gauge, ParameterKind, ParameterValue, Registry};
+use millstream_flow::{Each, OneToOne};
 
 /// Puts out zeros while the mean power, `p += alpha · (|x|² - p)`, is below a threshold.
 ///
@@ -37,44 +35,30 @@ fn ratio(db: f64) -> f32 {
     10f64.powf(db / 10.0) as f32
 }
 
-impl Process for Squelch {
+impl OneToOne for Squelch {
     type Input = Sample;
     type Output = Sample;
 
-    fn process(&mut self, input: &[Sample], output: &mut [Sample]) -> (usize, usize) {
+    fn run(&mut self, input: &[Sample], output: &mut [Sample]) {
         let (mut power, alpha, threshold) = (self.power, self.alpha, self.threshold);
-        let moved = each(input, output, |x: Sample| {
+        each(input, output, |x: Sample| {
             power = next_state(power + alpha * (x.norm_sqr() - power), power);
             if power < threshold { Sample::default() } else { x }
         });
         self.power = power;
         self.shown.set(10.0 * f64::from(power.max(1e-20)).log10());
-        moved
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("power_db", Metric::from(&self.shown))]
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new(
-            "threshold_db",
-            ParameterKind::Number,
-            "power above which samples pass, dBFS",
-        )]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(2.0)
+            .message("threshold_db", ParameterKind::Number, "power above which samples pass, dBFS")
+            .metric("power_db", &self.shown);
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.threshold = ratio(number(value)?);
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        2.0
     }
 }
 
@@ -90,7 +74,7 @@ pub(crate) fn register(registry: &mut Registry) {
                     return Err(parameters.wrong("alpha", "more than 0 and at most 1"));
                 }
                 let squelch = Squelch::new(parameters.number("threshold_db"), alpha as f32);
-                Ok(Box::new(Through::new(squelch)))
+                Ok(Box::new(Each::new(squelch)))
             }),
     );
 }
@@ -102,7 +86,7 @@ mod tests {
 
     #[test]
     fn it_opens_when_the_mean_reaches_the_threshold() {
-        let mut mock = Mock::new(Through::new(Squelch::new(-20.0, 0.1)));
+        let mut mock = Mock::new(Each::new(Squelch::new(-20.0, 0.1)));
         let mut x = vec![Sample::new(0.01, 0.0); 100];
         x.extend([Sample::new(0.0, 1.0); 100]);
         mock.feed("in", &x);

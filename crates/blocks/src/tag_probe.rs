@@ -4,8 +4,8 @@ use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Gauge, In, Item, Key, Metric, Out, Ports, Registry, Tag,
-    Work, for_item,
+    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Key, Out, Ports, Registry,
+    Tag, Work, for_item,
 };
 use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{BufWriter, Write};
@@ -109,16 +109,12 @@ impl<T: Item> Block for TagProbe<T> {
         Ok(list.complete()?)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![
-            ("tags", Metric::from(&self.tags)),
-            ("last_item", Metric::from(&self.last_item)),
-            ("last_value", Metric::from(&self.last_value)),
-        ]
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(copied_ns::<T>())
+            .metric("tags", &self.tags)
+            .metric("last_item", &self.last_item)
+            .metric("last_value", &self.last_value);
     }
 }
 
@@ -156,7 +152,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tags.txt");
         let mut mock = Mock::new(TagProbe::<u8>::new(Some(Key::new("gain")), Some(&path)));
-        let metrics = mock.block.metrics();
+        let metrics = BlockFacts::of(&mock.block).metrics;
         mock.feed("in", &[0u8; 10]);
         for (item, key, value) in [(2, "gain", 1.5), (2, "other", 9.0), (7, "gain", -3.0)] {
             mock.tag("in", item, Key::new(key), value);
@@ -165,8 +161,8 @@ mod tests {
         mock.run().unwrap();
         assert!(mock.is_finished());
         let value = |name: &str| match &metrics.iter().find(|(known, _)| *known == name) {
-            Some((_, Metric::Counter(counter))) => counter.get() as f64,
-            Some((_, Metric::Gauge(gauge))) => gauge.get(),
+            Some((_, millstream_flow::Metric::Counter(counter))) => counter.get() as f64,
+            Some((_, millstream_flow::Metric::Gauge(gauge))) => gauge.get(),
             _ => f64::NAN,
         };
         assert_eq!((value("tags"), value("last_item"), value("last_value")), (2.0, 7.0, -3.0));

@@ -3,8 +3,8 @@
 use crate::{Made, Sample};
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::{BlockFacts, Process, Through};
 use millstream_flow::{Item, ItemRatio, ParameterKind, Registry};
-use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
 /// Joins `N` items to one item, an array. An incomplete array at the end is dropped.
@@ -33,16 +33,8 @@ where
         (N, 1)
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::decimate(N as u32)
-    }
-
-    fn holds(&self) -> u64 {
-        N as u64 - 1
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.rate(ItemRatio::decimate(N as u32)).holds(N as u64 - 1).ns_per_item(copied_ns::<T>());
     }
 }
 
@@ -64,12 +56,8 @@ where
         (1, N)
     }
 
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::interpolate(N as u32)
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.rate(ItemRatio::interpolate(N as u32)).ns_per_item(copied_ns::<T>());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{ITEM, Made, Sample};
 use header::{DATA_AT, WavHeader};
 use millstream_flow::blocks::is_due;
 use millstream_flow::registry::{BlockType, ParameterKind, Parameters, discard};
-use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Counter, In, Item, Ports};
 use millstream_flow::{Registry, Work};
 use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{self, BufWriter, Write};
@@ -186,8 +186,8 @@ impl<T: Sound> Block for WavSink<T> {
         Ok(file.complete()?)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("clipped", Metric::from(&self.clipped))]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("clipped", &self.clipped);
     }
 }
 

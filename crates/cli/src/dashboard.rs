@@ -173,7 +173,7 @@ impl DashboardPlan {
         let mut controls = Vec::new();
         for block in &shape.blocks {
             let messages = graph.messages(&block.name)?;
-            controls.extend(messages.into_iter().map(|message| (block.name.clone(), message)));
+            controls.extend(messages.iter().map(|message| (block.name.clone(), *message)));
         }
         let hello = Hello {
             verb: topic.verb.to_owned(),

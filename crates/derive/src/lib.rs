@@ -6,7 +6,7 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, LitStr, Type};
 
-/// Shows every field of type `In` or `Out`, in the order of the fields.
+/// Shows every field of type `In`, `Out` or `Emitter`, in the order of the fields.
 ///
 /// A field called `input` is the port `in`, one called `output` the port `out`, any other has its
 /// own name; `#[port("name")]` gives another. An array or a `Vec` of ports gives numbered ones:
@@ -60,7 +60,7 @@ fn show(field: &Field, flow: &Code) -> Result<Option<Code>, Error> {
             None => Ok(None),
             Some(name) => Err(Error::new(
                 name.span(),
-                "not a port: expected `In<T>`, `Out<T>`, or an array or `Vec` of them",
+                "not a port: expected `In<T>`, `Out<T>`, `Emitter`, or an array or `Vec` of them",
             )),
         };
     };
@@ -96,6 +96,7 @@ fn kind(of: &Type) -> Option<(Code, bool)> {
             match last.ident.to_string().as_str() {
                 "In" => Some((quote!(input), false)),
                 "Out" => Some((quote!(output), false)),
+                "Emitter" => Some((quote!(emitter), false)),
                 "Vec" => {
                     let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else {
                         return None;

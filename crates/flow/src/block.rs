@@ -1,13 +1,9 @@
 //! The interface between signal processing and the runtime: [`Block`].
 
+use crate::facts::BlockFacts;
 use crate::lane::Lane;
-use crate::memory::BlockMemory;
-use crate::message::{EmitterList, MessageSpec};
-use crate::metric::Metric;
-use crate::port::PortVisitor;
-use crate::rate::ItemRatio;
-use crate::registry::ParameterValue;
-use crate::tag::TagRule;
+use crate::port::{PortVisitor, Ports};
+use crate::value::ParameterValue;
 use std::time::{Duration, Instant};
 
 /// The error of a block. Any error converts with `?`, and so does text: `Err("why".into())`.
@@ -28,28 +24,6 @@ pub enum Work {
     /// This block will never consume or produce again. Its ports close: downstream drains, upstream
     /// sees that the reader is gone.
     Finished,
-}
-
-/// The ports of a block.
-///
-/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In) or
-/// [`Out`](crate::Out), in the order of the fields. A field called `input` is the port `in`, one
-/// called `output` the port `out`; any other has its own name. `#[port("name")]` gives another
-/// name. A `Vec` or an array of ports gives numbered ones: `#[port("in")] inputs: Vec<In<f32>>` is
-/// `in0`, `in1` and so on.
-pub trait Ports {
-    /// Shows every port, always the same ones in the same order. Called often: only call the
-    /// visitor.
-    fn ports(&mut self, ports: &mut dyn PortVisitor);
-}
-
-/// The estimate for a block that gives none, nanoseconds an item: a filter of ordinary length.
-pub(crate) const UNKNOWN_NS_PER_ITEM: f64 = 5.0;
-
-/// Returns the time to copy one item, nanoseconds: the estimate for a block that does hardly more.
-#[must_use]
-pub const fn copied_ns<T>() -> f64 {
-    0.02 * size_of::<T>() as f64
 }
 
 /// One step of signal processing: a struct with typed ports as fields, and one `work`.
@@ -93,78 +67,8 @@ pub trait Block: Ports + Send {
         Ok(())
     }
 
-    /// Whether this block can be part of a [fused chain](crate::lane): it has at most one input and
-    /// one output and asks for one item of either, every call makes exactly as many items as it
-    /// takes and could take any number, it makes and reads no tags, and never ends by itself. Such
-    /// a block implements [`pass`](Self::pass) next to `work`. Called before the start.
-    fn is_one_to_one(&self) -> bool {
-        false
-    }
-
-    /// Does the work of `work` for exactly the items of the lane. Called only for a block that [is
-    /// one-to-one](Self::is_one_to_one). Inside a fused chain the block's own ports grant nothing,
-    /// neither here nor in [`message`](Self::message), and their positions are a few batches old.
-    fn pass(&mut self, _lane: &mut Lane) {
-        unreachable!("a block that says it is straight has a `pass`")
-    }
-
-    /// Returns the numbers that this block publishes, with names. Called once before the start.
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        Vec::new()
-    }
-
-    /// Returns the items out for items in. Called before the start and behind messages.
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::ONE
-    }
-
-    /// Returns the time that one item takes on an ordinary CPU, nanoseconds, by estimate and by the
-    /// block's parameters. Items are counted at the busier port. A plan for a graph that was not
-    /// measured follows these estimates, so only their ratios matter. Called once before the start.
-    fn ns_per_item(&self) -> f64 {
-        UNKNOWN_NS_PER_ITEM
-    }
-
-    /// Returns by how many items of the input what comes out is later than what went in: the group
-    /// delay of a filter. Negative where an output item shows the last of several input items. Tags
-    /// move with the samples by it, and times of tags are corrected by it (see
-    /// [`TagShift`](crate::TagShift)). A filter whose delay depends on the frequency gives the mean
-    /// one of its power.
-    fn delay(&self) -> f64 {
-        0.0
-    }
-
-    /// Returns by how much the block moves the band up now, Hz: the frequency in its middle becomes
-    /// lower by it, which changes the value of the tag `rx_freq_hz`.
-    fn band_shift_hz(&self) -> f64 {
-        0.0
-    }
-
-    /// Returns the rule for the tags on the inputs. Called once before the start.
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Forward
-    }
-
-    /// Returns the most items, of the input, that the block keeps inside beyond a call: filter
-    /// history that delays, a frame being filled. The latency bound counts them. Called once before
-    /// the start.
-    fn holds(&self) -> u64 {
-        0
-    }
-
-    /// Returns how much of its past the block needs, see [`memory`](crate::memory); `None` if that
-    /// is not known or has no end.
-    fn memory(&self) -> Option<BlockMemory> {
-        None
-    }
-
-    /// Returns the messages that this block takes. Called once before the start.
-    fn messages(&self) -> Vec<MessageSpec> {
-        Vec::new()
-    }
-
     /// Takes a message, between two calls of `work` on the thread of `work`. The name is one of
-    /// [`messages`](Self::messages) and the value of its kind.
+    /// the [facts'](BlockFacts::messages) and the value of its kind.
     ///
     /// # Errors
     /// The reason why the value is invalid. The block continues as before; the refusal is counted
@@ -173,10 +77,17 @@ pub trait Block: Ports + Send {
         Err(format!("the block declares the message `{name}` but does not handle it").into())
     }
 
-    /// Returns the block's emitters, always the same in the same order. Called before the start.
-    fn emitters(&mut self) -> EmitterList<'_> {
-        Vec::new()
-    }
+    /// States the constant facts of the block in `facts`, which come with the defaults. Called
+    /// before the start, and again after each message, for a rate, delay and band shift that the
+    /// message has changed.
+    fn facts(&self, _facts: &mut BlockFacts) {}
+
+    /// Takes exactly the items of the lane. Only a block that implements
+    /// [`OneToOne`](crate::OneToOne), or has the same properties, has it; any other leaves the lane
+    /// alone, as this default does, and is never part of a [fused chain](crate::lane). Inside a
+    /// chain the block's own ports grant nothing, neither here nor in [`message`](Self::message),
+    /// and their positions are a few batches old.
+    fn pass(&mut self, _lane: &mut Lane) {}
 }
 
 impl Ports for Box<dyn Block> {
@@ -198,56 +109,32 @@ impl Block for Box<dyn Block> {
         (**self).finish()
     }
 
-    fn is_one_to_one(&self) -> bool {
-        (**self).is_one_to_one()
+    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
+        (**self).message(name, value)
+    }
+
+    fn facts(&self, facts: &mut BlockFacts) {
+        (**self).facts(facts);
     }
 
     fn pass(&mut self, lane: &mut Lane) {
         (**self).pass(lane);
     }
+}
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        (**self).metrics()
+impl BlockFacts {
+    /// Returns the facts of a block.
+    #[must_use]
+    pub fn of(block: &(impl Block + ?Sized)) -> Self {
+        let mut facts = Self::default();
+        block.facts(&mut facts);
+        facts
     }
 
-    fn rate(&self) -> ItemRatio {
-        (**self).rate()
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        (**self).ns_per_item()
-    }
-
-    fn delay(&self) -> f64 {
-        (**self).delay()
-    }
-
-    fn band_shift_hz(&self) -> f64 {
-        (**self).band_shift_hz()
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        (**self).tag_rule()
-    }
-
-    fn holds(&self) -> u64 {
-        (**self).holds()
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        (**self).memory()
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        (**self).messages()
-    }
-
-    fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
-        (**self).message(name, value)
-    }
-
-    fn emitters(&mut self) -> EmitterList<'_> {
-        (**self).emitters()
+    /// Reads the facts of a block anew.
+    pub(crate) fn read(&mut self, block: &(impl Block + ?Sized)) {
+        self.clear();
+        block.facts(self);
     }
 }
 

@@ -53,7 +53,7 @@ pub use error::{FileProblem, GraphFileError};
 
 use crate::plan::Pins;
 use crate::plan::Plan;
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};

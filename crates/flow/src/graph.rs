@@ -3,14 +3,13 @@
 mod error;
 mod messages;
 mod order;
-mod shape;
 
 pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
-pub use shape::{BlockShape, EdgeShape, Shape};
 
 use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
+use crate::facts::BlockFacts;
 use crate::item::ItemType;
 use crate::port::each_port;
 use std::fmt;
@@ -45,6 +44,7 @@ pub struct Graph {
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) block: Box<dyn Block>,
+    pub(crate) facts: BlockFacts,
     pub(crate) inputs: Vec<PortInfo>,
     pub(crate) outputs: Vec<PortInfo>,
 }
@@ -124,7 +124,8 @@ impl Graph {
             |name, port| inputs.push(info(name, port.item_type(), port.min_items())),
             |name, port| outputs.push(info(name, port.item_type(), port.min_items())),
         );
-        self.nodes.push(Node { name: name.to_owned(), block, inputs, outputs });
+        let facts = BlockFacts::of(&block);
+        self.nodes.push(Node { name: name.to_owned(), block, facts, inputs, outputs });
         Ok(())
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Where a batch passes several blocks in the nearest cache, the runtime's work between two of them
 //! counts: polling rings, carrying tags. Blocks that [are
-//! one-to-one](crate::Block::is_one_to_one) need none of it as long as the rings between them are
+//! one-to-one](crate::OneToOne) need none of it as long as the rings between them are
 //! empty and no tag is on its way. The runtime then lends the first of them a buffer to write to
 //! (a [`Lane`]), the next the same buffer to read from, and so on. In any other state it calls
 //! every block by itself, so a result never depends on a fused chain.
@@ -87,6 +87,8 @@ impl BatchMemory {
 #[derive(Debug)]
 pub struct Lane<'a> {
     items: usize,
+    /// A block has taken a lane [without items](Self::empty).
+    taken: bool,
     from: Option<&'a BatchMemory>,
     to: Option<&'a BatchMemory>,
 }
@@ -95,7 +97,22 @@ impl<'a> Lane<'a> {
     /// Returns a lane before the first block, for batches of `items`.
     #[inline]
     pub(crate) fn new(items: usize) -> Self {
-        Self { items, from: None, to: None }
+        Self { items, taken: false, from: None, to: None }
+    }
+
+    /// Returns a lane from the ports of a block to its ports, for as many items as there are and
+    /// find room: `work` of a block whose [`pass`](crate::Block::pass) says all.
+    #[inline]
+    #[must_use]
+    pub fn of_ports() -> Self {
+        Self::new(usize::MAX)
+    }
+
+    /// Whether `pass` of a block takes a lane. No item moves.
+    pub(crate) fn is_taken_by(pass: impl FnOnce(&mut Self)) -> bool {
+        let mut lane = Self::new(0);
+        pass(&mut lane);
+        lane.taken
     }
 
     /// Advances to the next block, which writes to the buffer `to`, or to its output.
@@ -129,11 +146,6 @@ impl<'a> Lane<'a> {
     /// Takes the batch out of a block with this one port.
     #[inline]
     pub fn source<T: Item>(&mut self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
-        self.out(output, run);
-    }
-
-    #[inline]
-    fn out<T: Item>(&self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
         match self.to {
             // SAFETY: as in `through`.
             Some(to) => run(unsafe { to.write(self.items) }),
@@ -152,31 +164,64 @@ impl<'a> Lane<'a> {
     }
 
     // The code for the ends of a chain is kept apart from the code for its middle, which then needs
-    // few registers.
+    // few registers. A chain has polled its ends; without a chain the ports decide.
 
     #[inline(never)]
     fn through_ports<A: Item, B: Item>(
-        &self,
+        &mut self,
         input: &mut In<A>,
         output: &mut Out<B>,
         run: impl FnOnce(&[A], &mut [B]),
     ) {
-        match self.from {
+        match (self.from, self.to) {
             // SAFETY: as in `through`.
-            Some(from) => self.fill_port(output, |to| run(unsafe { from.read(self.items) }, to)),
-            None => self.empty_port(input, |from| self.out(output, |to| run(from, to))),
+            (Some(from), _) => {
+                let from = unsafe { from.read(self.items) };
+                run(from, &mut output.slice_mut()[..from.len()]);
+                output.produce(from.len());
+            }
+            // SAFETY: as in `through`.
+            (None, Some(to)) => {
+                let to = unsafe { to.write(self.items) };
+                let items = to.len();
+                run(&input.slice()[..items], to);
+                input.consume(items);
+            }
+            (None, None) => {
+                let (from, to) = (input.slice(), output.slice_mut());
+                let items = self.items_of_ports(from.len().min(to.len()));
+                if items > 0 {
+                    run(&from[..items], &mut to[..items]);
+                    input.consume(items);
+                    output.produce(items);
+                }
+            }
         }
     }
 
     #[inline(never)]
-    fn empty_port<T: Item>(&self, input: &mut In<T>, run: impl FnOnce(&[T])) {
-        run(&input.slice()[..self.items]);
-        input.consume(self.items);
+    fn empty_port<T: Item>(&mut self, input: &mut In<T>, run: impl FnOnce(&[T])) {
+        let from = input.slice();
+        let items = self.items_of_ports(from.len());
+        if items > 0 {
+            run(&from[..items]);
+            input.consume(items);
+        }
     }
 
     #[inline(never)]
-    fn fill_port<T: Item>(&self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
-        run(&mut output.slice_mut()[..self.items]);
-        output.produce(self.items);
+    fn fill_port<T: Item>(&mut self, output: &mut Out<T>, run: impl FnOnce(&mut [T])) {
+        let to = output.slice_mut();
+        let items = self.items_of_ports(to.len());
+        if items > 0 {
+            run(&mut to[..items]);
+            output.produce(items);
+        }
+    }
+
+    /// Returns the items that pass where the ports have so many.
+    fn items_of_ports(&mut self, items: usize) -> usize {
+        self.taken = true;
+        items.min(self.items)
     }
 }

@@ -48,7 +48,7 @@
 //! ```
 //!
 //! To name it in graph files, [register](Registry::register) a [`BlockType`]. To publish numbers,
-//! keep a [`Counter`] or [`Gauge`] and list it in [`Block::metrics`]. The files in [`blocks`] are
+//! keep a [`Counter`] or [`Gauge`] and name it in [`Block::facts`]. The files in [`blocks`] are
 //! examples to copy.
 
 // Derived code names this crate, here as elsewhere.
@@ -56,49 +56,55 @@ extern crate self as millstream_flow;
 
 pub mod block;
 pub mod blocks;
+mod carrier;
+mod facts;
 pub mod file;
 pub mod graph;
 mod item;
 pub mod lane;
-pub mod latency;
 pub mod memory;
 pub mod message;
 pub mod metric;
 mod mock;
+pub mod observe;
+mod one_to_one;
 pub mod plan;
 pub mod port;
 mod port_state;
+mod preset;
 pub mod process;
-pub mod profile;
 mod rate;
 pub mod registry;
 pub mod runtime;
 pub mod tag;
-mod tap;
+mod value;
 
 /// The item type `cf32`.
 pub use num_complex::Complex;
 
-pub use block::{Block, BlockError, Context, Ports, Work, copied_ns};
+pub use block::{Block, BlockError, Context, Work};
+pub use facts::{BlockFacts, copied_ns};
 pub use file::{GraphFile, GraphFileError};
-pub use graph::{BlockShape, EdgeShape, Graph, GraphError, Shape};
+pub use graph::{Graph, GraphError};
 pub use item::{Item, ItemType, SC16_SCALE};
 pub use lane::Lane;
-pub use latency::{Latency, LatencyError, LatencyStats};
-pub use memory::{BlockMemory, MemorySpan, Numbering, PathMemory};
-pub use message::{Emitter, EmitterList, MessageError, MessageSpec};
+pub use memory::{BlockMemory, MemorySpan, Numbering};
+pub use message::{Emitter, MessageError, MessageSpec};
 pub use metric::{Counter, Gauge, Metric};
 pub use millstream_derive::Ports;
 pub use mock::Mock;
-pub use plan::{Buffers, Partition, Pins, Plan, PlanError, Preset, WaitMode};
-pub use port::{In, InputPort, Out, OutputPort, PortVisitor};
+pub use observe::{BlockCost, BlockShape, EdgeCost, EdgeShape, LatencyStats, PathMemory, Profile};
+pub use observe::{Shape, Stall};
+pub use one_to_one::{Each, OneToOne, map};
+pub use plan::{Buffers, Latency, LatencyError, Partition, Pins, Plan, PlanError, WaitMode};
+pub use port::{In, InputPort, Out, OutputPort, OutputTap, PortVisitor, Ports};
+pub use preset::{ParsePresetError, Preset};
 pub use process::{Process, Through};
-pub use profile::{BlockCost, EdgeCost, Profile};
 pub use rate::ItemRatio;
-pub use registry::{BlockType, ParameterKind, ParameterValue, Registry};
+pub use registry::{BlockType, Registry};
+pub use runtime::Stopper;
 pub use runtime::{
     BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, RunningGraph, Snapshot,
 };
-pub use runtime::{Stall, Stopper};
 pub use tag::{Key, ShortText, Tag, TagDocument, TagRule, TagShift, TagTime, TagValue, keys};
-pub use tap::OutputTap;
+pub use value::{ParameterKind, ParameterValue};

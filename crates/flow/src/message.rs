@@ -1,6 +1,6 @@
 //! Messages to blocks while they run: a new factor, another rate, "end now".
 //!
-//! A block lists the messages that it takes ([`Block::messages`](crate::Block::messages)) and takes
+//! A block lists the messages that it takes ([`BlockFacts`](crate::BlockFacts)) and takes
 //! each message between two calls of `work`, on the thread of `work`
 //! ([`Block::message`](crate::Block::message)); so it needs no lock. Messages come from
 //! [`Running::send`](crate::RunningGraph::send), and from other blocks: a block that has an
@@ -18,18 +18,17 @@
 
 mod emitter;
 mod error;
-mod inbox;
 
-pub use emitter::{Emitter, EmitterList};
+pub use emitter::Emitter;
+pub(crate) use emitter::{MessageConnection, Wake};
 pub use error::MessageError;
-pub(crate) use inbox::{Inbox, Mailboxes, Wake};
 
-use crate::registry::{ParameterKind, ParameterValue};
+use crate::value::{ParameterKind, ParameterValue};
 
 /// The most messages of one sender that may wait.
 pub const QUEUE_MESSAGES: usize = 64;
 
-/// A message that a block understands, as [`Block::messages`](crate::Block::messages) lists it.
+/// A message that a block understands, as [`BlockFacts`](crate::BlockFacts) lists it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MessageSpec {
     /// Name; units last, `rate_hz`.
@@ -74,4 +73,4 @@ pub(crate) fn wrong(block: &str, message: &MessageSpec, found: &str) -> MessageE
 }
 
 /// A queued message: its position among the block's messages, and its value.
-type Envelope = (u16, ParameterValue);
+pub(crate) type Envelope = (u16, ParameterValue);

@@ -58,7 +58,7 @@ impl Gauge {
     }
 }
 
-/// A block's named number, as [`Block::metrics`](crate::Block::metrics) lists it.
+/// A block's named number, as [`BlockFacts`](crate::BlockFacts) lists it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Metric {

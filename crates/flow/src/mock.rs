@@ -1,15 +1,14 @@
 //! One block alone, with given inputs and reserved outputs: for tests and benches.
 
 use crate::block::{Block, BlockError, Context, Work};
+use crate::carrier::TagCarrier;
+use crate::facts::BlockFacts;
 use crate::item::Item;
-use crate::port::{Collector, MockWriter, each_port};
+use crate::port::{Collection, Collector, MockInput, MockWriter, each_port};
 use crate::port_state::Views;
-use crate::registry::ParameterValue;
-use crate::tag::queue::{TagReceiver, TagSender};
-use crate::tag::{Key, Tag, TagCarrier, TagValue};
-use millstream_ring::{Reader, Writer};
-use std::any::Any;
-use std::collections::{BTreeMap, VecDeque};
+use crate::tag::{Key, Tag, TagValue};
+use crate::value::ParameterValue;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Room of each ring, in items, unless the block's ports want more.
@@ -110,8 +109,8 @@ impl<B: Block> Mock<B> {
     /// # Panics
     /// If the block does not list the message, or lists it with another kind.
     pub fn send(&mut self, name: &str, value: impl Into<ParameterValue>) -> Result<(), BlockError> {
-        let messages = self.block.messages();
-        let message = messages.iter().find(|message| message.name == name);
+        let facts = BlockFacts::of(&self.block);
+        let message = facts.messages.iter().find(|message| message.name == name);
         let message = message.unwrap_or_else(|| panic!("no message {name}"));
         let value = value.into().into_kind(message.kind);
         let value = value.unwrap_or_else(|| panic!("{name} takes {}", message.kind));
@@ -178,78 +177,5 @@ impl<B: Block> Mock<B> {
         let collection = collector.as_any().downcast_mut::<Collection<T>>();
         let collection = collection.unwrap_or_else(|| panic!("output {port} has another type"));
         std::mem::take(&mut collection.items)
-    }
-}
-
-/// Items on their way into an input.
-pub(crate) struct MockInput<T: Item> {
-    writer: Writer<T>,
-    tags: TagSender,
-    held: VecDeque<T>,
-    ending: bool,
-}
-
-impl<T: Item> MockInput<T> {
-    pub(crate) fn new(writer: Writer<T>, tags: TagSender) -> Self {
-        Self { writer, tags, held: VecDeque::new(), ending: false }
-    }
-}
-
-impl<T: Item> MockWriter for MockInput<T> {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn refill(&mut self) -> usize {
-        let room = self.writer.slice_mut();
-        let items = room.len().min(self.held.len());
-        for (to, from) in room.iter_mut().zip(self.held.drain(..items)) {
-            *to = from;
-        }
-        self.writer.produce(items);
-        if self.ending && self.held.is_empty() {
-            self.writer.close();
-        }
-        items
-    }
-
-    fn tag(&mut self, tag: Tag) {
-        self.tags.push(tag);
-    }
-
-    fn end(&mut self) {
-        self.ending = true;
-        self.refill();
-    }
-}
-
-/// Items that came out of an output.
-pub(crate) struct Collection<T: Item> {
-    reader: Reader<T>,
-    tags: TagReceiver,
-    items: Vec<T>,
-}
-
-impl<T: Item> Collection<T> {
-    pub(crate) fn new(reader: Reader<T>, tags: TagReceiver) -> Self {
-        Self { reader, tags, items: Vec::new() }
-    }
-}
-
-impl<T: Item> Collector for Collection<T> {
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn drain(&mut self) -> usize {
-        let new = self.reader.slice();
-        let items = new.len();
-        self.items.extend_from_slice(new);
-        self.reader.consume(items);
-        items
-    }
-
-    fn take_tags(&mut self) -> Vec<Tag> {
-        std::iter::from_fn(|| self.tags.pop()).collect()
     }
 }

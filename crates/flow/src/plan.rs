@@ -26,14 +26,17 @@
 
 mod batch;
 mod check;
+mod error;
+pub mod latency;
 mod pins;
-mod preset;
 
 pub use batch::default_batch_bytes;
-pub(crate) use check::Placement;
-pub use check::PlanError;
+#[cfg(test)]
+pub(crate) use check::{BATCH_BYTES_MAX, RING_BYTES_MAX};
+pub use error::PlanError;
+pub(crate) use latency::LatencyBound;
+pub use latency::{Latency, LatencyError, Positive, SourceLatency};
 pub use pins::Pins;
-pub use preset::{ParsePresetError, Preset};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,9 +51,9 @@ pub struct Plan {
     /// Sizes of rings.
     #[serde(default)]
     pub buffers: Buffers,
-    /// Bounds on the items under way; see [`latency`](crate::latency).
+    /// Bounds on the items under way; see [`Latency`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<crate::Latency>,
+    pub latency: Option<Latency>,
     /// The work of blocks for each item, nanoseconds, as it was measured for this plan. It changes
     /// nothing: a display compares it with the work of a run. Blocks without a measured cost are
     /// missing.
@@ -164,13 +167,5 @@ impl Plan {
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan has nothing that TOML cannot say")
-    }
-
-    /// Makes one partition with every block of `graph`.
-    #[must_use]
-    pub fn single(graph: &crate::Graph, wait: WaitMode) -> Self {
-        let blocks = graph.block_names().map(str::to_owned).collect();
-        let partition = Partition { name: "all".to_owned(), blocks, cpu: None, wait };
-        Self { partitions: vec![partition], ..Self::default() }
     }
 }

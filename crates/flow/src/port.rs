@@ -3,22 +3,40 @@
 //! [`In`] and [`Out`] are for blocks. [`InputPort`] and [`OutputPort`] are the same ports without
 //! their item type, for the graph and the runtime.
 
+mod ends;
 mod numbered;
+mod tap;
 mod untyped;
 
 pub use numbered::NumberedName;
-pub(crate) use untyped::each_port;
+pub use tap::OutputTap;
 pub use untyped::{Collector, InputPort, MockWriter, OutputPort};
+pub(crate) use untyped::{each_emitter, each_port};
 
 use crate::item::{Item, ItemType};
+use crate::message::Emitter;
 use crate::tag::queue::{TagReceiver, queue};
 use crate::tag::shift::Followed;
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
 use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
-use crate::tap::{OutputTap, TapSlot};
+pub(crate) use ends::{Collection, MockInput};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
 use std::any::Any;
+use tap::TapSlot;
+
+/// The ports of a block.
+///
+/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In),
+/// [`Out`](crate::Out) or [`Emitter`](crate::Emitter), in the order of the fields. A field called
+/// `input` is the port `in`, one called `output` the port `out`; any other has its own name.
+/// `#[port("name")]` gives another name. A `Vec` or an array of ports gives numbered ones:
+/// `#[port("in")] inputs: Vec<In<f32>>` is `in0`, `in1` and so on.
+pub trait Ports {
+    /// Shows every port, always the same ones in the same order. Called often: only call the
+    /// visitor.
+    fn ports(&mut self, ports: &mut dyn PortVisitor);
+}
 
 /// Receives every port of a block, in order. See [`Ports`](crate::Ports).
 pub trait PortVisitor {
@@ -26,6 +44,8 @@ pub trait PortVisitor {
     fn input(&mut self, name: &str, port: &mut dyn InputPort);
     /// Receives an output called `name`, unique in its block.
     fn output(&mut self, name: &str, port: &mut dyn OutputPort);
+    /// Receives an emitter called `name`, unique in its block.
+    fn emitter(&mut self, _name: &str, _emitter: &mut Emitter) {}
 }
 
 /// Items coming in.
@@ -251,7 +271,7 @@ impl<T: Item> InputPort for In<T> {
         self.reader = readers.pop();
         self.tags.attach(receiver);
         self.tell_wanted();
-        Ok(Box::new(crate::mock::MockInput::new(writer, sender)))
+        Ok(Box::new(MockInput::new(writer, sender)))
     }
 
     fn close(&mut self) {
@@ -303,7 +323,7 @@ impl<T: Item> OutputPort for Out<T> {
         self.tags.open(vec![sender]);
         self.tell_wanted();
         let reader = readers.pop().expect("a ring for one reader has one reader");
-        Ok(Box::new(crate::mock::Collection::new(reader, receiver)))
+        Ok(Box::new(Collection::new(reader, receiver)))
     }
 
     fn close(&mut self) {

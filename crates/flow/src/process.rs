@@ -1,12 +1,9 @@
 //! Blocks with one input and one output.
 
-use crate::block::UNKNOWN_NS_PER_ITEM;
-use crate::{
-    Block, BlockError, BlockMemory, Context, In, Item, ItemRatio, Lane, MessageSpec, Metric, Out,
-    ParameterValue, Ports, TagRule, Work,
-};
+use crate::{Block, BlockError, BlockFacts, Context, In, Item, Out, ParameterValue, Ports, Work};
 
-/// A conversion of one stream into another, by slices of any length.
+/// A conversion of one stream into another, by slices of any length. Where each item makes one
+/// item, [`OneToOne`](crate::OneToOne) is shorter and faster.
 pub trait Process: Send + 'static {
     /// Items of the input.
     type Input: Item;
@@ -18,61 +15,13 @@ pub trait Process: Send + 'static {
     /// allocate.
     fn process(&mut self, input: &[Self::Input], output: &mut [Self::Output]) -> (usize, usize);
 
-    /// Whether slices of one length are always processed whole, into as many items. The block is
-    /// [one-to-one](Block::is_one_to_one) then, if its tags simply pass.
-    fn is_one_to_one(&self) -> bool {
-        false
-    }
-
     /// Returns the least number of items that input and output need.
     fn least(&self) -> (usize, usize) {
         (1, 1)
     }
 
-    /// See [`Block::rate`].
-    fn rate(&self) -> ItemRatio {
-        ItemRatio::ONE
-    }
-
-    /// See [`Block::ns_per_item`].
-    fn ns_per_item(&self) -> f64 {
-        UNKNOWN_NS_PER_ITEM
-    }
-
-    /// See [`Block::delay`].
-    fn delay(&self) -> f64 {
-        0.0
-    }
-
-    /// See [`Block::band_shift_hz`].
-    fn band_shift_hz(&self) -> f64 {
-        0.0
-    }
-
-    /// See [`Block::tag_rule`].
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Forward
-    }
-
-    /// See [`Block::holds`].
-    fn holds(&self) -> u64 {
-        0
-    }
-
-    /// See [`Block::memory`].
-    fn memory(&self) -> Option<BlockMemory> {
-        None
-    }
-
-    /// See [`Block::metrics`].
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        Vec::new()
-    }
-
-    /// See [`Block::messages`].
-    fn messages(&self) -> Vec<MessageSpec> {
-        Vec::new()
-    }
+    /// See [`Block::facts`].
+    fn facts(&self, _facts: &mut BlockFacts) {}
 
     /// See [`Block::message`].
     ///
@@ -112,52 +61,8 @@ impl<P: Process> Block for Through<P> {
         Ok(Work::Continue)
     }
 
-    fn is_one_to_one(&self) -> bool {
-        self.process.is_one_to_one() && self.process.tag_rule() == TagRule::Forward
-    }
-
-    fn pass(&mut self, lane: &mut Lane) {
-        let Self { input, output, process } = self;
-        lane.through(input, output, |input, output| {
-            let moved = process.process(input, output);
-            assert!(moved == (input.len(), input.len()), "a straight process left items behind");
-        });
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.process.metrics()
-    }
-
-    fn rate(&self) -> ItemRatio {
-        self.process.rate()
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        self.process.ns_per_item()
-    }
-
-    fn delay(&self) -> f64 {
-        self.process.delay()
-    }
-
-    fn band_shift_hz(&self) -> f64 {
-        self.process.band_shift_hz()
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        self.process.tag_rule()
-    }
-
-    fn holds(&self) -> u64 {
-        self.process.holds()
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        self.process.memory()
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        self.process.messages()
+    fn facts(&self, facts: &mut BlockFacts) {
+        self.process.facts(facts);
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {

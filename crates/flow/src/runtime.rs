@@ -9,6 +9,7 @@
 //! finish, the rest drains), or at once after an error or panic in a block. Every thread is joined
 //! in each case.
 
+mod all_stopped;
 mod assignment;
 mod clock;
 mod control;
@@ -16,40 +17,41 @@ mod costs;
 mod error;
 mod fused_chain;
 mod handover;
+mod inbox;
 mod mailboxes;
 mod partition;
+mod placement;
 mod repartition;
 mod sampling;
+mod scene;
 #[cfg(test)]
 mod sim;
 mod stats;
 mod sync;
 mod task;
 mod threads;
-mod watchdog;
 mod wiring;
 
 pub use control::Stopper;
 pub use error::{MoveError, RunError};
-pub use mailboxes::MessageStats;
 pub use repartition::Moved;
-pub use stats::{BlockStats, MetricValue, PartitionStats, Snapshot};
-pub use watchdog::{Stall, StallReason, Why};
+pub use stats::{BlockStats, MessageStats, MetricValue, PartitionStats, Snapshot};
 
 use crate::graph::{Graph, GraphError};
-use crate::latency::Meters;
-use crate::message::{Mailboxes, Wake};
-use crate::plan::{Placement, Plan};
+use crate::message::Wake;
+use crate::observe::{Meters, WatchdogState};
+use crate::plan::Plan;
 use control::RunControl;
+use inbox::Mailboxes;
 use millstream_cpu::CpuSet;
 use millstream_ring::Padded;
+use placement::Placement;
 use stats::RunCounters;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sync::Waiter;
 use task::BlockTask;
 use threads::Threads;
-use watchdog::WatchdogState;
 
 impl Graph {
     /// Starts every partition on its own thread.
@@ -63,38 +65,38 @@ impl Graph {
         wiring::open_rings(&mut self, &placement, &plan.buffers)?;
 
         // As many as there can ever be threads, whatever the plan becomes.
-        let seats = self.nodes.len().max(placement.partitions.len());
-        let control = Arc::new(RunControl::new(seats, &placement.of_node));
+        let slots = self.nodes.len().max(placement.partitions.len());
+        let control = Arc::new(RunControl::new(slots, &placement.of_node));
         let wake: Wake = Arc::new({
             let control = Arc::clone(&control);
             move |node| control.wake(node)
         });
-        let (post, inboxes) = Mailboxes::open(&mut self, wake);
+        let (mailboxes, inboxes) = Mailboxes::open(&mut self, wake);
         let mut meters = match &plan.latency {
             Some(latency) => Meters::new(latency, &self, &placement.order)?,
             None => Meters::none(&self),
         };
         self.wakes = std::mem::take(&mut meters.wakes);
-        let mut board = RunCounters::new(&mut self, &placement);
-        board.latency = meters.board;
+        let mut counters = RunCounters::new(&mut self, &placement);
+        counters.latency = meters.board;
         let blocks = self.take_blocks();
         // Dropping it on an early return ends the threads started so far.
         let mut running = RunningGraph {
-            seat_of_node: placement.of_node.clone(),
-            crew: Threads::new(&control, seats),
+            slot_of_node: placement.of_node.clone(),
+            threads: Threads::new(&control, slots),
             shape: self,
             plan: Plan { partitions: placement.partitions.clone(), ..plan.clone() },
             placement: placement.clone(),
             control,
-            board,
-            post,
+            counters,
+            mailboxes,
             watch: WatchdogState::default(),
         };
         let meters = meters.marks.into_iter().zip(meters.budgets);
         let parts = blocks.into_iter().zip(inboxes).zip(meters).enumerate();
         let tasks = parts.map(|(node, ((block, inbox), (marks, budget)))| {
             let name = running.shape.nodes[node].name.clone();
-            let counters = running.board.block_counters(node);
+            let counters = running.counters.block_counters(node);
             let task = BlockTask::new(node, name, block, counters, running.neighbours(node));
             Some(task.with_inbox(inbox).with_meters(marks, budget))
         });
@@ -103,7 +105,7 @@ impl Graph {
             let nodes = placement.order.iter().filter(|node| placement.of_node[**node] == index);
             let tasks = nodes.map(|node| tasks[*node].take().expect("placed once")).collect();
             let role = running.role(&placement, index);
-            running.crew.start(index, role, tasks).map_err(|source| GraphError::Thread {
+            running.threads.start(index, role, tasks).map_err(|source| GraphError::Thread {
                 partition: partition.name.clone(),
                 source,
             })?;
@@ -135,11 +137,11 @@ pub struct RunningGraph {
     plan: Plan,
     placement: Placement,
     /// The thread of each block.
-    seat_of_node: Vec<usize>,
-    crew: Threads,
+    slot_of_node: Vec<usize>,
+    threads: Threads,
     control: Arc<RunControl>,
-    board: RunCounters,
-    post: Mailboxes,
+    counters: RunCounters,
+    mailboxes: Mailboxes,
     watch: WatchdogState,
 }
 
@@ -159,7 +161,7 @@ impl RunningGraph {
     /// Whether every thread has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.crew.is_finished()
+        self.threads.is_finished()
     }
 
     /// Waits for the end and returns the last counters.
@@ -167,7 +169,7 @@ impl RunningGraph {
     /// # Errors
     /// [`RunError`]: the first block that failed or panicked.
     pub fn wait(mut self) -> Result<Snapshot, RunError> {
-        self.crew.join_all();
+        self.threads.join_all();
         match self.control.take_error() {
             Some(error) => Err(error),
             None => Ok(self.full_snapshot()),
@@ -183,19 +185,19 @@ impl RunningGraph {
         while !self.is_finished() && begin.elapsed() < limit {
             std::thread::sleep(ABANDON_STEP);
         }
-        self.crew.leave_behind();
+        self.threads.leave_behind();
     }
 
     /// Returns the waiters of the threads at the other ends of a block's rings, except its own.
     fn neighbours(&self, node: usize) -> Vec<Arc<Padded<Waiter>>> {
-        let seats = wiring::neighbours(&self.shape, &self.seat_of_node, node);
-        seats.into_iter().map(|seat| self.control.waiter(seat)).collect()
+        let slots = wiring::neighbours(&self.shape, &self.slot_of_node, node);
+        slots.into_iter().map(|slot| self.control.waiter(slot)).collect()
     }
 }
 
 impl Drop for RunningGraph {
     fn drop(&mut self) {
         self.control.cancel();
-        self.crew.join_all();
+        self.threads.join_all();
     }
 }

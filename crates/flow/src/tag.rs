@@ -4,13 +4,12 @@
 //! for a sink. A block puts tags on the items that it produces ([`Out::tag`](crate::Out::tag)) and
 //! sees those on the items that it reads ([`In::tags`](crate::In::tags)). The rest follows its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
-//! [`Rate`](crate::ItemRatio) and its [delay](crate::Block::delay) say, and stays true there: see
+//! [`Rate`](crate::ItemRatio) and its [delay](crate::BlockFacts) say, and stays true there: see
 //! [`TagShift`]. Tags are neither lost, repeated nor reordered, and belong to the same items
 //! whatever the partitions and batches of the graph.
 //!
 //! [`keys`] has the names that several blocks use.
 
-mod carrier;
 mod document;
 mod key;
 pub(crate) mod queue;
@@ -18,7 +17,6 @@ pub(crate) mod shift;
 pub(crate) mod side;
 mod value;
 
-pub(crate) use carrier::TagCarrier;
 pub use document::TagDocument;
 pub use key::{Key, keys};
 pub use queue::TagChangeFlag;

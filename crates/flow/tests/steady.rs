@@ -9,9 +9,8 @@ use common::gain::Gain;
 use millstream_cpu::threads::{self, ThreadInfo};
 use millstream_flow::blocks::{NullSink, NullSource, Throttle};
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, In, Key, MessageSpec, Out,
-    ParameterKind, ParameterValue, Partition, Plan, PortVisitor, Ports, RunningGraph, WaitMode,
-    Work,
+    Block, BlockError, BlockFacts, Context, Emitter, Graph, In, Key, Out, ParameterKind,
+    ParameterValue, Partition, Plan, PortVisitor, Ports, RunningGraph, WaitMode, Work,
 };
 use millstream_ring::locks_taken;
 use millstream_testkit::allocations;
@@ -46,8 +45,8 @@ impl<B: Block> Block for Watched<B> {
         self.block.work(context)
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        self.block.messages()
+    fn facts(&self, facts: &mut BlockFacts) {
+        self.block.facts(facts);
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -82,10 +81,6 @@ impl Block for Talker {
         self.input.consume(items);
         self.output.produce(items);
         Ok(Work::Continue)
-    }
-
-    fn emitters(&mut self) -> EmitterList<'_> {
-        vec![("told", &mut self.told)]
     }
 }
 

@@ -21,8 +21,8 @@ mod advisor;
 pub use adapter::{AdaptEvent, Adapter};
 pub use advisor::{CostModel, Partitioner};
 
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan};
-use millstream_flow::profile::Profile;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -45,8 +45,8 @@ pub use what_if::Alternative;
 use case::PlacementCase;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Shape;
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Plan, PlanError};
-use millstream_flow::profile::Profile;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -82,7 +82,7 @@ pub struct Placed {
 /// Finds the best plan.
 ///
 /// Without measurements (`profile` has no blocks) every block is assumed to cost what it estimates
-/// (`Block::ns_per_item`), and items to flow by the rates of the shape.
+/// (`BlockFacts`), and items to flow by the rates of the shape.
 ///
 /// # Errors
 /// [`PlanError`]: the hints name a block or a CPU that does not exist, or a block twice.

@@ -6,7 +6,7 @@ use crate::document::DocumentWriter;
 use crate::lane::{END_LOOK, Lane};
 use crate::publications::{MetricsInbox, Publications};
 use millstream_flow::{
-    Block, BlockError, Context, In, Item, MessageSpec, Metric, ParameterKind, ParameterValue,
+    Block, BlockError, BlockFacts, Context, In, Item, MessageSpec, ParameterKind, ParameterValue,
     Ports, Work,
 };
 use std::time::Duration;
@@ -167,12 +167,9 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         self.lane.join()
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.lane.metrics()
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        MESSAGES.to_vec()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metrics.extend(self.lane.metrics());
+        facts.messages.extend(MESSAGES);
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {

@@ -4,7 +4,9 @@ use crate::Outlet;
 use crate::clock::ItemClock;
 use crate::lane::{END_LOOK, Lane};
 use crate::publications::Publications;
-use millstream_flow::{Block, BlockError, Context, In, Metric, Ports, Tag, TagTime, Work, keys};
+use millstream_flow::{
+    Block, BlockError, BlockFacts, Context, In, Ports, Tag, TagTime, Work, keys,
+};
 use millstream_wire::vita49::{
     CONTEXT_LEN, ContextRepr, DATA_HEADER_LEN, Epoch, PrologueRepr, emit_data_header, emit_samples,
 };
@@ -226,8 +228,13 @@ impl Block for Vita49Sink {
         self.lanes.iter_mut().try_for_each(Lane::join)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
+    fn facts(&self, facts: &mut BlockFacts) {
         // Each receiver has a ledger of its own, in the publications.
-        self.lanes.first().filter(|_| self.lanes.len() == 1).map_or_else(Vec::new, Lane::metrics)
+        facts.metrics.extend(
+            self.lanes
+                .first()
+                .filter(|_| self.lanes.len() == 1)
+                .map_or_else(Vec::new, Lane::metrics),
+        );
     }
 }

@@ -3,7 +3,7 @@
 use super::{filter, noise};
 use millstream_accel::{OffloadBlock, OffloadSettings, StandIn, StandInFault};
 use millstream_dsp::Sample;
-use millstream_flow::{Block, Metric, Mock};
+use millstream_flow::{BlockFacts, Metric, Mock};
 use millstream_testkit::allocations;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn a_running_block_allocates_nothing_also_while_the_cpu_takes_over() {
         Mock::with_room(OffloadBlock::<Sample>::new(kernel, &device, settings).unwrap(), 200_000);
     mock.feed("in", &noise(5, 190_000));
     let counter = |wanted| {
-        let mut metrics = mock.block.metrics().into_iter();
+        let mut metrics = BlockFacts::of(&mock.block).metrics.into_iter();
         match metrics.find(|(name, _)| *name == wanted) {
             Some((_, Metric::Counter(counter))) => counter,
             other => panic!("{wanted}: {other:?}"),

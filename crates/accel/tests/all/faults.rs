@@ -16,7 +16,11 @@ fn numbers(block: &impl Block) -> BTreeMap<&'static str, u64> {
         Metric::Gauge(gauge) => gauge.get() as u64,
         _ => 0,
     };
-    block.metrics().into_iter().map(|(name, metric)| (name, value(metric))).collect()
+    millstream_flow::BlockFacts::of(block)
+        .metrics
+        .into_iter()
+        .map(|(name, metric)| (name, value(metric)))
+        .collect()
 }
 
 fn run_to_end(mock: &mut Mock<impl Block>) {

@@ -4,7 +4,7 @@ use super::tag_mover::TagMover;
 use crate::rx::memory;
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
 
 /// Restores the order of bytes.
 ///
@@ -69,11 +69,7 @@ impl Block for AtscDeinterleaver {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory::of_deinterleaver())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Own).memory(memory::of_deinterleaver());
     }
 }

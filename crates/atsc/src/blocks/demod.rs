@@ -6,8 +6,8 @@ use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, ReceiverError, RxConfig, memory};
 use crate::segment::{Segment, SegmentKind};
 use millstream_flow::{
-    Block, BlockError, BlockMemory, Context, In, Key, Metric, Out, Ports, TagRule, TagTime,
-    TagValue, Work, keys,
+    Block, BlockError, BlockFacts, Context, In, Key, Out, Ports, TagRule, TagTime, TagValue, Work,
+    keys,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -203,16 +203,9 @@ impl Block for AtscDemod {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory::of_front_end(self.front_end.sample_rate_hz()))
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.front_end.monitor().front_end_metrics()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Own).memory(memory::of_front_end(self.front_end.sample_rate_hz()));
+        facts.metrics.extend(self.front_end.monitor().front_end_metrics());
     }
 }
 

@@ -6,7 +6,7 @@ use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
 use millstream_flow::{
-    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, Work, keys,
+    Block, BlockError, BlockFacts, BlockMemory, Context, In, Out, Ports, TagRule, Work, keys,
 };
 use std::sync::Arc;
 
@@ -64,15 +64,8 @@ impl Block for AtscDerandomizer {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.monitor.packet_metrics()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Own).memory(BlockMemory::none());
+        facts.metrics.extend(self.monitor.packet_metrics());
     }
 }

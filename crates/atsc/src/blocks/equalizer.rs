@@ -4,9 +4,7 @@ use super::tag_mover::TagMover;
 use crate::monitor::Monitor;
 use crate::rx::{equalizer::Equalizer, memory};
 use crate::segment::Segment;
-use millstream_flow::{
-    Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, TagRule, Work,
-};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
 use std::sync::Arc;
 
 /// Equalises segments, trained on the field sync.
@@ -62,15 +60,8 @@ impl Block for AtscEqualizer {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory::of_equalizer())
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.monitor.equalizer_metrics()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Own).memory(memory::of_equalizer());
+        facts.metrics.extend(self.monitor.equalizer_metrics());
     }
 }

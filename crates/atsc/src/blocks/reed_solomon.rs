@@ -3,7 +3,7 @@
 use crate::monitor::Monitor;
 use crate::rx::outer::correct;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Metric, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Out, Ports, Work};
 use std::sync::Arc;
 
 /// Corrects codewords, and marks those with more than ten wrong bytes.
@@ -43,11 +43,8 @@ impl Block for AtscReedSolomon {
         Ok(Work::Continue)
     }
 
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.monitor.outer_metrics()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.memory(BlockMemory::none());
+        facts.metrics.extend(self.monitor.outer_metrics());
     }
 }

@@ -3,7 +3,7 @@
 use super::tag_mover::TagMover;
 use crate::rx::{memory, trellis_decoder::TrellisDecoder};
 use crate::segment::{CodeBlock, Segment};
-use millstream_flow::{Block, BlockError, BlockMemory, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
 
 /// The most blocks that one segment completes.
 const BLOCKS_PER_SEGMENT: usize = 2;
@@ -71,11 +71,7 @@ impl Block for AtscViterbi {
         Ok(Work::Continue)
     }
 
-    fn tag_rule(&self) -> TagRule {
-        TagRule::Own
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(memory::of_trellis_decoder())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.tag_rule(TagRule::Own).memory(memory::of_trellis_decoder());
     }
 }

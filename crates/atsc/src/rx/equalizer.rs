@@ -6,6 +6,7 @@
 //! the least-mean-square rule, a segment at a time. They are designed anew only when a field sync
 //! shows that they no longer fit.
 
+mod applied_taps;
 mod channel;
 mod design;
 mod errors;

@@ -1,4 +1,4 @@
-//! How much of its past each stage needs, see [`millstream_flow::memory`].
+//! How much of its past each stage needs, see [`millstream_flow::observe::memory`].
 //!
 //! Loops and averages have no last item. They are given the time in which they pass all of their
 //! bandwidths, and then three times the inverse of the last bandwidth, or the length of an average

@@ -1,11 +1,9 @@
 //! Another station on a channel nearby.
 
+use super::impairment_error::{SPACING_HZ, least_rate_hz};
 use super::{ImpairmentError, Numbered, Transmitter, TxConfig};
 use crate::Sample;
 use millstream_dsp::impair::{FrequencyShift, Impair, amplitude};
-
-/// The spacing of channels, which is also their width.
-const SPACING_HZ: f64 = 6.0e6;
 
 /// A neighbour: its distance in channels, and its level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,11 +12,6 @@ pub struct Adjacent {
     pub channels: i32,
     /// Its power over the wanted signal's, dB.
     pub level_db: f64,
-}
-
-/// Returns the lowest sample rate that contains a neighbour without aliasing.
-pub(super) fn least_rate_hz(channels: i32) -> f64 {
-    2.0 * (f64::from(channels).abs() * SPACING_HZ + SPACING_HZ / 2.0)
 }
 
 /// Adds the neighbour's signal: 8-VSB with packets of its own.

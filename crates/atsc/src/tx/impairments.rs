@@ -1,51 +1,15 @@
 //! Impairments of a test signal between the transmitter and the recording.
 
 use super::adjacent::{Adjacent, AdjacentChannel};
-use super::{Transmitter, TransmitterError, TxConfig};
+use super::{ImpairmentError, Transmitter, TxConfig};
 use crate::params::SYMBOL_RATE_HZ;
 use millstream_dsp::impair::{
-    Chain, DcOffset, Echo, EchoError, Echoes, FrequencyShift, IqImbalance, Quantizer, Tone,
-    WhiteNoise, amplitude, noise_power,
+    Chain, DcOffset, Echo, Echoes, FrequencyShift, IqImbalance, Quantizer, Tone, WhiteNoise,
+    amplitude, noise_power,
 };
 
 /// The bandwidth in which noise is counted: the channel's.
 pub const CHANNEL_HZ: f64 = 6.0e6;
-
-/// The impairments are impossible.
-#[derive(Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImpairmentError {
-    /// An echo is too far away.
-    #[error(transparent)]
-    Echo(#[from] EchoError),
-    /// The transmitter of the signal, or of a neighbour, cannot be created.
-    #[error(transparent)]
-    Transmitter(#[from] TransmitterError),
-    /// A neighbour does not fit into the sample rate.
-    #[error(
-        "a neighbouring channel at {channels:+} needs a sample rate of at least {} Hz, but the \
-         rate is {rate_hz} Hz: give a higher rate, or leave the channel out",
-        super::adjacent::least_rate_hz(*channels)
-    )]
-    Adjacent {
-        /// Distance in channels.
-        channels: i32,
-        /// The sample rate.
-        rate_hz: f64,
-    },
-    /// A number outside its range.
-    #[error("{what} is {value}: give a number from {least} to {most}")]
-    Range {
-        /// The name of the number.
-        what: &'static str,
-        /// The value.
-        value: f64,
-        /// The lowest valid value.
-        least: f64,
-        /// The highest valid value.
-        most: f64,
-    },
-}
 
 /// Impairments of a signal, applied in the order of the fields from `clock_ppm` on; no impairment
 /// by default.

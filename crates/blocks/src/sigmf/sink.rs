@@ -5,7 +5,7 @@ use super::{SigmfError, files};
 use crate::Sample;
 use millstream_flow::blocks::FileSink;
 use millstream_flow::{
-    Block, BlockError, Context, Counter, Gauge, Item, Metric, PortVisitor, Ports, Work,
+    Block, BlockError, BlockFacts, Context, Counter, Gauge, Item, PortVisitor, Ports, Work,
 };
 use millstream_output::{Existing, OutputFile, part_of, update_whole};
 use std::path::{Path, PathBuf};
@@ -199,8 +199,8 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
         })
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("rate_hz", Metric::from(&self.shown)), ("tags_dropped", Metric::from(&self.dropped))]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("rate_hz", &self.shown).metric("tags_dropped", &self.dropped);
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {

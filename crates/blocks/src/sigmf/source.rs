@@ -3,8 +3,8 @@
 use super::{Annotation, Capture, SigmfRecording, files};
 use millstream_flow::blocks::FileSource;
 use millstream_flow::{
-    Block, BlockError, Context, Gauge, MessageSpec, Metric, ParameterKind, ParameterValue,
-    PortVisitor, Ports, TagDocument, TagTime, TagValue, Work, keys,
+    Block, BlockError, BlockFacts, Context, Gauge, ParameterKind, ParameterValue, PortVisitor,
+    Ports, TagDocument, TagTime, TagValue, Work, keys,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -276,16 +276,12 @@ impl Block for SigmfSource {
         })
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
+    fn facts(&self, facts: &mut BlockFacts) {
         let help = "go on at this time of the recording, seconds from its first sample";
-        vec![MessageSpec::new("position_s", ParameterKind::Number, help)]
+        facts.message("position_s", ParameterKind::Number, help).metric("rate_hz", &self.shown);
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
         self.seek(value.as_number().unwrap_or(f64::NAN))
-    }
-
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("rate_hz", Metric::from(&self.shown))]
     }
 }

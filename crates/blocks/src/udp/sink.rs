@@ -1,6 +1,6 @@
 //! The sink of items in datagrams.
 
-use millstream_flow::{Block, BlockError, Context, Counter, In, Item, Metric, Ports, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Counter, In, Item, Ports, Work};
 use millstream_link::port::{PortOptions, PortTx};
 use millstream_link::udp::is_loss;
 use millstream_link::{LinkError, open};
@@ -100,9 +100,7 @@ impl<T: Item + bytemuck::Pod> Block for UdpSink<T> {
         }
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        [("datagrams", &self.datagrams), ("lost", &self.lost)]
-            .map(|(name, counter)| (name, Metric::from(counter)))
-            .to_vec()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("datagrams", &self.datagrams).metric("lost", &self.lost);
     }
 }

@@ -1,6 +1,6 @@
 //! The source of items from datagrams.
 
-use millstream_flow::{Block, BlockError, Context, Counter, Item, Metric, Out, Ports, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Counter, Item, Out, Ports, Work};
 use millstream_link::port::{PortOptions, PortRx};
 use millstream_link::udp::PAYLOAD_BYTES_MAX;
 use millstream_link::{LinkError, open};
@@ -105,13 +105,10 @@ impl<T: Item + bytemuck::Pod> Block for UdpSource<T> {
         Ok(Work::Again(Duration::ZERO))
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        [
-            ("datagrams", &self.datagrams),
-            ("queue_drops", &self.queue_drops),
-            ("partial", &self.partial),
-        ]
-        .map(|(name, counter)| (name, Metric::from(counter)))
-        .to_vec()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .metric("datagrams", &self.datagrams)
+            .metric("queue_drops", &self.queue_drops)
+            .metric("partial", &self.partial);
     }
 }

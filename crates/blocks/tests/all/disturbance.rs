@@ -4,7 +4,7 @@
 use super::registry::{ITEMS, Run, cases};
 use millstream_blocks::single_pole::SinglePole;
 use millstream_flow::blocks::{VectorSink, VectorSource};
-use millstream_flow::{Graph, Plan, Through, WaitMode};
+use millstream_flow::{Each, Graph, Plan, WaitMode};
 
 /// Numbers that no signal has.
 const WRONG: [f32; 6] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e38, -1e38, 1e-40];
@@ -69,7 +69,7 @@ fn a_filter_behind_a_signal_that_has_ended_leaves_the_subnormal_range_out() {
         let (sink, collected) = VectorSink::<f32>::new();
         let mut graph = Graph::new();
         graph.add("signal", VectorSource::new(signal)).unwrap();
-        graph.add("filter", Through::new(SinglePole::<f32>::new(alpha).unwrap())).unwrap();
+        graph.add("filter", Each::new(SinglePole::<f32>::new(alpha).unwrap())).unwrap();
         graph.add("sink", sink).unwrap();
         graph.chain(&["signal", "filter", "sink"]).unwrap();
         let plan = Plan::single(&graph, WaitMode::Park);

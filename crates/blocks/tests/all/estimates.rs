@@ -1,11 +1,11 @@
 //! The costs that block types estimate for themselves, by their parameters.
 
-use millstream_flow::{Block, Registry};
+use millstream_flow::{BlockFacts, Registry};
 
 fn ns_per_item(kind: &str, values: &str) -> f64 {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
-    registry.make(kind, values).unwrap().ns_per_item()
+    BlockFacts::of(&registry.make(kind, values).unwrap()).ns_per_item
 }
 
 fn taps(count: usize) -> String {

@@ -1,7 +1,7 @@
 //! A device of Industrial I/O made of files.
 
 use millstream_blocks::iio_source::IioSource;
-use millstream_flow::{Block, Metric, Mock, TagTime, TagValue, keys};
+use millstream_flow::{BlockFacts, Metric, Mock, TagTime, TagValue, keys};
 use millstream_host::iio::CaptureSpec;
 use millstream_host::journal::Journal;
 use std::fs;
@@ -83,7 +83,7 @@ fn scans_become_values_with_their_times_and_the_missed_are_counted() {
     }
     assert_eq!(mock.take::<f32>("out0"), [-50.0, 3.5, 4.0]);
     assert_eq!(mock.take::<f32>("out1"), [1.0, 0.0, -1.0]);
-    let metrics = mock.block.metrics();
+    let metrics = BlockFacts::of(&mock.block).metrics;
     let counts = metrics.iter().map(|(name, metric)| match metric {
         Metric::Counter(count) => (*name, count.get()),
         _ => unreachable!("counters"),

@@ -2,7 +2,9 @@
 
 use millstream_blocks::Sample;
 use millstream_blocks::sigmf::{Capture, SigmfRecording, SigmfSink, SigmfSource};
-use millstream_flow::{Block, Graph, ItemRatio, Mock, Plan, Registry, TagRule, TagTime, keys};
+use millstream_flow::{
+    Block, BlockFacts, Graph, ItemRatio, Mock, Plan, Registry, TagRule, TagTime, keys,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -192,10 +194,11 @@ fn rate_time_frequency_and_places_are_right_behind_every_block() {
     let mut seen = Vec::new();
     for (name, values) in cases {
         let Ok(block) = registry.make(&name, &values) else { continue };
-        if block.tag_rule() == TagRule::Drop {
+        let facts = BlockFacts::of(&block);
+        if facts.tag_rule == TagRule::Drop {
             continue;
         }
-        let (rate, delay, shift) = (block.rate(), block.delay(), block.band_shift_hz());
+        let (rate, delay, shift) = (facts.rate, facts.delay, facts.band_shift_hz);
         let drawn = draw(folder.path(), &mut random);
         let to = folder.path().join("out.sigmf-meta");
         if copy(&drawn.path, Some(block), &to).is_none() {
@@ -280,7 +283,8 @@ fn the_delay_that_a_filter_states_is_that_of_a_pulse() {
         ("keep_one_in_n", "n = 3"),
     ] {
         let block = registry().make(name, values).unwrap();
-        let (rate, delay) = (block.rate(), block.delay());
+        let facts = BlockFacts::of(&block);
+        let (rate, delay) = (facts.rate, facts.delay);
         let mut mock = Mock::new(block);
         let centre = 6000.0;
         let pulse = |n: usize| (-((n as f64 - centre) / 60.0).powi(2)).exp() as f32;

@@ -47,13 +47,16 @@ fn bytes_that_are_no_item_are_counted() {
         items.extend(mock.take::<[i16; 2]>("out"));
     }
     assert_eq!(items, [[1, 2], [4, 5], [6, 7]]);
-    let metrics = millstream_flow::Block::metrics(&mock.block);
+    let metrics = millstream_flow::BlockFacts::of(&mock.block).metrics;
     let partial = metrics.iter().find(|(name, _)| *name == "partial").unwrap();
     assert!(matches!(&partial.1, millstream_flow::Metric::Counter(count) if count.get() == 1));
 }
 
 fn count(block: &impl Block, name: &str) -> u64 {
-    let found = block.metrics().into_iter().find(|(known, _)| *known == name);
+    let found = millstream_flow::BlockFacts::of(block)
+        .metrics
+        .into_iter()
+        .find(|(known, _)| *known == name);
     let Some((_, Metric::Counter(count))) = found else { panic!("no counter {name}") };
     count.get()
 }

@@ -3,7 +3,7 @@
 
 use super::registry;
 use millstream_flow::registry::{BlockEffect, ParameterKind};
-use millstream_flow::{Block, InputPort, Mock, OutputPort, PortVisitor};
+use millstream_flow::{BlockFacts, InputPort, Mock, OutputPort, PortVisitor};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn stand_ins_take_the_messages_and_listed_types_are_made() {
         assert!(made.is_ok(), "{}: {:?}", known.name(), made.err());
     }
     for (name, message) in [("radio_rx", "freq_hz"), ("radio_rx", "stop"), ("nats_sink", "event")] {
-        let messages = registry.make_example(name).unwrap().messages();
+        let messages = BlockFacts::of(&registry.make_example(name).unwrap()).messages;
         assert!(messages.iter().any(|known| known.name == message), "{name}: {messages:?}");
     }
 }

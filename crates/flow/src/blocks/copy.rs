@@ -1,6 +1,9 @@
 //! Passes items on.
 
-use crate::{Block, BlockError, BlockMemory, Context, In, Item, Lane, Out, Ports, Work, copied_ns};
+use crate::{
+    Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Lane, Out, Ports, Work,
+    copied_ns,
+};
 
 /// Passes items on unchanged: the cheapest possible block, to measure the runtime with.
 ///
@@ -23,16 +26,8 @@ impl<T: Item> Copy<T> {
 
 impl<T: Item> Block for Copy<T> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let (input, output) = (self.input.slice(), self.output.slice_mut());
-        let items = input.len().min(output.len());
-        output[..items].copy_from_slice(&input[..items]);
-        self.input.consume(items);
-        self.output.produce(items);
+        self.pass(&mut Lane::of_ports());
         Ok(Work::Continue)
-    }
-
-    fn is_one_to_one(&self) -> bool {
-        true
     }
 
     fn pass(&mut self, lane: &mut Lane) {
@@ -41,12 +36,8 @@ impl<T: Item> Block for Copy<T> {
         });
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>()).memory(BlockMemory::none());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Items into a file.
 
-use crate::{Block, BlockError, BlockMemory, Context, In, Item, Ports, Work};
+use crate::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Ports, Work};
 use millstream_output::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
 use millstream_output::{Existing, OutputError, OutputFile, is_in_use};
 use std::io::{self, BufWriter, Write};
@@ -161,8 +161,8 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
         Ok(Work::Continue)
     }
 
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.memory(BlockMemory::none());
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {

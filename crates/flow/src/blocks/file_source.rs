@@ -6,7 +6,7 @@ mod format;
 pub use error::FileSourceError;
 pub use format::SampleFormat;
 
-use crate::{Block, BlockError, Context, Counter, Metric, Out, Ports, Work};
+use crate::{Block, BlockError, BlockFacts, Context, Counter, Out, Ports, Work};
 use millstream_output::open_input;
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -233,8 +233,8 @@ impl Block for FileSource {
         Ok(if samples == 0 { Work::Again(Duration::ZERO) } else { Work::Continue })
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        vec![("not_finite", Metric::from(&self.not_finite))]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metric("not_finite", &self.not_finite);
     }
 }
 

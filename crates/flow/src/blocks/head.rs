@@ -1,8 +1,8 @@
 //! Passes the first items on, then ends.
 
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
-    Block, BlockError, Context, In, Item, MessageSpec, Out, ParameterKind, Ports, Work, copied_ns,
+    Block, BlockError, BlockFacts, Context, In, Item, Out, ParameterKind, Ports, Work, copied_ns,
 };
 
 /// Passes the first `count` items on, then ends, and with it the blocks that feed nothing else.
@@ -40,12 +40,12 @@ impl<T: Item> Block for Head<T> {
         Ok(if self.left == 0 { Work::Finished } else { Work::Continue })
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new(
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>()).message(
             "more",
             ParameterKind::Integer,
             "items to pass from now on; 0 ends it",
-        )]
+        );
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -56,10 +56,6 @@ impl<T: Item> Block for Head<T> {
         self.input.set_min_items(least);
         self.output.set_min_items(least);
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Discards items.
 
-use crate::{Block, BlockError, BlockMemory, Context, In, Item, Lane, Ports, Work};
+use crate::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Lane, Ports, Work};
 
 /// Discards everything.
 ///
@@ -21,24 +21,15 @@ impl<T: Item> NullSink<T> {
 
 impl<T: Item> Block for NullSink<T> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let items = self.input.slice().len();
-        self.input.consume(items);
+        self.pass(&mut Lane::of_ports());
         Ok(Work::Continue)
-    }
-
-    fn is_one_to_one(&self) -> bool {
-        true
     }
 
     fn pass(&mut self, lane: &mut Lane) {
         lane.sink(&mut self.input, |_| {});
     }
 
-    fn ns_per_item(&self) -> f64 {
-        0.0
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(0.0).memory(BlockMemory::none());
     }
 }

@@ -1,6 +1,6 @@
 //! Zeros without end.
 
-use crate::{Block, BlockError, Context, Item, Lane, Out, Ports, Work, copied_ns};
+use crate::{Block, BlockError, BlockFacts, Context, Item, Lane, Out, Ports, Work, copied_ns};
 
 /// All-zero items, as many as there is room for, without end.
 ///
@@ -21,23 +21,16 @@ impl<T: Item> NullSource<T> {
 
 impl<T: Item> Block for NullSource<T> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let output = self.output.slice_mut();
-        output.fill(T::zeroed());
-        let items = output.len();
-        self.output.produce(items);
+        self.pass(&mut Lane::of_ports());
         Ok(Work::Continue)
-    }
-
-    fn is_one_to_one(&self) -> bool {
-        true
     }
 
     fn pass(&mut self, lane: &mut Lane) {
         lane.source(&mut self.output, |output| output.fill(T::zeroed()));
     }
 
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>() / 2.0
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>() / 2.0);
     }
 }
 

@@ -1,10 +1,10 @@
 //! The block in the place of one that is not there in a rehearsal.
 
 use crate::port::NumberedName;
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
-    Block, BlockError, Context, In, Item, MessageSpec, Out, PortVisitor, Ports, Work, copied_ns,
-    keys,
+    Block, BlockError, BlockFacts, Context, In, Item, MessageSpec, Out, PortVisitor, Ports, Work,
+    copied_ns, keys,
 };
 use std::time::{Duration, Instant};
 
@@ -130,16 +130,13 @@ impl<T: Item> Block for RehearsedBlock<T> {
         Ok(if self.rate_hz.is_some() && items < room { Work::Again(STEP) } else { Work::Continue })
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        self.messages.clone()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.ns_per_item(copied_ns::<T>() / 2.0);
+        facts.messages.extend_from_slice(&self.messages);
     }
 
     fn message(&mut self, _: &str, _: &ParameterValue) -> Result<(), BlockError> {
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>() / 2.0
     }
 }
 

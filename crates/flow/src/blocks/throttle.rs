@@ -1,9 +1,9 @@
 //! Lets items pass at a rate.
 
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use crate::{
-    Block, BlockError, BlockMemory, Context, In, Item, MessageSpec, Out, ParameterKind, Ports,
-    Work, copied_ns,
+    Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Out, ParameterKind, Ports, Work,
+    copied_ns,
 };
 use std::time::{Duration, Instant};
 
@@ -115,12 +115,13 @@ impl<T: Item> Block for Throttle<T> {
         Ok(if waiting { Work::Again(wait) } else { Work::Continue })
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![
-            MessageSpec::new("rate_hz", ParameterKind::Number, "items per second from now on"),
-            MessageSpec::new("stop", ParameterKind::Boolean, "hold all items back"),
-            MessageSpec::new("start", ParameterKind::Boolean, "let items pass again after a stop"),
-        ]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts
+            .ns_per_item(copied_ns::<T>())
+            .memory(BlockMemory::none())
+            .message("rate_hz", ParameterKind::Number, "items per second from now on")
+            .message("stop", ParameterKind::Boolean, "hold all items back")
+            .message("start", ParameterKind::Boolean, "let items pass again after a stop");
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -131,14 +132,6 @@ impl<T: Item> Block for Throttle<T> {
         self.stopped = (name == "stop") == (*value == ParameterValue::Boolean(true));
         self.restart();
         Ok(())
-    }
-
-    fn ns_per_item(&self) -> f64 {
-        copied_ns::<T>()
-    }
-
-    fn memory(&self) -> Option<BlockMemory> {
-        Some(BlockMemory::none())
     }
 }
 

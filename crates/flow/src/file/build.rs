@@ -266,3 +266,33 @@ fn resolve(
     result.push_str(rest);
     Ok(Given::File(ParameterValue::Text(result)))
 }
+
+impl Registry {
+    /// Makes the block of a type's [`example`](BlockDeclaration::example), or its stand-in, which
+    /// has the same ports and messages: nothing happens outside of this program.
+    ///
+    /// # Errors
+    /// [`GraphFileError`] for an unknown type, and for an error of the factory.
+    pub fn make_example(&self, name: &str) -> Result<Box<dyn Block>, GraphFileError> {
+        let values = self.get(name).map_or("", BlockType::example_values);
+        self.make_by(name, values, BlockType::make_for_rehearsal)
+    }
+
+    /// Makes a block of type `name` with `values`, as a graph file has them under `[[block]]`.
+    ///
+    /// # Errors
+    /// [`GraphFileError`], as for a graph file.
+    pub fn make(&self, name: &str, values: &str) -> Result<Box<dyn Block>, GraphFileError> {
+        self.make_by(name, values, BlockType::make)
+    }
+
+    fn make_by(
+        &self,
+        name: &str,
+        values: &str,
+        make: Make,
+    ) -> Result<Box<dyn Block>, GraphFileError> {
+        let text = format!("[[block]]\nname = \"block\"\ntype = \"{name}\"\n{values}");
+        GraphFile::parse("example", &text)?.make_only_block(self, make)
+    }
+}

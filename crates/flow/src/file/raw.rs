@@ -3,7 +3,7 @@
 use super::{BlockEntry, FileProblem, GraphFile, GraphParameter};
 use crate::plan::Pins;
 use crate::plan::Plan;
-use crate::registry::ParameterValue;
+use crate::value::ParameterValue;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

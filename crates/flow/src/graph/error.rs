@@ -115,7 +115,7 @@ pub enum GraphError {
     Plan(#[from] crate::plan::PlanError),
     /// A latency bound that cannot be kept.
     #[error(transparent)]
-    Latency(#[from] crate::latency::LatencyError),
+    Latency(#[from] crate::plan::LatencyError),
     /// A ring could not be made.
     #[error("cannot make the ring for the output `{output}`: {source}")]
     Ring {

@@ -2,7 +2,8 @@
 
 use super::{Graph, GraphError, PortId};
 use crate::message::{self, MessageError, MessageSpec};
-use crate::registry::ParameterValue;
+use crate::port::each_emitter;
+use crate::value::ParameterValue;
 
 /// A connection from an emitter to a message; ports are positions among the block's emitters and
 /// messages.
@@ -24,15 +25,17 @@ impl Graph {
         let (from_block, emitter) = split(from)?;
         let (to_block, name) = split(to)?;
         let (source, target) = (self.message_node(from_block)?, self.message_node(to_block)?);
-        let emitters = self.nodes[source].block.emitters();
+        let mut emitters = Vec::new();
+        each_emitter(&mut *self.nodes[source].block, |name, emitter| {
+            emitters.push((name.to_owned(), emitter.kind()));
+        });
         let Some(port) = emitters.iter().position(|(known, _)| *known == emitter) else {
-            let known = emitters.iter().map(|(known, _)| (*known).to_owned()).collect();
+            let known = emitters.into_iter().map(|(known, _)| known).collect();
             let (block, name) = (from_block.to_owned(), emitter.to_owned());
             return Err(MessageError::UnknownEmitter { block, name, known }.into());
         };
-        let sends = emitters[port].1.kind();
-        let messages = self.nodes[target].block.messages();
-        let message = message::position(to_block, &messages, name)?;
+        let (sends, messages) = (emitters[port].1, &self.nodes[target].facts.messages);
+        let message = message::position(to_block, messages, name)?;
         let takes = messages[message].kind;
         if !takes.takes(sends) {
             return Err(MessageError::KindsDiffer {
@@ -52,8 +55,8 @@ impl Graph {
     ///
     /// # Errors
     /// [`GraphError::UnknownBlock`].
-    pub fn messages(&self, block: &str) -> Result<Vec<MessageSpec>, GraphError> {
-        Ok(self.nodes[self.message_node(block)?].block.messages())
+    pub fn messages(&self, block: &str) -> Result<&[MessageSpec], GraphError> {
+        Ok(&self.nodes[self.message_node(block)?].facts.messages)
     }
 
     /// Reads text that a user typed as the value of a message.
@@ -68,7 +71,7 @@ impl Graph {
         text: &str,
     ) -> Result<ParameterValue, GraphError> {
         let messages = self.messages(block)?;
-        let wanted = &messages[message::position(block, &messages, name)?];
+        let wanted = &messages[message::position(block, messages, name)?];
         let value = ParameterValue::from_text(text, wanted.kind);
         Ok(value.ok_or_else(|| message::wrong(block, wanted, text))?)
     }

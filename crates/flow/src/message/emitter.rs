@@ -1,16 +1,13 @@
 //! Messages from block to block.
 
 use super::Envelope;
-use super::inbox::Wake;
 use crate::metric::Counter;
-use crate::registry::{ParameterKind, ParameterValue};
+use crate::value::{ParameterKind, ParameterValue};
 use millstream_ring::{ChangeFlag, spsc};
 use std::sync::Arc;
 
-/// A block's emitters by name, as [`Block::emitters`](crate::Block::emitters) shows them.
-pub type EmitterList<'a> = Vec<(&'static str, &'a mut Emitter)>;
-
-/// A block's output for messages to other blocks: a field of the block, like a port.
+/// A block's output for messages to other blocks: a field of the block, which
+/// [`Ports`](crate::Ports) shows as it shows a port.
 #[derive(Debug)]
 pub struct Emitter {
     kind: ParameterKind,
@@ -52,21 +49,24 @@ impl Emitter {
         &self.lost
     }
 
-    pub(super) fn link(&mut self, link: MessageConnection) {
+    pub(crate) fn link(&mut self, link: MessageConnection) {
         self.links.push(link);
     }
 }
 
+/// Wakes the thread that runs this node.
+pub(crate) type Wake = Arc<dyn Fn(usize) + Send + Sync>;
+
 /// One connection.
-pub(super) struct MessageConnection {
-    pub(super) sender: spsc::Sender<Envelope>,
-    pub(super) message: u16,
+pub(crate) struct MessageConnection {
+    pub(crate) sender: spsc::Sender<Envelope>,
+    pub(crate) message: u16,
     /// The kind that the receiving block takes; the emitter's kind converts to it.
-    pub(super) kind: ParameterKind,
+    pub(crate) kind: ParameterKind,
     /// The receiving block.
-    pub(super) node: usize,
-    pub(super) news: Arc<ChangeFlag>,
-    pub(super) wake: Wake,
+    pub(crate) node: usize,
+    pub(crate) news: Arc<ChangeFlag>,
+    pub(crate) wake: Wake,
 }
 
 impl MessageConnection {
@@ -83,6 +83,6 @@ impl MessageConnection {
 
 impl std::fmt::Debug for MessageConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("message", &self.message).finish_non_exhaustive()
+        f.debug_struct("MessageConnection").field("message", &self.message).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! Ports without their item types, for the graph and the runtime.
 
-use super::PortVisitor;
-use crate::block::Ports;
+use super::{PortVisitor, Ports};
 use crate::item::ItemType;
+use crate::message::Emitter;
 use crate::tag::shift::Followed;
 use crate::tag::side::Fetched;
 use crate::tag::{Tag, TagChangeFlag};
@@ -111,6 +111,26 @@ pub(crate) fn each_port(
     output: impl FnMut(&str, &mut dyn OutputPort),
 ) {
     block.ports(&mut Each { input, output });
+}
+
+/// Calls `emitter` with each emitter of a block and its name, in order.
+pub(crate) fn each_emitter(
+    block: &mut (impl Ports + ?Sized),
+    emitter: impl FnMut(&str, &mut Emitter),
+) {
+    block.ports(&mut EachEmitter(emitter));
+}
+
+struct EachEmitter<E>(E);
+
+impl<E: FnMut(&str, &mut Emitter)> PortVisitor for EachEmitter<E> {
+    fn input(&mut self, _: &str, _: &mut dyn InputPort) {}
+
+    fn output(&mut self, _: &str, _: &mut dyn OutputPort) {}
+
+    fn emitter(&mut self, name: &str, emitter: &mut Emitter) {
+        (self.0)(name, emitter);
+    }
 }
 
 struct Each<I, O> {

@@ -1,12 +1,12 @@
 //! Assignment of partitions to threads when the plan of a running graph changes.
 
-use crate::plan::Placement;
+use super::placement::Placement;
 
-/// The assignment of partitions to threads. A seat is the place of one thread in a run.
+/// The assignment of partitions to threads. A slot is the place of one thread in a run.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Assignment {
     /// Seat of each partition that has blocks to run.
-    pub(super) seat_of: Vec<Option<usize>>,
+    pub(super) slot_of: Vec<Option<usize>>,
     /// Partitions that need a new thread.
     pub(super) recruits: Vec<usize>,
     /// Seats whose threads have no partition.
@@ -14,49 +14,49 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    /// Assigns `partitions` (names, and whether a partition has blocks) to seats. `present`: seats
-    /// with a thread, and the current name of that thread. `seats`: the number of seats, enough for
+    /// Assigns `partitions` (names, and whether a partition has blocks) to slots. `present`: slots
+    /// with a thread, and the current name of that thread. `slots`: the number of slots, enough for
     /// every partition with a block.
     ///
     /// A thread keeps its name where possible; the others take the remaining partitions in order.
     pub(super) fn new<'a>(
         partitions: impl Iterator<Item = (&'a str, bool)>,
         present: impl Iterator<Item = (usize, String)>,
-        seats: usize,
+        slots: usize,
     ) -> Self {
         let partitions: Vec<(&str, bool)> = partitions.collect();
         let mut present: Vec<(usize, String)> = present.collect();
         let mut vacant: Vec<usize> =
-            (0..seats).filter(|seat| present.iter().all(|(taken, _)| taken != seat)).collect();
+            (0..slots).filter(|slot| present.iter().all(|(taken, _)| taken != slot)).collect();
         vacant.reverse();
-        let mut seat_of: Vec<Option<usize>> = vec![None; partitions.len()];
+        let mut slot_of: Vec<Option<usize>> = vec![None; partitions.len()];
         let alive = || (0..partitions.len()).filter(|partition| partitions[*partition].1);
         for partition in alive() {
             let named = present.iter().position(|(_, name)| name == partitions[partition].0);
-            seat_of[partition] = named.map(|index| present.remove(index).0);
+            slot_of[partition] = named.map(|index| present.remove(index).0);
         }
         let mut recruits = Vec::new();
         for partition in alive() {
-            if seat_of[partition].is_some() {
+            if slot_of[partition].is_some() {
                 continue;
             }
             if present.is_empty() {
-                seat_of[partition] = Some(vacant.pop().expect("a seat for every block"));
+                slot_of[partition] = Some(vacant.pop().expect("a slot for every block"));
                 recruits.push(partition);
             } else {
-                seat_of[partition] = Some(present.remove(0).0);
+                slot_of[partition] = Some(present.remove(0).0);
             }
         }
-        let dismissed = present.into_iter().map(|(seat, _)| seat).collect();
-        Self { seat_of, recruits, dismissed }
+        let dismissed = present.into_iter().map(|(slot, _)| slot).collect();
+        Self { slot_of, recruits, dismissed }
     }
 
-    /// Returns the seat of every node; nodes of partitions without runnable blocks keep their
-    /// seats.
+    /// Returns the slot of every node; nodes of partitions without runnable blocks keep their
+    /// slots.
     pub(super) fn of_nodes(&self, placement: &Placement, before: &[usize]) -> Vec<usize> {
-        let seat =
-            |(node, partition): (usize, &usize)| self.seat_of[*partition].unwrap_or(before[node]);
-        placement.of_node.iter().enumerate().map(seat).collect()
+        let slot =
+            |(node, partition): (usize, &usize)| self.slot_of[*partition].unwrap_or(before[node]);
+        placement.of_node.iter().enumerate().map(slot).collect()
     }
 }
 
@@ -64,30 +64,35 @@ impl Assignment {
 mod tests {
     use super::*;
 
-    fn seating(partitions: &[(&str, bool)], present: &[(usize, &str)], seats: usize) -> Assignment {
-        let present = present.iter().map(|(seat, name)| (*seat, (*name).to_owned()));
-        Assignment::new(partitions.iter().copied(), present, seats)
+    fn assigned_slots(
+        partitions: &[(&str, bool)],
+        present: &[(usize, &str)],
+        slots: usize,
+    ) -> Assignment {
+        let present = present.iter().map(|(slot, name)| (*slot, (*name).to_owned()));
+        Assignment::new(partitions.iter().copied(), present, slots)
     }
 
     #[test]
     fn threads_keep_their_names() {
-        let seating = seating(&[("b", true), ("a", true)], &[(0, "a"), (1, "b")], 4);
-        assert_eq!(seating.seat_of, [Some(1), Some(0)]);
-        assert!(seating.recruits.is_empty() && seating.dismissed.is_empty());
+        let assigned_slots = assigned_slots(&[("b", true), ("a", true)], &[(0, "a"), (1, "b")], 4);
+        assert_eq!(assigned_slots.slot_of, [Some(1), Some(0)]);
+        assert!(assigned_slots.recruits.is_empty() && assigned_slots.dismissed.is_empty());
     }
 
     #[test]
     fn nobody_is_started_while_another_is_free() {
-        let seating = seating(&[("x", true), ("y", true)], &[(2, "a"), (0, "y"), (1, "c")], 3);
-        assert_eq!(seating.seat_of, [Some(2), Some(0)]);
-        assert_eq!((seating.recruits, seating.dismissed), (vec![], vec![1]));
+        let assigned_slots =
+            assigned_slots(&[("x", true), ("y", true)], &[(2, "a"), (0, "y"), (1, "c")], 3);
+        assert_eq!(assigned_slots.slot_of, [Some(2), Some(0)]);
+        assert_eq!((assigned_slots.recruits, assigned_slots.dismissed), (vec![], vec![1]));
     }
 
     #[test]
     fn threads_are_started_only_where_there_are_too_few() {
         let partitions = [("a", true), ("empty", false), ("b", true), ("c", true)];
-        let seating = seating(&partitions, &[(1, "c")], 3);
-        assert_eq!(seating.seat_of, [Some(0), None, Some(2), Some(1)]);
-        assert_eq!((seating.recruits, seating.dismissed), (vec![0, 2], vec![]));
+        let assigned_slots = assigned_slots(&partitions, &[(1, "c")], 3);
+        assert_eq!(assigned_slots.slot_of, [Some(0), None, Some(2), Some(1)]);
+        assert_eq!((assigned_slots.recruits, assigned_slots.dismissed), (vec![0, 2], vec![]));
     }
 }

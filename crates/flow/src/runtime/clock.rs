@@ -12,7 +12,7 @@ const SHARE_MAX: u32 = 4;
 /// Sweeps are extended by more calls if they stay below this.
 const SWEEP_MAX: Duration = Duration::from_micros(40);
 /// The most calls of a block in one sweep.
-const TURNS_MAX: u32 = 32;
+const ROUNDS_MAX: u32 = 32;
 
 /// The clock of one thread.
 #[derive(Debug)]
@@ -22,13 +22,13 @@ pub(super) struct Clock {
     sweeps: u32,
     /// Sweeps that may share a read.
     share: u32,
-    turns: u32,
+    rounds: u32,
 }
 
 impl Clock {
     /// Makes a clock for a thread that has just read the time.
     pub(super) fn new(now: Instant) -> Self {
-        Self { looked: now, sweeps: 0, share: 1, turns: 1 }
+        Self { looked: now, sweeps: 0, share: 1, rounds: 1 }
     }
 
     /// Begins a sweep; returns whether the sweep needs a clock read.
@@ -45,9 +45,9 @@ impl Clock {
         let each = now.saturating_duration_since(self.looked) / sweeps;
         self.share = if each * SHARE_MAX < STALE_MAX { SHARE_MAX } else { 1 };
         if each * 2 < SWEEP_MAX {
-            self.turns = (2 * self.turns).min(TURNS_MAX);
+            self.rounds = (2 * self.rounds).min(ROUNDS_MAX);
         } else if each > SWEEP_MAX {
-            self.turns = (self.turns / 2).max(1);
+            self.rounds = (self.rounds / 2).max(1);
         }
         (self.looked, self.sweeps) = (now, 1);
     }
@@ -55,8 +55,8 @@ impl Clock {
     /// Returns how often a chain that delays no other block may run in one sweep: so often that the
     /// fixed work of a sweep is a small share, and the sweep still short.
     #[inline]
-    pub(super) fn turns(&self) -> u32 {
-        self.turns
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds
     }
 
     /// Notes the clock read at the end of a wait: the next sweep needs none.
@@ -96,22 +96,22 @@ mod tests {
 
     #[test]
     fn short_turns_are_many_and_long_ones_are_one() {
-        let turns = |turn: Duration| {
+        let rounds = |round: Duration| {
             let start = Instant::now();
             let (mut clock, mut now) = (Clock::new(start), start);
             for _ in 0..100 {
                 if clock.is_due() {
                     clock.looked(now);
                 }
-                now += turn * clock.turns();
+                now += round * clock.rounds();
             }
-            clock.turns()
+            clock.rounds()
         };
         let nanos = Duration::from_nanos;
-        assert_eq!(turns(nanos(150)), TURNS_MAX);
-        assert_eq!(turns(nanos(3000)), 8);
-        assert_eq!(turns(nanos(30_000)), 1);
-        assert_eq!(turns(nanos(3_000_000)), 1);
+        assert_eq!(rounds(nanos(150)), ROUNDS_MAX);
+        assert_eq!(rounds(nanos(3000)), 8);
+        assert_eq!(rounds(nanos(30_000)), 1);
+        assert_eq!(rounds(nanos(3_000_000)), 1);
     }
 
     #[test]

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Shared by the partitions of one run.
 pub(super) struct RunControl {
-    /// One for each seat, that is, for each thread that there can ever be. They stay for the whole
+    /// One for each slot, that is, for each thread that there can ever be. They stay for the whole
     /// run, so waking all needs no lock and is safe in a signal handler.
     waiters: Vec<Arc<Padded<Waiter>>>,
-    /// The seat whose thread runs each node.
-    seat_of_node: Box<[AtomicUsize]>,
-    exchange: Handover,
+    /// The slot whose thread runs each node.
+    slot_of_node: Box<[AtomicUsize]>,
+    handover: Handover,
     /// A request for every thread to stop at the safe point.
-    meeting: AtomicBool,
+    barrier: AtomicBool,
     stopping: AtomicBool,
     aborted: AtomicBool,
     /// Locked only after a failure.
@@ -26,26 +26,26 @@ pub(super) struct RunControl {
 }
 
 impl RunControl {
-    pub(super) fn new(seats: usize, seat_of_node: &[usize]) -> Self {
+    pub(super) fn new(slots: usize, slot_of_node: &[usize]) -> Self {
         Self {
-            seat_of_node: seat_of_node.iter().map(|seat| AtomicUsize::new(*seat)).collect(),
-            waiters: (0..seats).map(|_| Arc::default()).collect(),
-            exchange: Handover::new(seats),
-            meeting: AtomicBool::new(false),
+            slot_of_node: slot_of_node.iter().map(|slot| AtomicUsize::new(*slot)).collect(),
+            waiters: (0..slots).map(|_| Arc::default()).collect(),
+            handover: Handover::new(slots),
+            barrier: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             error: Lock::new(None),
         }
     }
 
-    pub(super) fn waiter(&self, seat: usize) -> Arc<Padded<Waiter>> {
-        Arc::clone(&self.waiters[seat])
+    pub(super) fn waiter(&self, slot: usize) -> Arc<Padded<Waiter>> {
+        Arc::clone(&self.waiters[slot])
     }
 
-    /// Stores the seat of each node, before its thread has the node.
-    pub(super) fn assign(&self, seat_of_node: &[usize]) {
-        for (own, seat) in self.seat_of_node.iter().zip(seat_of_node) {
-            own.store(*seat, Ordering::Relaxed);
+    /// Stores the slot of each node, before its thread has the node.
+    pub(super) fn assign(&self, slot_of_node: &[usize]) {
+        for (own, slot) in self.slot_of_node.iter().zip(slot_of_node) {
+            own.store(*slot, Ordering::Relaxed);
         }
         // Pairs with the fence in `wake`: the new thread polls the node after this, so either it
         // finds the message, or the sender finds the new thread.
@@ -55,32 +55,32 @@ impl RunControl {
     /// Wakes the thread that runs a node, after a message to it.
     pub(super) fn wake(&self, node: usize) {
         fence(Ordering::SeqCst);
-        self.waiters[self.seat_of_node[node].load(Ordering::Relaxed)].notify();
+        self.waiters[self.slot_of_node[node].load(Ordering::Relaxed)].notify();
     }
 
-    /// Returns the number of seats.
-    pub(super) fn seats(&self) -> usize {
+    /// Returns the number of slots.
+    pub(super) fn slots(&self) -> usize {
         self.waiters.len()
     }
 
-    pub(super) fn exchange(&self) -> &Handover {
-        &self.exchange
+    pub(super) fn handover(&self) -> &Handover {
+        &self.handover
     }
 
     /// Whether threads are to stop at the safe point before they continue.
-    pub(super) fn is_meeting(&self) -> bool {
-        self.meeting.load(Ordering::Relaxed)
+    pub(super) fn is_barrier_up(&self) -> bool {
+        self.barrier.load(Ordering::Relaxed)
     }
 
     /// Requests every thread to stop at the safe point.
-    pub(super) fn call(&self) {
-        self.meeting.store(true, Ordering::Relaxed);
+    pub(super) fn raise_barrier(&self) {
+        self.barrier.store(true, Ordering::Relaxed);
         self.notify_all();
     }
 
     /// Withdraws the request.
-    pub(super) fn clear_stop(&self) {
-        self.meeting.store(false, Ordering::Relaxed);
+    pub(super) fn lower_barrier(&self) {
+        self.barrier.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn is_stopping(&self) -> bool {

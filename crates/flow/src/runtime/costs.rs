@@ -1,35 +1,16 @@
 //! The cost model of a run: counters that are always on, as a [`Profile`].
 
 use super::RunningGraph;
-use super::stats::{BlockEntry, FILL_ONE, RunCounters};
-use crate::graph::{Graph, PortId};
-use crate::profile::{BlockCost, EdgeCost, Profile};
+use super::stats::{BlockEntry, EdgeEntry, FILL_ONE, RunCounters};
+use crate::graph::PortId;
+use crate::observe::{BlockCost, EdgeCost, Profile};
 
 impl RunningGraph {
     /// Returns the costs of the graph so far; see [`Profile::since`] for a period. Reading does not
     /// disturb the threads.
     #[must_use]
     pub fn profile(&self) -> Profile {
-        self.board.profile()
-    }
-}
-
-/// A connection, by positions in the counters.
-pub(super) struct EdgeEntry {
-    from: (PortId, String),
-    to: (PortId, String),
-    item_bytes: u64,
-}
-
-impl EdgeEntry {
-    /// Returns every connection, in the order they were made.
-    pub(super) fn of(graph: &Graph) -> Vec<Self> {
-        let entry = |edge: &crate::graph::Edge| Self {
-            from: (edge.from, graph.output_name(edge.from)),
-            to: (edge.to, graph.input_name(edge.to)),
-            item_bytes: graph.output(edge.from).item.size_bytes() as u64,
-        };
-        graph.edges.iter().map(entry).collect()
+        self.counters.profile()
     }
 }
 

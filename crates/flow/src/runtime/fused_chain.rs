@@ -1,7 +1,7 @@
 //! One-to-one blocks of a partition, run as one. See [`lane`](crate::lane).
 
 use super::stats::Count;
-use super::task::BlockTask;
+use super::task::{BlockTask, PendingCounts};
 use crate::block::Context;
 use crate::lane::{BatchMemory, Lane};
 use millstream_ring::cursor::{Consumer, Producer};
@@ -28,32 +28,25 @@ pub(super) struct FusedChain {
 
 /// One block of a fused chain.
 struct ChainStep {
-    /// The value of the counter `turn` for this block, see [`call_number`](BlockTask::call_number).
-    turn: u64,
-    /// The buffer behind this block among the partition's; [`NOWHERE`] behind the last.
-    stop: usize,
+    /// See [`BlockTask::call_number`].
+    call_number: u64,
+    /// The buffer behind this block among the partition's; [`NO_BUFFER`] behind the last.
+    buffer: usize,
     /// The block wakes other threads.
-    is_social: bool,
+    wakes_others: bool,
 }
 
-/// A [`ChainStep::stop`] without a buffer.
-const NOWHERE: usize = usize::MAX;
-
-/// Items that went through a fused chain and are not counted yet.
-#[derive(Clone, Copy, Default)]
-pub(super) struct PendingCounts {
-    pub(super) items: u64,
-    pub(super) batches: u64,
-}
+/// A [`ChainStep::buffer`] without a buffer.
+const NO_BUFFER: usize = usize::MAX;
 
 /// The next action of a fused chain.
-pub(super) enum Signal {
+pub(super) enum ChainAction {
     /// Pass so many items.
-    Go(usize),
+    Pass(usize),
     /// Wait for items.
     Wait,
     /// Call each block by itself.
-    Apart,
+    CallEach,
 }
 
 impl FusedChain {
@@ -73,20 +66,20 @@ impl FusedChain {
         let mut loose: Vec<Option<BlockTask>> =
             std::mem::take(tasks).into_iter().map(Some).collect();
         tasks.extend(members.iter().flatten().filter_map(|task| loose[*task].take()));
-        let (mut places, mut start) = (Vec::new(), 0);
-        let train = |members: &Vec<usize>| {
+        let (mut buffers, mut start) = (Vec::new(), 0);
+        let chain = |members: &Vec<usize>| {
             let range = start..start + members.len();
             start = range.end;
-            Self::of(tasks, range, batch_bytes, &mut places)
+            Self::of(tasks, range, batch_bytes, &mut buffers)
         };
-        (members.iter().map(train).collect(), places)
+        (members.iter().map(chain).collect(), buffers)
     }
 
     fn of(
         tasks: &[BlockTask],
         members: Range<usize>,
         batch_bytes: usize,
-        places: &mut Vec<BatchMemory>,
+        buffers: &mut Vec<BatchMemory>,
     ) -> Self {
         let tasks = &tasks[members.clone()];
         let sizes = tasks.iter().flat_map(BlockTask::items).map(|item| item.size_bytes());
@@ -94,16 +87,16 @@ impl FusedChain {
         let is_closed = tasks[0].is_source() && tasks[tasks.len() - 1].is_sink();
         let mut steps: Vec<ChainStep> = Vec::with_capacity(tasks.len());
         for (at, task) in tasks.iter().enumerate() {
-            let last = steps.last().map_or(NOWHERE, |step| step.stop);
-            let stop = tasks.get(at + 1).map_or(NOWHERE, |next| {
+            let last = steps.last().map_or(NO_BUFFER, |step| step.buffer);
+            let buffer = tasks.get(at + 1).map_or(NO_BUFFER, |next| {
                 let item = next.items()[0];
                 let bytes = batch_bytes.max(batch_items * item.size_bytes());
-                Self::stop(item.id(), bytes, last, places)
+                Self::buffer_for(item.id(), bytes, last, buffers)
             });
             steps.push(ChainStep {
-                turn: task.call_number(),
-                stop,
-                is_social: task.has_neighbours(),
+                call_number: task.call_number(),
+                buffer,
+                wakes_others: task.has_neighbours(),
             });
         }
         let (is_clear, passed) = (false, PendingCounts::default());
@@ -113,14 +106,19 @@ impl FusedChain {
 
     /// Finds a buffer of the same type other than the batch's own, so a chain of one type
     /// alternates between two buffers.
-    fn stop(item: TypeId, bytes: usize, last: usize, places: &mut Vec<BatchMemory>) -> usize {
-        let fits = |(at, place): &(usize, &BatchMemory)| {
-            place.item() == item && place.bytes() >= bytes && *at != last
+    fn buffer_for(
+        item: TypeId,
+        bytes: usize,
+        last: usize,
+        buffers: &mut Vec<BatchMemory>,
+    ) -> usize {
+        let fits = |(at, buffer): &(usize, &BatchMemory)| {
+            buffer.item() == item && buffer.bytes() >= bytes && *at != last
         };
-        let found = places.iter().enumerate().find(fits).map(|(at, _)| at);
+        let found = buffers.iter().enumerate().find(fits).map(|(at, _)| at);
         found.unwrap_or_else(|| {
-            places.push(BatchMemory::new(item, bytes));
-            places.len() - 1
+            buffers.push(BatchMemory::new(item, bytes));
+            buffers.len() - 1
         })
     }
 
@@ -134,10 +132,10 @@ impl FusedChain {
     }
 
     /// Returns the chain's next action, if the graph is not `stopping`. Unless it is
-    /// [`Signal::Apart`], only the chain may use the tasks. A block takes messages only by itself,
-    /// because tags that say what a message changed need its ports.
+    /// [`ChainAction::CallEach`], only the chain may use the tasks. A block takes messages only by
+    /// itself, because tags that say what a message changed need its ports.
     #[inline]
-    pub(super) fn signal(&mut self, tasks: &mut [BlockTask], stopping: bool) -> Signal {
+    pub(super) fn next_action(&mut self, tasks: &mut [BlockTask], stopping: bool) -> ChainAction {
         let members = self.members.clone();
         if self.is_clear && !stopping && !tasks[members.clone()].iter().any(BlockTask::has_news) {
             let (first, last) = (members.start, members.end - 1);
@@ -145,31 +143,31 @@ impl FusedChain {
             match (taken, room) {
                 (Some(0), Some(1..)) => {
                     tasks[members].iter().for_each(BlockTask::count_refusal);
-                    return Signal::Wait;
+                    return ChainAction::Wait;
                 }
                 (Some(taken), Some(room @ 1..)) => {
-                    return Signal::Go(taken.min(room).min(self.batch_items as u64) as usize);
+                    return ChainAction::Pass(taken.min(room).min(self.batch_items as u64) as usize);
                 }
                 _ => {}
             }
         }
-        self.part(tasks);
-        Signal::Apart
+        self.split(tasks);
+        ChainAction::CallEach
     }
 
-    /// Passes the items of the signal through the `places`, then more that come meanwhile, in up to
-    /// `turns` rounds; stores each block's number in `turn` before its call. Not called while the
-    /// graph is stopping.
+    /// Passes the items of the action through the `buffers`, then more that come meanwhile, in up
+    /// to so many rounds; stores each block's number in `in_call` before its call. Not called while
+    /// the graph is stopping.
     pub(super) fn run(
         &mut self,
         tasks: &mut [BlockTask],
-        places: &[BatchMemory],
-        (items, turns): (usize, u32),
-        turn: &Count,
+        buffers: &[BatchMemory],
+        (items, rounds): (usize, u32),
+        in_call: &Count,
     ) {
-        self.go(tasks, places, (items, turns), |task, step, lane| {
-            turn.set(step.turn);
-            if step.is_social {
+        self.pass_batches(tasks, buffers, (items, rounds), |task, step, lane| {
+            in_call.set(step.call_number);
+            if step.wakes_others {
                 task.pass_and_tell(lane);
             } else {
                 task.pass(lane);
@@ -182,13 +180,13 @@ impl FusedChain {
     pub(super) fn run_timed(
         &mut self,
         tasks: &mut [BlockTask],
-        places: &[BatchMemory],
-        (items, turns): (usize, u32),
-        turn: &Count,
+        buffers: &[BatchMemory],
+        (items, rounds): (usize, u32),
+        in_call: &Count,
         (context, weight): (&mut Context, u32),
     ) {
-        self.go(tasks, places, (items, turns), |task, step, lane| {
-            turn.set(step.turn);
+        self.pass_batches(tasks, buffers, (items, rounds), |task, step, lane| {
+            in_call.set(step.call_number);
             task.count_lane(items as u64);
             task.pass_and_tell(lane);
             task.charge(context, weight);
@@ -196,21 +194,21 @@ impl FusedChain {
     }
 
     #[inline]
-    fn go(
+    fn pass_batches(
         &mut self,
         tasks: &mut [BlockTask],
-        places: &[BatchMemory],
-        (mut items, turns): (usize, u32),
+        buffers: &[BatchMemory],
+        (mut items, rounds): (usize, u32),
         mut call: impl FnMut(&mut BlockTask, &ChainStep, &mut Lane),
     ) {
-        for left in (0..turns).rev() {
+        for left in (0..rounds).rev() {
             let members = &mut tasks[self.members.clone()];
             let mut lane = Lane::new(items);
             for (at, step) in self.steps.iter().enumerate() {
                 // SAFETY: only this partition uses the buffers, and it runs one chain at a time;
                 // consecutive steps have different buffers, each made for a batch;
                 // `BlockTask::leads_to` has checked the alignment.
-                unsafe { lane.lead(places.get(step.stop)) };
+                unsafe { lane.lead(buffers.get(step.buffer)) };
                 call(&mut members[at], step, &mut lane);
             }
             self.passed.items += items as u64;
@@ -218,7 +216,7 @@ impl FusedChain {
             // Nothing outside a closed chain changes its next action, but a message, which may wait
             // for so short a time.
             if left > 0 && !self.is_closed {
-                let Signal::Go(more) = self.signal(tasks, false) else { break };
+                let ChainAction::Pass(more) = self.next_action(tasks, false) else { break };
                 items = more;
             }
         }
@@ -241,7 +239,7 @@ impl FusedChain {
     }
 
     /// Checks, after every block was called by itself, whether the blocks can run as one.
-    pub(super) fn join(&mut self, tasks: &mut [BlockTask]) {
+    pub(super) fn fuse(&mut self, tasks: &mut [BlockTask]) {
         let tasks = &mut tasks[self.members.clone()];
         let last = tasks.len() - 1;
         self.is_clear = last > 0
@@ -280,7 +278,7 @@ impl FusedChain {
     /// Ends the fused mode, so that the blocks can be called by themselves or handed to another
     /// thread.
     #[inline]
-    pub(super) fn part(&mut self, tasks: &mut [BlockTask]) {
+    pub(super) fn split(&mut self, tasks: &mut [BlockTask]) {
         if self.is_clear {
             self.count(tasks);
             let tasks = &mut tasks[self.members.clone()];

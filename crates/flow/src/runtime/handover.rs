@@ -11,33 +11,32 @@
 //! is open; the flag only sends threads there. After a handover that is abandoned every thread
 //! takes its own blocks back.
 
-use super::control::RunControl;
-use super::partition::Role;
-use super::sync::{Condvar, now, point};
+use super::stats::PartitionCounters;
+use super::sync::{Condvar, point};
 use super::task::BlockTask;
-use millstream_ring::Lock;
+use millstream_ring::{Lock, Padded, Wait};
 use parking_lot::MutexGuard;
-use std::time::Instant;
+use std::sync::Arc;
 
 /// The safe point of the threads and the caller.
 #[derive(Default)]
 pub(super) struct Handover {
-    state: Lock<State>,
+    pub(super) state: Lock<State>,
     /// Signalled when a thread has stopped or has ended.
-    arrived: Condvar,
+    pub(super) arrived: Condvar,
     /// Signalled when tasks have been assigned.
-    dealt: Condvar,
+    pub(super) assigned: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    open: bool,
-    seats: Vec<ThreadSlot>,
+pub(super) struct State {
+    pub(super) open: bool,
+    pub(super) slots: Vec<ThreadSlot>,
 }
 
-/// The state of one seat in the handover.
+/// The state of one slot in the handover.
 #[derive(Default)]
-enum ThreadSlot {
+pub(super) enum ThreadSlot {
     /// No thread.
     #[default]
     Vacant,
@@ -46,7 +45,19 @@ enum ThreadSlot {
     /// A thread has handed in its blocks and waits.
     Waiting(Vec<BlockTask>),
     /// Tasks are assigned and not taken yet.
-    Dealt(NewTasks),
+    Assigned(NewTasks),
+}
+
+/// The partition that a thread runs, which may change at a handover.
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) cpu: Option<usize>,
+    pub(super) wait: Wait,
+    pub(super) counters: Arc<Padded<PartitionCounters>>,
+    /// Whether the cost model may read the clock.
+    pub(super) timed: bool,
+    /// The largest batch of a fused chain.
+    pub(super) batch_bytes: usize,
 }
 
 /// The tasks that a thread gets.
@@ -62,142 +73,52 @@ pub(super) enum StopResult {
     /// No handover is open, or it was abandoned: the blocks that were handed in.
     Same(Vec<BlockTask>),
     /// The handover took place.
-    Dealt(NewTasks),
+    Assigned(NewTasks),
 }
 
 impl Handover {
-    /// Makes a handover with a number of seats, all vacant.
-    pub(super) fn new(seats: usize) -> Self {
-        let seats = (0..seats).map(|_| ThreadSlot::Vacant).collect();
-        Self { state: Lock::new(State { open: false, seats }), ..Self::default() }
+    /// Makes a handover with a number of slots, all vacant.
+    pub(super) fn new(slots: usize) -> Self {
+        let slots = (0..slots).map(|_| ThreadSlot::Vacant).collect();
+        Self { state: Lock::new(State { open: false, slots }), ..Self::default() }
     }
 
-    /// Marks `seat` as taken, before its thread is started.
-    pub(super) fn take_seat(&self, seat: usize) {
-        self.lock().seats[seat] = ThreadSlot::Working;
+    /// Marks `slot` as taken, before its thread is started.
+    pub(super) fn take_slot(&self, slot: usize) {
+        self.lock().slots[slot] = ThreadSlot::Working;
     }
 
-    /// Marks `seat` as vacant: its thread has ended, or never started.
-    pub(super) fn leave(&self, seat: usize) {
-        let left = std::mem::take(&mut self.lock().seats[seat]);
+    /// Marks `slot` as vacant: its thread has ended, or never started.
+    pub(super) fn leave(&self, slot: usize) {
+        let left = std::mem::take(&mut self.lock().slots[slot]);
         self.arrived.notify_all();
         // Outside the lock: it may hold blocks, whose drop may take time.
         drop(left);
     }
 
     /// Hands in `tasks` and waits for the assignment. Without an open handover it returns at once.
-    pub(super) fn stop_at_safe_point(&self, seat: usize, tasks: Vec<BlockTask>) -> StopResult {
+    pub(super) fn stop_at_safe_point(&self, slot: usize, tasks: Vec<BlockTask>) -> StopResult {
         let mut state = self.lock();
-        if let ThreadSlot::Working = state.seats[seat] {
+        if let ThreadSlot::Working = state.slots[slot] {
             if !state.open {
                 return StopResult::Same(tasks);
             }
-            state.seats[seat] = ThreadSlot::Waiting(tasks);
+            state.slots[slot] = ThreadSlot::Waiting(tasks);
             self.arrived.notify_all();
         }
         loop {
             let open = state.open;
-            match std::mem::replace(&mut state.seats[seat], ThreadSlot::Working) {
-                ThreadSlot::Dealt(deal) => return StopResult::Dealt(deal),
+            match std::mem::replace(&mut state.slots[slot], ThreadSlot::Working) {
+                ThreadSlot::Assigned(new_tasks) => return StopResult::Assigned(new_tasks),
                 ThreadSlot::Waiting(tasks) if !open => return StopResult::Same(tasks),
-                waiting => state.seats[seat] = waiting,
+                waiting => state.slots[slot] = waiting,
             }
-            self.dealt.wait(&mut state);
+            self.assigned.wait(&mut state);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         point();
         self.state.lock()
-    }
-}
-
-/// All threads of a run, waiting. Dropping it sends them back to work with their own blocks.
-pub(super) struct AllStopped<'a> {
-    control: &'a RunControl,
-}
-
-/// The reason why not every thread stopped.
-#[derive(Debug, Eq, PartialEq)]
-pub(super) enum Absent {
-    /// The graph has ended or failed meanwhile.
-    Ended,
-    /// This seat's thread did not stop in time.
-    Late(usize),
-}
-
-impl<'a> AllStopped<'a> {
-    /// Requests every thread to stop and waits for all, until `deadline`.
-    pub(super) fn gather(control: &'a RunControl, deadline: Instant) -> Result<Self, Absent> {
-        let exchange = control.exchange();
-        exchange.lock().open = true;
-        // From here on, dropping it abandons the handover.
-        let meeting = Self { control };
-        control.call();
-        let mut state = exchange.lock();
-        loop {
-            // A thread that has not yet taken the tasks of the last handover will stop too.
-            let working =
-                |seat: &ThreadSlot| matches!(seat, ThreadSlot::Working | ThreadSlot::Dealt(_));
-            let vacant = |seat: &ThreadSlot| matches!(seat, ThreadSlot::Vacant);
-            if control.is_aborted() || state.seats.iter().all(vacant) {
-                return Err(Absent::Ended);
-            }
-            let Some(absent) = state.seats.iter().position(working) else { break };
-            let left = deadline.saturating_duration_since(now());
-            if left.is_zero() {
-                return Err(Absent::Late(absent));
-            }
-            exchange.arrived.wait_for(&mut state, left);
-        }
-        drop(state);
-        Ok(meeting)
-    }
-
-    /// Returns the seats whose threads wait here.
-    pub(super) fn present(&self) -> Vec<usize> {
-        let state = self.control.exchange().lock();
-        let present = |(index, seat): (usize, &ThreadSlot)| match seat {
-            ThreadSlot::Waiting(_) => Some(index),
-            _ => None,
-        };
-        state.seats.iter().enumerate().filter_map(present).collect()
-    }
-
-    /// Calls `look` with every block that was handed in.
-    pub(super) fn inspect(&self, mut look: impl FnMut(&mut BlockTask)) {
-        let mut state = self.control.exchange().lock();
-        for seat in &mut state.seats {
-            if let ThreadSlot::Waiting(tasks) = seat {
-                tasks.iter_mut().for_each(&mut look);
-            }
-        }
-    }
-
-    /// Takes every block that was handed in. After this the handover must be completed with
-    /// [`assign`](Self::assign).
-    pub(super) fn collect(&self) -> Vec<BlockTask> {
-        let mut state = self.control.exchange().lock();
-        let waiting = state.seats.iter_mut().filter_map(|seat| match seat {
-            ThreadSlot::Waiting(tasks) => Some(std::mem::take(tasks)),
-            _ => None,
-        });
-        waiting.flatten().collect()
-    }
-
-    /// Assigns its tasks to one thread.
-    pub(super) fn assign(&self, seat: usize, deal: NewTasks) {
-        let exchange = self.control.exchange();
-        exchange.lock().seats[seat] = ThreadSlot::Dealt(deal);
-        exchange.dealt.notify_all();
-    }
-}
-
-impl Drop for AllStopped<'_> {
-    fn drop(&mut self) {
-        self.control.clear_stop();
-        let exchange = self.control.exchange();
-        exchange.lock().open = false;
-        exchange.dealt.notify_all();
     }
 }

@@ -1,22 +1,10 @@
 //! Messages to the blocks of a running graph.
 
-use super::{RunningGraph, Snapshot};
+use super::RunningGraph;
+use super::stats::{MessageStats, Snapshot};
 use crate::message::MessageError;
-use crate::registry::ParameterValue;
-use serde::Serialize;
+use crate::value::ParameterValue;
 use std::sync::atomic::Ordering;
-
-/// Counts of the messages of a block that takes messages.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct MessageStats {
-    /// Messages that the block has taken, including the refused ones.
-    pub taken: u64,
-    /// Messages with values that the block refused.
-    pub refused: u64,
-    /// The last refused message and the reason.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
-}
 
 impl RunningGraph {
     /// Sends a message to a block, which takes it before its next call. The block may refuse the
@@ -31,14 +19,14 @@ impl RunningGraph {
         message: &str,
         value: impl Into<ParameterValue>,
     ) -> Result<(), MessageError> {
-        self.post.send(block, message, value.into())
+        self.mailboxes.send(block, message, value.into())
     }
 
     /// Returns the counters of the run with those of the mailboxes.
     pub(super) fn full_snapshot(&self) -> Snapshot {
-        let mut snapshot = self.board.snapshot();
+        let mut snapshot = self.counters.snapshot();
         for (node, block) in snapshot.blocks.iter_mut().enumerate() {
-            let Some(counters) = self.post.counters(node) else { continue };
+            let Some(counters) = self.mailboxes.counters(node) else { continue };
             block.messages = Some(MessageStats {
                 taken: counters.taken.load(Ordering::Relaxed),
                 refused: counters.refused.load(Ordering::Relaxed),

@@ -3,10 +3,9 @@
 use super::clock::Clock;
 use super::control::RunControl;
 use super::error::{RunError, panic_message};
-use super::fused_chain::{FusedChain, Signal};
-use super::handover::{NewTasks, StopResult};
+use super::fused_chain::{ChainAction, FusedChain};
+use super::handover::{NewTasks, Role, StopResult};
 use super::sampling::Sampling;
-use super::stats::PartitionCounters;
 use super::sync::{self, Waiter, now};
 use super::task::BlockTask;
 use crate::block::{BlockError, Context};
@@ -28,30 +27,18 @@ const DRAIN_ROUNDS: usize = 4;
 /// Everything a partition's thread owns.
 pub(super) struct PartitionThread {
     /// Its place in the handover and among the waiters.
-    pub(super) seat: usize,
+    pub(super) slot: usize,
     pub(super) role: Role,
     /// In the order that items pass. A thread that starts without any asks the handover.
     pub(super) tasks: Vec<BlockTask>,
     /// The same tasks, grouped into chains.
-    pub(super) trains: Vec<FusedChain>,
+    pub(super) chains: Vec<FusedChain>,
     /// The fused buffers of the chains.
-    pub(super) places: Vec<BatchMemory>,
+    pub(super) buffers: Vec<BatchMemory>,
     pub(super) waiter: Arc<Padded<Waiter>>,
     pub(super) control: Arc<RunControl>,
     pub(super) sampling: Sampling,
     pub(super) clock: Clock,
-}
-
-/// The partition that a thread runs, which may change at a handover.
-pub(super) struct Role {
-    pub(super) name: String,
-    pub(super) cpu: Option<usize>,
-    pub(super) wait: Wait,
-    pub(super) counters: Arc<Padded<PartitionCounters>>,
-    /// Whether the cost model may read the clock.
-    pub(super) timed: bool,
-    /// The largest batch of a fused chain.
-    pub(super) batch_bytes: usize,
 }
 
 impl PartitionThread {
@@ -59,12 +46,12 @@ impl PartitionThread {
         sync::spawn(self.role.name.clone(), move || {
             flush_subnormals();
             // Declared before the partition, hence dropped after its blocks.
-            let alarm = PanicGuard { control: Arc::clone(&self.control), seat: self.seat };
+            let alarm = PanicGuard { control: Arc::clone(&self.control), slot: self.slot };
             let mut partition = self;
             if let Err(error) = partition.run() {
                 partition.control.abort(error);
             }
-            partition.role.counters.turn.set(0);
+            partition.role.counters.in_call.set(0);
             drop(partition);
             drop(alarm);
         })
@@ -79,12 +66,12 @@ impl PartitionThread {
         } else {
             self.settle_in()?;
             self.guard(Self::start)?;
-            self.form_trains();
+            self.form_chains();
         }
         let mut context = Context::at(now());
         self.clock = Clock::new(context.now);
         while !self.control.is_aborted() {
-            if self.control.is_meeting() && !self.stop_at_safe_point()? {
+            if self.control.is_barrier_up() && !self.stop_at_safe_point()? {
                 break;
             }
             context.stopping = self.control.is_stopping();
@@ -103,27 +90,27 @@ impl PartitionThread {
     /// Hands in the blocks at the safe point and takes the result. Returns false when the thread is
     /// to end.
     fn stop_at_safe_point(&mut self) -> Result<bool, RunError> {
-        self.role.counters.turn.set(0);
-        self.trains.iter_mut().for_each(|train| train.part(&mut self.tasks));
+        self.role.counters.in_call.set(0);
+        self.chains.iter_mut().for_each(|chain| chain.split(&mut self.tasks));
         // Blocks that have finished are dropped here, on their thread.
         self.tasks.retain(|task| !task.is_finished());
-        match self.control.exchange().stop_at_safe_point(self.seat, std::mem::take(&mut self.tasks))
+        match self.control.handover().stop_at_safe_point(self.slot, std::mem::take(&mut self.tasks))
         {
             StopResult::Same(tasks) => self.tasks = tasks,
-            StopResult::Dealt(NewTasks::Dismissed) => {}
-            StopResult::Dealt(NewTasks::Work(role, tasks)) => {
+            StopResult::Assigned(NewTasks::Dismissed) => {}
+            StopResult::Assigned(NewTasks::Work(role, tasks)) => {
                 let before = std::mem::replace(&mut self.role, role);
                 self.tasks = tasks;
                 self.sampling = Sampling::new(self.role.timed);
                 self.change(&before);
             }
         }
-        self.form_trains();
+        self.form_chains();
         Ok(!self.tasks.is_empty())
     }
 
-    fn form_trains(&mut self) {
-        (self.trains, self.places) = FusedChain::form(&mut self.tasks, self.role.batch_bytes);
+    fn form_chains(&mut self) {
+        (self.chains, self.buffers) = FusedChain::form(&mut self.tasks, self.role.batch_bytes);
     }
 
     /// Changes the thread to another partition.
@@ -160,8 +147,8 @@ impl PartitionThread {
     ) -> Result<T, RunError> {
         // After a panic the blocks are only dropped, so a broken state is harmless.
         let outcome = catch_unwind(AssertUnwindSafe(|| run(self)));
-        let turn = self.role.counters.turn.get();
-        let at_work = || self.tasks.iter().find(|task| task.call_number() == turn);
+        let in_call = self.role.counters.in_call.get();
+        let at_work = || self.tasks.iter().find(|task| task.call_number() == in_call);
         let block = || at_work().map(|task| task.name.clone()).unwrap_or_default();
         match outcome {
             Ok(Ok(value)) => Ok(value),
@@ -174,7 +161,7 @@ impl PartitionThread {
 
     fn start(&mut self) -> Result<(), BlockError> {
         for task in &mut self.tasks {
-            self.role.counters.turn.set(task.call_number());
+            self.role.counters.in_call.set(task.call_number());
             task.start()?;
         }
         Ok(())
@@ -204,30 +191,30 @@ impl PartitionThread {
     }
 
     fn sweep_by(&mut self, context: &mut Context, weight: Option<u32>) -> Result<bool, BlockError> {
-        let Self { trains, places, tasks, role, clock, .. } = self;
-        let turn = &role.counters.turn;
+        let Self { chains, buffers, tasks, role, clock, .. } = self;
+        let in_call = &role.counters.in_call;
         let mut moved = false;
-        let alone = trains.len() == 1;
-        for train in trains {
-            match train.signal(tasks, context.stopping) {
-                Signal::Go(items) => {
-                    let turns = if alone || train.is_closed() { clock.turns() } else { 1 };
-                    let go = (items, turns);
+        let alone = chains.len() == 1;
+        for chain in chains {
+            match chain.next_action(tasks, context.stopping) {
+                ChainAction::Pass(items) => {
+                    let rounds = if alone || chain.is_closed() { clock.rounds() } else { 1 };
+                    let batch = (items, rounds);
                     match weight {
-                        None => train.run(tasks, places, go, turn),
+                        None => chain.run(tasks, buffers, batch, in_call),
                         Some(weight) => {
-                            train.run_timed(tasks, places, go, turn, (context, weight));
+                            chain.run_timed(tasks, buffers, batch, in_call, (context, weight));
                         }
                     }
                     moved = true;
                 }
-                Signal::Wait => {}
-                Signal::Apart => {
-                    let mut members = train.members();
+                ChainAction::Wait => {}
+                ChainAction::CallEach => {
+                    let mut members = chain.members();
                     for _ in 0..DRAIN_ROUNDS {
                         let mut some = false;
                         for task in &mut tasks[members] {
-                            turn.set(task.call_number());
+                            in_call.set(task.call_number());
                             some |= task.call(context, weight)?;
                             if some {
                                 // Blocks can work: no call may wait.
@@ -236,12 +223,12 @@ impl PartitionThread {
                         }
                         moved |= some;
                         // Items left inside keep the blocks from running as one.
-                        if !some || !train.holds_items(tasks) {
+                        if !some || !chain.holds_items(tasks) {
                             break;
                         }
-                        members = train.members().start + 1..train.members().end;
+                        members = chain.members().start + 1..chain.members().end;
                     }
-                    train.join(tasks);
+                    chain.fuse(tasks);
                 }
             }
             if moved {
@@ -269,7 +256,7 @@ impl PartitionThread {
         } else {
             context.may_block = Duration::ZERO;
             self.role.counters.waits.add(1);
-            self.role.counters.turn.set(0);
+            self.role.counters.in_call.set(0);
             self.waiter.wait(self.role.wait, timeout);
             context.now = now();
             self.clock.waited(context.now);
@@ -281,7 +268,7 @@ impl PartitionThread {
 /// a block's work (in a block's drop, say): their rings close, but nothing else would wake them.
 struct PanicGuard {
     control: Arc<RunControl>,
-    seat: usize,
+    slot: usize,
 }
 
 impl Drop for PanicGuard {
@@ -289,7 +276,7 @@ impl Drop for PanicGuard {
         if std::thread::panicking() {
             self.control.cancel();
         }
-        self.control.exchange().leave(self.seat);
+        self.control.handover().leave(self.slot);
     }
 }
 
@@ -298,20 +285,21 @@ mod tests {
     use super::*;
     use crate::blocks::{NullSink, NullSource};
     use crate::plan::{Plan, WaitMode};
-    use crate::runtime::handover::AllStopped;
+    use crate::runtime::all_stopped::AllStopped;
+    use crate::runtime::stats::PartitionCounters;
     use crate::{Graph, RunningGraph};
     use std::time::Instant;
 
     /// Gives the only partition a role on a CPU that the kernel refuses.
     fn move_to_a_cpu_that_is_gone(running: &RunningGraph) -> Arc<Padded<PartitionCounters>> {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let meeting = AllStopped::gather(&running.control, deadline).unwrap_or_else(|absent| {
+        let stopped = AllStopped::gather(&running.control, deadline).unwrap_or_else(|absent| {
             panic!("{absent:?}");
         });
         let mut role = running.role(&running.placement, 0);
         role.cpu = Some(1023);
         let counters = Arc::clone(&role.counters);
-        meeting.assign(0, NewTasks::Work(role, meeting.collect()));
+        stopped.assign(0, NewTasks::Work(role, stopped.collect()));
         counters
     }
 

@@ -1,13 +1,14 @@
 //! Moving a running graph to another plan.
 
+use super::all_stopped::{Absent, AllStopped};
 use super::assignment::Assignment;
 use super::error::MoveError;
-use super::handover::{Absent, AllStopped, NewTasks};
-use super::partition::Role;
+use super::handover::{NewTasks, Role};
+use super::placement::Placement;
 use super::sync::now;
 use super::task::BlockTask;
 use super::{RunningGraph, allowed_cpus};
-use crate::plan::{Placement, Plan};
+use crate::plan::Plan;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,30 +44,30 @@ impl RunningGraph {
         let asked = now();
         let placement = plan.place(&self.shape, &allowed_cpus())?;
         let control = Arc::clone(&self.control);
-        let meeting = AllStopped::gather(&control, asked + limit)
+        let stopped = AllStopped::gather(&control, asked + limit)
             .map_err(|absent| self.explain_absence(&absent, limit))?;
         let met = now();
         let mut alive = vec![false; placement.partitions.len()];
-        meeting.inspect(|task| alive[placement.of_node[task.node()]] = true);
+        stopped.inspect(|task| alive[placement.of_node[task.node()]] = true);
         let names = placement.partitions.iter().map(|partition| partition.name.as_str());
-        let present = meeting.present().into_iter().map(|seat| {
-            let name = self.crew.partition(seat).unwrap_or_default().to_owned();
-            (seat, name)
+        let present = stopped.present().into_iter().map(|slot| {
+            let name = self.threads.partition(slot).unwrap_or_default().to_owned();
+            (slot, name)
         });
-        let seating = Assignment::new(names.zip(alive), present, control.seats());
-        let before = self.board.assign(&placement);
-        if let Err(error) = self.start_threads(&placement, &seating) {
-            self.board.restore(&self.placement, before);
+        let assigned_slots = Assignment::new(names.zip(alive), present, control.slots());
+        let before = self.counters.assign(&placement);
+        if let Err(error) = self.start_threads(&placement, &assigned_slots) {
+            self.counters.restore(&self.placement, before);
             return Err(error);
         }
-        let blocks = self.assign(&meeting, &placement, &seating);
-        drop(meeting);
+        let blocks = self.assign(&stopped, &placement, &assigned_slots);
+        drop(stopped);
         self.plan.partitions.clone_from(&placement.partitions);
         self.placement = placement;
         Ok(Moved {
             blocks,
-            started: seating.recruits.len(),
-            ended: seating.dismissed.len(),
+            started: assigned_slots.recruits.len(),
+            ended: assigned_slots.dismissed.len(),
             waited: met.duration_since(asked),
             pause: now().saturating_duration_since(met),
         })
@@ -84,12 +85,12 @@ impl RunningGraph {
     fn start_threads(
         &mut self,
         placement: &Placement,
-        seating: &Assignment,
+        assigned_slots: &Assignment,
     ) -> Result<(), MoveError> {
-        for &partition in &seating.recruits {
+        for &partition in &assigned_slots.recruits {
             let role = self.role(placement, partition);
-            let seat = seating.seat_of[partition].expect("a recruit has a seat");
-            self.crew.start(seat, role, Vec::new()).map_err(|source| MoveError::Thread {
+            let slot = assigned_slots.slot_of[partition].expect("a recruit has a slot");
+            self.threads.start(slot, role, Vec::new()).map_err(|source| MoveError::Thread {
                 partition: placement.partitions[partition].name.clone(),
                 source,
             })?;
@@ -100,36 +101,36 @@ impl RunningGraph {
     /// Gives every thread its blocks; returns how many blocks moved to another thread.
     fn assign(
         &mut self,
-        meeting: &AllStopped<'_>,
+        stopped: &AllStopped<'_>,
         placement: &Placement,
-        seating: &Assignment,
+        assigned_slots: &Assignment,
     ) -> usize {
         let mut tasks: Vec<Option<BlockTask>> = placement.of_node.iter().map(|_| None).collect();
-        for task in meeting.collect() {
+        for task in stopped.collect() {
             let node = task.node();
             tasks[node] = Some(task);
         }
-        for seat in &seating.dismissed {
-            meeting.assign(*seat, NewTasks::Dismissed);
+        for slot in &assigned_slots.dismissed {
+            stopped.assign(*slot, NewTasks::Dismissed);
             // Never one thread too many, not even now.
-            self.crew.join(*seat);
+            self.threads.join(*slot);
         }
-        let before = std::mem::take(&mut self.seat_of_node);
-        self.seat_of_node = seating.of_nodes(placement, &before);
-        self.control.assign(&self.seat_of_node);
-        let changed = |node: &usize| before[*node] != self.seat_of_node[*node];
+        let before = std::mem::take(&mut self.slot_of_node);
+        self.slot_of_node = assigned_slots.of_nodes(placement, &before);
+        self.control.assign(&self.slot_of_node);
+        let changed = |node: &usize| before[*node] != self.slot_of_node[*node];
         let blocks = (0..tasks.len()).filter(changed).filter(|node| tasks[*node].is_some()).count();
         for (node, task) in tasks.iter_mut().enumerate() {
             if let Some(task) = task {
                 task.set_neighbours(self.neighbours(node));
             }
         }
-        for (partition, seat) in seating.seat_of.iter().enumerate() {
-            let Some(seat) = *seat else { continue };
+        for (partition, slot) in assigned_slots.slot_of.iter().enumerate() {
+            let Some(slot) = *slot else { continue };
             let nodes = placement.order.iter().filter(|n| placement.of_node[**n] == partition);
             let tasks = nodes.filter_map(|node| tasks[*node].take()).collect();
-            self.crew.rename(seat, &placement.partitions[partition].name);
-            meeting.assign(seat, NewTasks::Work(self.role(placement, partition), tasks));
+            self.threads.rename(slot, &placement.partitions[partition].name);
+            stopped.assign(slot, NewTasks::Work(self.role(placement, partition), tasks));
         }
         blocks
     }
@@ -140,17 +141,17 @@ impl RunningGraph {
             name: plan.name.clone(),
             cpu: plan.cpu,
             wait: plan.wait.into(),
-            counters: self.board.partition_counters(partition),
+            counters: self.counters.partition_counters(partition),
             timed: !self.shape.untimed,
             batch_bytes: self.plan.buffers.batch_bytes(),
         }
     }
 
     fn explain_absence(&self, absent: &Absent, limit: Duration) -> MoveError {
-        let Absent::Late(seat) = absent else { return MoveError::Ended };
-        let partition = self.crew.partition(*seat).unwrap_or_default().to_owned();
+        let Absent::Late(slot) = absent else { return MoveError::Ended };
+        let partition = self.threads.partition(*slot).unwrap_or_default().to_owned();
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        match self.board.at_work(&partition) {
+        match self.counters.at_work(&partition) {
             Some(block) => MoveError::Busy { block: block.to_owned(), partition, limit_ms },
             None => MoveError::Late { partition, limit_ms },
         }

@@ -1,12 +1,9 @@
 //! Counters that are always on, and their snapshots.
 
-use super::costs::EdgeEntry;
-use super::mailboxes::MessageStats;
-use super::watchdog::{BlockScene, RunningBlock};
-use crate::graph::{Graph, Node};
-use crate::latency::{LatencyBoard, LatencyStats};
+use super::placement::Placement;
+use crate::graph::{Edge, Graph, Node, PortId};
 use crate::metric::Metric;
-use crate::plan::Placement;
+use crate::observe::{BlockScene, LatencyBoard, LatencyStats, RunningBlock};
 use crate::port_state::Views;
 use millstream_ring::Padded;
 use serde::Serialize;
@@ -60,7 +57,7 @@ pub(super) struct PartitionCounters {
     /// 1 if the kernel refused the CPU of the plan.
     pub(super) unpinned: Count,
     /// The block in a call: its position in the graph plus one; 0 for none.
-    pub(super) turn: Count,
+    pub(super) in_call: Count,
 }
 
 /// A number with one writing thread, so that no atomic read-modify-write is needed.
@@ -100,6 +97,25 @@ pub(super) struct BlockEntry {
     metrics: Vec<(&'static str, Metric)>,
 }
 
+/// A connection, by positions in the counters.
+pub(super) struct EdgeEntry {
+    pub(super) from: (PortId, String),
+    pub(super) to: (PortId, String),
+    pub(super) item_bytes: u64,
+}
+
+impl EdgeEntry {
+    /// Returns every connection, in the order they were made.
+    fn of(graph: &Graph) -> Vec<Self> {
+        let entry = |edge: &Edge| Self {
+            from: (edge.from, graph.output_name(edge.from)),
+            to: (edge.to, graph.input_name(edge.to)),
+            item_bytes: graph.output(edge.from).item.size_bytes() as u64,
+        };
+        graph.edges.iter().map(entry).collect()
+    }
+}
+
 /// The partitions of an earlier placement.
 pub(super) struct Partitions(Vec<PartitionEntry>);
 
@@ -113,23 +129,23 @@ impl RunCounters {
     /// Makes counters for a graph whose rings are open.
     pub(super) fn new(graph: &mut Graph, placement: &Placement) -> Self {
         let blocks = graph.nodes.iter_mut().map(|node| {
-            let metrics = node.block.metrics();
+            let metrics = node.facts.metrics.clone();
             let input_bytes = node.inputs.first().map_or(0, |port| port.item.size_bytes() as u64);
             BlockEntry {
                 name: node.name.clone(),
                 partition: String::new(),
                 counters: Arc::new(Padded(BlockCounters::new(node))),
                 views: Views::of(&mut *node.block),
-                held_bytes: node.block.holds().saturating_mul(input_bytes),
+                held_bytes: node.facts.holds.saturating_mul(input_bytes),
                 metrics,
             }
         });
         let blocks = blocks.collect();
         let (edges, latency) = (EdgeEntry::of(graph), LatencyBoard::default());
-        let mut board =
+        let mut counters =
             Self { began: Instant::now(), blocks, edges, partitions: Vec::new(), latency };
-        board.assign(placement);
-        board
+        counters.assign(placement);
+        counters
     }
 
     /// Places the blocks anew. Partitions that keep their names keep their counters. Returns the
@@ -165,19 +181,19 @@ impl RunCounters {
     /// Returns the block that is in a call in a partition.
     pub(super) fn at_work(&self, partition: &str) -> Option<&str> {
         let entry = self.partitions.iter().find(|entry| entry.name == partition)?;
-        self.with_turn(entry).map(|block| block.name.as_str())
+        self.block_in_call(entry).map(|block| block.name.as_str())
     }
 
     /// Returns the block in a call of every partition.
-    pub(super) fn turns(&self) -> Vec<RunningBlock> {
-        let turn = |entry: &PartitionEntry| RunningBlock {
+    pub(super) fn blocks_in_call(&self) -> Vec<RunningBlock> {
+        let in_call = |entry: &PartitionEntry| RunningBlock {
             partition: entry.name.clone(),
             block: self
-                .with_turn(entry)
+                .block_in_call(entry)
                 .map(|block| (block.name.clone(), block.counters.calls.get())),
             sweeps: entry.counters.sweeps.get(),
         };
-        self.partitions.iter().map(turn).collect()
+        self.partitions.iter().map(in_call).collect()
     }
 
     /// Returns the watchdog's view of a block, without its hindrance.
@@ -196,9 +212,9 @@ impl RunCounters {
         &self.blocks[node].views
     }
 
-    fn with_turn(&self, partition: &PartitionEntry) -> Option<&BlockEntry> {
-        let turn = usize::try_from(partition.counters.turn.get()).ok()?;
-        self.blocks.get(turn.checked_sub(1)?)
+    fn block_in_call(&self, partition: &PartitionEntry) -> Option<&BlockEntry> {
+        let in_call = usize::try_from(partition.counters.in_call.get()).ok()?;
+        self.blocks.get(in_call.checked_sub(1)?)
     }
 
     pub(super) fn block_counters(&self, node: usize) -> Arc<Padded<BlockCounters>> {
@@ -293,6 +309,18 @@ impl BlockStats {
     }
 }
 
+/// Counts of the messages of a block that takes messages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MessageStats {
+    /// Messages that the block has taken, including the refused ones.
+    pub taken: u64,
+    /// Messages with values that the block refused.
+    pub refused: u64,
+    /// The last refused message and the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+}
+
 /// A published number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -347,14 +375,14 @@ mod tests {
         graph.add("sink", NullSink::<u8>::new()).unwrap();
         graph.chain(&["source", "sink"]).unwrap();
         let (here, there) = (placement(&graph, "here"), placement(&graph, "there"));
-        let mut board = RunCounters::new(&mut graph, &here);
-        let of_thread = board.partition_counters(0);
+        let mut counters = RunCounters::new(&mut graph, &here);
+        let of_thread = counters.partition_counters(0);
         of_thread.waits.set(7);
-        let before = board.assign(&there);
-        assert_eq!(board.snapshot().partitions[0].waits, 0, "another name, another partition");
-        board.restore(&here, before);
+        let before = counters.assign(&there);
+        assert_eq!(counters.snapshot().partitions[0].waits, 0, "another name, another partition");
+        counters.restore(&here, before);
         of_thread.waits.add(1);
-        let snapshot = board.snapshot();
+        let snapshot = counters.snapshot();
         let partition = &snapshot.partitions[0];
         assert_eq!((partition.name.as_str(), partition.waits), ("here", 8));
         assert_eq!(snapshot.blocks[1].partition, "here");

@@ -4,14 +4,17 @@
 
 mod lane;
 
+pub(super) use lane::PendingCounts;
+
+use super::inbox::Inbox;
 use super::stats::{BlockCounters, FILL_ONE};
 use super::sync::Waiter;
 use crate::block::{Block, BlockError, Context, Work};
-use crate::latency::{Budget, Marks};
-use crate::message::Inbox;
+use crate::carrier::TagCarrier;
+use crate::lane::Lane;
+use crate::observe::{Budget, Marks};
 use crate::port::each_port;
 use crate::port_state::Views;
-use crate::tag::TagCarrier;
 use millstream_ring::Padded;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +28,8 @@ pub(super) struct BlockTask {
     node: usize,
     pub(super) name: String,
     block: Box<dyn Block>,
+    /// The block is one-to-one.
+    takes_lanes: bool,
     views: Views,
     tags: TagCarrier,
     inbox: Inbox,
@@ -55,6 +60,7 @@ impl BlockTask {
         Self {
             node,
             name,
+            takes_lanes: Lane::is_taken_by(|lane| block.pass(lane)),
             block,
             views,
             tags,
@@ -88,8 +94,8 @@ impl BlockTask {
         self.node
     }
 
-    /// Returns the value of the partition's counter [`turn`](super::stats::PartitionCounters::turn)
-    /// while this block is in a call.
+    /// Returns the value of the partition's counter
+    /// [`in_call`](super::stats::PartitionCounters::in_call) while this block is in a call.
     pub(super) fn call_number(&self) -> u64 {
         self.node as u64 + 1
     }

@@ -1,8 +1,9 @@
 //! Rings on every connection.
 
 use super::GraphError;
+use super::placement::Placement;
 use crate::graph::{Edge, Graph, Node, PortId};
-use crate::plan::{Buffers, Placement};
+use crate::plan::Buffers;
 use crate::port::{InputPort, OutputPort, each_port};
 use millstream_ring::RingOptions;
 use std::any::Any;

@@ -89,7 +89,7 @@ pub mod keys {
     pub const PROBE_NS: Key = Key::new("probe_ns");
     /// The item of the source from which this one and those behind it come: a count of the items
     /// that entered the block which numbers, missing ones included. See
-    /// [`memory`](crate::memory).
+    /// [`observe::memory`](crate::observe::memory).
     pub const SOURCE_ITEM: Key = Key::new("source_item");
     /// A user's annotation of the items from here on: text, or a
     /// [`TagDocument`](crate::TagDocument), an object of `annotations` of SigMF metadata, whose

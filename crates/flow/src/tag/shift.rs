@@ -3,8 +3,8 @@
 use super::{Key, Tag, TagTime, TagValue, keys};
 use crate::rate::ItemRatio;
 
-/// Moves tags from an input of a block to an output, by its [rate](crate::Block::rate) and its
-/// [delay](crate::Block::delay), and changes the values that depend on them:
+/// Moves tags from an input of a block to an output, by its [rate](crate::BlockFacts) and its
+/// [delay](crate::BlockFacts), and changes the values that depend on them:
 ///
 /// - A tag moves with the samples: to the output item in which those of its input item are, the
 ///   delay included. Tags of the first item stay on the first, because they hold for all before
@@ -13,7 +13,7 @@ use crate::rate::ItemRatio;
 ///   nearest item.
 /// - `rx_time` and `rx_utc` become the time of the output item: that of the input samples in it.
 ///   Where the input's rate is not known (no tag `rx_rate_hz` yet), they stay.
-/// - `rx_freq_hz` becomes lower by [the shift of the band](crate::Block::band_shift_hz).
+/// - `rx_freq_hz` becomes lower by [the shift of the band](crate::BlockFacts).
 ///
 /// When a message changes the rate, the delay or the band of a block, the first item behind it gets
 /// tags with the new values, and the time where that is known.

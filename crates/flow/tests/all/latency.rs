@@ -3,8 +3,8 @@
 use crate::common::tagged::Random;
 use millstream_flow::blocks::{Copy, Head, NullSink, NullSource, Throttle};
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, ItemRatio, Latency, Out, Partition, Plan, Ports,
-    WaitMode, Work,
+    Block, BlockError, BlockFacts, Context, Graph, In, ItemRatio, Latency, Out, Partition, Plan,
+    Ports, WaitMode, Work,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -66,12 +66,8 @@ impl Block for Middle {
         Ok(Work::Continue)
     }
 
-    fn rate(&self) -> ItemRatio {
-        self.rate
-    }
-
-    fn holds(&self) -> u64 {
-        self.holds
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.rate(self.rate).holds(self.holds);
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One program holds all of these tests: linking is the main cost.
 
+mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod file;
@@ -16,4 +17,3 @@ mod ports;
 mod run;
 mod stalls;
 mod tags;
-mod trains;

@@ -3,9 +3,9 @@
 use crate::common::gain::Gain;
 use millstream_flow::blocks::{Head, NullSink, NullSource, Throttle, VectorSink};
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, GraphFile, In, MessageError,
-    MessageSpec, Out, ParameterKind, ParameterValue, Partition, Plan, PortVisitor, Ports, Registry,
-    RunningGraph, WaitMode, Work,
+    Block, BlockError, BlockFacts, Context, Emitter, Graph, GraphFile, In, MessageError, Out,
+    ParameterKind, ParameterValue, Partition, Plan, PortVisitor, Ports, Registry, RunningGraph,
+    WaitMode, Work,
 };
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -33,11 +33,12 @@ impl Block for Listener {
         Ok(Work::Again(Duration::from_millis(1)))
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![
-            MessageSpec::new("number", ParameterKind::Integer, "an even number"),
-            MessageSpec::new("word", ParameterKind::Text, "any word"),
-        ]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("number", ParameterKind::Integer, "an even number").message(
+            "word",
+            ParameterKind::Text,
+            "any word",
+        );
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -153,9 +154,10 @@ fn too_many_messages_and_a_finished_block_are_told_apart() {
             self.0.recv_timeout(LONG)?;
             Ok(Work::Finished)
         }
-        fn messages(&self) -> Vec<MessageSpec> {
-            vec![MessageSpec::new("hello", ParameterKind::Boolean, "nothing")]
+        fn facts(&self, facts: &mut BlockFacts) {
+            facts.message("hello", ParameterKind::Boolean, "nothing");
         }
+
         fn message(&mut self, _: &str, _: &ParameterValue) -> Result<(), BlockError> {
             Ok(())
         }
@@ -211,10 +213,6 @@ impl Block for Teller {
             self.passed.emit(self.output.position() as i64);
         }
         Ok(Work::Continue)
-    }
-
-    fn emitters(&mut self) -> EmitterList<'_> {
-        vec![("passed", &mut self.passed)]
     }
 }
 
@@ -344,18 +342,14 @@ impl Block for Echo {
         Ok(if self.taken > 1000 { Work::Finished } else { Work::Again(Duration::ZERO) })
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("it", ParameterKind::Number, "a number")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("it", ParameterKind::Number, "a number");
     }
 
     fn message(&mut self, _: &str, _: &ParameterValue) -> Result<(), BlockError> {
         self.taken += 1;
         self.again.emit(1.0);
         Ok(())
-    }
-
-    fn emitters(&mut self) -> EmitterList<'_> {
-        vec![("again", &mut self.again)]
     }
 }
 

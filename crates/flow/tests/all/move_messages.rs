@@ -3,8 +3,8 @@
 use crate::common::Nibble;
 use crate::common::moving::{LIMIT, Random};
 use millstream_flow::{
-    Block, BlockError, Context, Emitter, EmitterList, Graph, In, MessageError, MessageSpec, Out,
-    ParameterKind, ParameterValue, Ports, Work,
+    Block, BlockError, BlockFacts, Context, Emitter, Graph, In, MessageError, Out, ParameterKind,
+    ParameterValue, Ports, Work,
 };
 use std::sync::{Arc, Mutex};
 
@@ -24,10 +24,10 @@ impl Block for Listener {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        ["outside", "block"]
-            .map(|name| MessageSpec::new(name, ParameterKind::Integer, "a number"))
-            .into()
+    fn facts(&self, facts: &mut BlockFacts) {
+        for name in ["outside", "block"] {
+            facts.message(name, ParameterKind::Integer, "a number");
+        }
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -41,15 +41,12 @@ impl Block for Listener {
 #[derive(Ports)]
 struct Teller {
     input: In<u32>,
+    #[port("count")]
     emitter: Emitter,
     told: i64,
 }
 
 impl Block for Teller {
-    fn emitters(&mut self) -> EmitterList<'_> {
-        vec![("count", &mut self.emitter)]
-    }
-
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let items = self.input.slice().len().min(1000);
         self.input.consume(items);

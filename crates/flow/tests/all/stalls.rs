@@ -2,7 +2,7 @@
 
 use crate::common::{Add, Nibble, Ticker};
 use millstream_flow::blocks::{NullSink, Throttle, VectorSource};
-use millstream_flow::runtime::{StallReason, Why};
+use millstream_flow::observe::{StallReason, Why};
 use millstream_flow::{Block, BlockError, Context, Graph, Out, Plan, Ports, Preset};
 use millstream_flow::{RunningGraph, Stall, WaitMode, Work};
 use std::sync::Arc;

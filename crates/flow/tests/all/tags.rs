@@ -70,8 +70,8 @@ fn a_tag_for_an_item_that_is_gone_moves_to_the_next() {
         ) -> Result<millstream_flow::Work, millstream_flow::BlockError> {
             self.0.work(context)
         }
-        fn rate(&self) -> ItemRatio {
-            ItemRatio::decimate(3)
+        fn facts(&self, facts: &mut millstream_flow::BlockFacts) {
+            facts.rate(ItemRatio::decimate(3));
         }
     }
     let rate = ItemRatio::new(2, 3);

@@ -2,7 +2,7 @@
 
 use millstream_flow::registry::{BlockType, Registry};
 use millstream_flow::{
-    Block, BlockError, Complex, Context, In, Item, MessageSpec, Out, ParameterKind, ParameterValue,
+    Block, BlockError, BlockFacts, Complex, Context, In, Item, Out, ParameterKind, ParameterValue,
     Ports, Work,
 };
 use std::ops::Mul;
@@ -33,8 +33,8 @@ impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
         Ok(Work::Continue)
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("factor", ParameterKind::Number, "the factor from now on")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("factor", ParameterKind::Number, "the factor from now on");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {

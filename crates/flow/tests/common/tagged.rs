@@ -1,8 +1,8 @@
 //! Graphs of rate changers with tags on every stream, and their expected output.
 
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, ItemRatio, Key, Out, Partition, Plan, PortVisitor,
-    Ports, Tag, TagRule, WaitMode, Work,
+    Block, BlockError, BlockFacts, Context, Graph, In, ItemRatio, Key, Out, Partition, Plan,
+    PortVisitor, Ports, Tag, TagRule, WaitMode, Work,
 };
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -88,12 +88,8 @@ impl Block for Ratio {
         Ok(Work::Continue)
     }
 
-    fn rate(&self) -> ItemRatio {
-        self.rate
-    }
-
-    fn tag_rule(&self) -> TagRule {
-        self.rule
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.rate(self.rate).tag_rule(self.rule);
     }
 }
 

@@ -4,6 +4,7 @@ use super::GraphRate;
 use super::case::GraphCase;
 use super::kernel::{KernelBlock, KernelItem};
 use super::meter::Meter;
+use millstream_flow::OneToOne;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use millstream_dsp::Sample;
 use millstream_dsp::fir::{Filtered, Fir};
 use millstream_dsp::scale::Scaled;
 use millstream_flow::Item;
-use millstream_flow::Process;
+use millstream_flow::OneToOne;
 use serde::Serialize;
 use std::fmt;
 
@@ -65,29 +65,18 @@ impl<T: KernelItem> KernelBlock<T> {
     pub fn new(kernel: BlockKernel) -> Self {
         Self { kernel, fir: Fir::new(&[1.0 / TAPS as f32; TAPS]) }
     }
+}
 
-    /// Works on slices of equal length.
-    pub fn run(&mut self, input: &[T], output: &mut [T]) {
+impl<T: KernelItem> OneToOne for KernelBlock<T> {
+    type Input = T;
+    type Output = T;
+
+    fn run(&mut self, input: &[T], output: &mut [T]) {
         match self.kernel {
             BlockKernel::Copy => output.copy_from_slice(input),
             BlockKernel::Multiply => T::scale(T::FACTOR, input, output),
             BlockKernel::Fir => self.fir.process(input, output),
         }
-    }
-}
-
-impl<T: KernelItem> Process for KernelBlock<T> {
-    type Input = T;
-    type Output = T;
-
-    fn process(&mut self, input: &[T], output: &mut [T]) -> (usize, usize) {
-        let items = input.len().min(output.len());
-        self.run(&input[..items], &mut output[..items]);
-        (items, items)
-    }
-
-    fn is_one_to_one(&self) -> bool {
-        true
     }
 }
 

@@ -6,7 +6,7 @@ use super::kernel::{KernelBlock, KernelItem};
 use super::meter::Meter;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_dsp::Sample;
-use millstream_flow::Through;
+use millstream_flow::Each;
 use millstream_flow::blocks::{NullSink, NullSource};
 use millstream_flow::{
     Graph, GraphError, Partition, Plan, Profile, RunError, RunningGraph, WaitMode,
@@ -80,7 +80,7 @@ fn build_of<T: KernelItem>(case: GraphCase) -> Result<(Graph, Vec<Vec<String>>),
         graph.add(&names[0], NullSource::<T>::new())?;
         for stage in 0..case.shape.stages {
             let name = format!("stage{pipe}-{stage}");
-            graph.add(&name, Through::new(KernelBlock::<T>::new(case.kernel)))?;
+            graph.add(&name, Each::new(KernelBlock::<T>::new(case.kernel)))?;
             names.push(name);
         }
         let sink = format!("sink{pipe}");

@@ -1,7 +1,7 @@
 //! Adaptation of one running graph.
 
 use super::{AdaptPolicy, Adaptation, CostModel};
-use millstream_flow::profile::Profile;
+use millstream_flow::observe::Profile;
 use millstream_flow::runtime::{MoveError, Moved, RunningGraph};
 use std::time::Instant;
 

@@ -3,8 +3,8 @@
 use crate::place::{self, Hints};
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::Shape;
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
-use millstream_flow::profile::Profile;
 
 /// A model of the cost of plans.
 pub trait CostModel {

@@ -1,8 +1,8 @@
 //! Tests on a simulated clock, with a cost model that knows two loads.
 
 use super::*;
+use millstream_flow::observe::BlockCost;
 use millstream_flow::plan::WaitMode;
-use millstream_flow::profile::BlockCost;
 
 fn plan(cut: usize) -> Plan {
     let part = |name: &str, blocks: std::ops::Range<usize>| Partition {

@@ -2,7 +2,7 @@
 
 use super::case::PlacementCase;
 use super::costs::Distance;
-use super::problem::Time;
+use super::problem::{Scale, Time};
 use super::solve::Solution;
 use super::state::Placement;
 use super::what_if::{self, Alternative};
@@ -112,17 +112,6 @@ pub struct CpuStep {
     pub cpus: usize,
     /// Time an item.
     pub ns_per_item: f64,
-}
-
-/// The scale of times: nanoseconds an item.
-pub(super) struct Scale {
-    items: f64,
-}
-
-impl Scale {
-    pub(super) fn ns(&self, time: Time) -> f64 {
-        time as f64 / 1e3 / self.items
-    }
 }
 
 pub(super) fn of(case: &PlacementCase, plan: &Plan, solution: &Solution) -> Prediction {

@@ -111,3 +111,14 @@ pub(super) fn crowded(units: &[Unit], cpus: usize) -> bool {
     let free = units.iter().any(|unit| !unit.spins && unit.pinned.is_none());
     pinned.len() + owners + usize::from(free) > cpus
 }
+
+/// The scale of times: nanoseconds an item.
+pub(super) struct Scale {
+    pub(super) items: f64,
+}
+
+impl Scale {
+    pub(super) fn ns(&self, time: Time) -> f64 {
+        time as f64 / 1e3 / self.items
+    }
+}

@@ -1,7 +1,7 @@
 //! Costs of other plans: the reasons for this one.
 
 use super::case::PlacementCase;
-use super::prediction::Scale;
+use super::problem::Scale;
 use super::state::{Placement, PlacementCost};
 use millstream_flow::EdgeShape;
 use serde::Serialize;

@@ -3,9 +3,7 @@
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{
-    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work,
-};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Out, ParameterValue, Ports, Work};
 
 use super::metrics::Metrics;
 use super::reopen::{Comeback, OpenGroupAgain, start_group};
@@ -378,12 +376,9 @@ impl<T: StreamSample> Block for GroupSource<T> {
         Ok(balance?)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.metrics.list()
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        self.tunable.messages().into_iter().chain(self.switch.messages()).collect()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metrics.extend(self.metrics.list());
+        facts.messages.extend(self.tunable.messages().into_iter().chain(self.switch.messages()));
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {

@@ -4,7 +4,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use millstream_flow::{
-    Block, BlockError, Context, MessageSpec, Metric, Out, ParameterValue, Ports, Work, keys,
+    Block, BlockError, BlockFacts, Context, Out, ParameterValue, Ports, Work, keys,
 };
 
 use super::metrics::Metrics;
@@ -356,12 +356,9 @@ impl<T: StreamSample> Block for RadioSource<T> {
         Ok(ledger.balance()?)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.metrics.list()
-    }
-
-    fn messages(&self) -> Vec<MessageSpec> {
-        self.tunable.messages().into_iter().chain(self.switch.messages()).collect()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metrics.extend(self.metrics.list());
+        facts.messages.extend(self.tunable.messages().into_iter().chain(self.switch.messages()));
     }
 
     fn message(&mut self, name: &str, value: &ParameterValue) -> Result<(), BlockError> {

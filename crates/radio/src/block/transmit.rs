@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use millstream_flow::port::NumberedName;
-use millstream_flow::{Block, BlockError, Context, In, Metric, PortVisitor, Ports, Work};
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, PortVisitor, Ports, Work};
 use millstream_wire::chdr::SC16_LEN;
 
 use super::metrics::TransmitMetrics;
@@ -180,7 +180,7 @@ impl<T: StreamSample> Block for RadioSink<T> {
         Ok(all.iter().try_for_each(TxLedger::balance)?)
     }
 
-    fn metrics(&self) -> Vec<(&'static str, Metric)> {
-        self.metrics.list()
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.metrics.extend(self.metrics.list());
     }
 }

@@ -5,8 +5,8 @@
 //! Theory 41, 1995). Noise of the real part of a matched-filtered VSB signal is white at the symbol
 //! times.
 
+use super::applied_taps::GROUP;
 use super::channel::{EARLY, ImpulseResponse, LATE};
-use super::feedback::GROUP;
 use super::forward::{FORWARD_MAX, ForwardFilter, GROUPS_MAX};
 pub(super) use crate::monitor::taps::FEEDBACK;
 use crate::params::DATA_POWER;

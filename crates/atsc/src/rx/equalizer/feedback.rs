@@ -8,20 +8,18 @@
 //! Taps and decisions are whole numbers: sums of their products are exact, and every copy of the
 //! kernel gives the same bits.
 
+use super::applied_taps::{AppliedTaps, FeedbackTaps, GROUP};
 use super::design::FEEDBACK;
 use super::forward::{Errors, Slopes};
-use super::quick_trellis::{Row, Trellis};
+use super::quick_trellis::Trellis;
 use super::turns::{CORRECTED_TURNS, run};
 use crate::field::SEGMENT_SYNC;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, TRELLIS_CODERS};
-use millstream_dsp::pairs::{self, add_products, round};
+use millstream_dsp::pairs::{add_products, round};
 use millstream_dsp::rows::LANES;
 
 /// Coders by which the order advances with every segment.
 const MOVE: usize = 4;
-
-/// Feedback taps that are left out together where there is no echo.
-pub const GROUP: usize = 32;
 
 const GROUPS: usize = FEEDBACK / GROUP;
 
@@ -30,9 +28,6 @@ const NEAR_GROUPS: usize = (CORRECTED_TURNS * TRELLIS_CODERS + LANES).div_ceil(G
 
 /// The integer value of the largest tap.
 const LARGEST: f32 = 32_767.0;
-
-/// A group of taps in use.
-pub type FeedbackTaps = pairs::Group<{ GROUP / 2 }>;
 
 /// The decision-feedback part of the equaliser.
 #[derive(Clone, Debug)]
@@ -45,21 +40,6 @@ pub struct Feedback {
     /// twelve.
     decided: Vec<i16>,
     trellis: Trellis,
-}
-
-/// The taps in use, as whole numbers.
-#[derive(Clone, Debug)]
-pub struct AppliedTaps {
-    /// Groups, those with the longest delays first.
-    pub groups: Vec<FeedbackTaps>,
-    /// The number of groups that use only final decisions.
-    pub far: usize,
-    /// The effect of a decision on later symbols of the same row of twelve, by its position.
-    pub near: [Row; TRELLIS_CODERS],
-    /// Whether `near` has an effect.
-    pub has_near: bool,
-    /// The value of one integer step.
-    pub unit: f32,
 }
 
 impl Feedback {
@@ -223,6 +203,7 @@ impl AppliedTaps {
 
 #[cfg(test)]
 mod tests {
+    use super::super::quick_trellis::Row;
     use super::super::turns::{apply_feedback, decide, run_plain};
     use super::*;
     use millstream_dsp::noise::Noise;

@@ -1,7 +1,7 @@
 //! The forward filter: groups of taps at the positions that matter.
 
+use super::applied_taps::GROUP;
 use super::channel::EARLY;
-use super::feedback::GROUP;
 use crate::params::SEGMENT_SYMBOLS;
 use millstream_dsp::pairs::{PairTaps, round};
 

@@ -3,8 +3,8 @@
 //! Every symbol of a row is decided by its own coder's decoder, after the echoes of earlier symbols
 //! are removed.
 
+use super::applied_taps::AppliedTaps;
 use super::design::FEEDBACK;
-use super::feedback::AppliedTaps;
 use super::quick_trellis::{QuickDecoders, Trellis};
 use crate::params::{DATA_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
 use millstream_dsp::multiversion;

@@ -7,7 +7,7 @@ use crate::output::{Report, count, describe};
 use crate::table::Table;
 use anyhow::bail;
 use millstream_batch::{Batch, BatchError, PartRange};
-use millstream_flow::memory::PathStage;
+use millstream_flow::observe::PathStage;
 use serde_json::json;
 
 /// Shows where [split] of the manifest cuts the recordings.

@@ -7,7 +7,7 @@ use crate::output::Report;
 use crate::table::Table;
 use anyhow::bail;
 use millstream_flow::registry::{BlockType, Parameter};
-use millstream_flow::{Block, InputPort, OutputPort, PortVisitor, Registry};
+use millstream_flow::{BlockFacts, InputPort, MessageSpec, OutputPort, PortVisitor, Registry};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -74,8 +74,8 @@ struct Port {
 struct Facts<'a> {
     known: &'a BlockType,
     ports: Ports,
-    /// The block of the example, where it can be made.
-    block: Option<Box<dyn Block>>,
+    /// The facts of the block of the example, where it can be made.
+    stated: Option<BlockFacts>,
 }
 
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl PortVisitor for Ports {
 
 fn facts<'a>(registry: &Registry, known: &'a BlockType) -> Facts<'a> {
     let mut ports = Ports::default();
-    let mut block = None;
+    let mut stated = None;
     if let Some(listed) = known.outside_ports() {
         for port in listed {
             let (name, item) = port.split_once(": ").unwrap_or((port, ""));
@@ -106,9 +106,9 @@ fn facts<'a>(registry: &Registry, known: &'a BlockType) -> Facts<'a> {
         }
     } else if let Ok(mut made) = registry.make_example(known.name()) {
         made.ports(&mut ports);
-        block = Some(made);
+        stated = Some(BlockFacts::of(&made));
     }
-    Facts { known, ports, block }
+    Facts { known, ports, stated }
 }
 
 impl Facts<'_> {
@@ -120,11 +120,11 @@ impl Facts<'_> {
                 let _ = writeln!(text, "  {way:<4} {:<10} {}", port.name, port.item);
             }
         }
-        if let Some(block) = &self.block
+        if let Some(stated) = &self.stated
             && !self.ports.inputs.is_empty()
             && !self.ports.outputs.is_empty()
         {
-            let (rate, holds) = (block.rate(), block.holds());
+            let (rate, holds) = (stated.rate, stated.holds);
             let _ = writeln!(text, "  rate {rate}, keeps {holds} items, in the example below");
         }
         let stand_in = if known.effect().has_stand_in() { "; rehearsals replace it" } else { "" };
@@ -141,7 +141,7 @@ impl Facts<'_> {
             let help = help(parameter);
             let _ = writeln!(text, "  {:<15} {value:<20} {help}", parameter.name);
         }
-        let messages = self.block.as_ref().map_or(Vec::new(), |block| block.messages());
+        let messages = self.messages();
         if !messages.is_empty() {
             text += "\nmessages\n";
         }
@@ -157,15 +157,17 @@ impl Facts<'_> {
         text
     }
 
+    fn messages(&self) -> &[MessageSpec] {
+        self.stated.as_ref().map_or(&[], |stated| &stated.messages)
+    }
+
     fn json(&self) -> Value {
         let parameters: Vec<Value> =
             self.known.parameters().iter().map(schema::parameter_facts).collect();
-        let message = |one: millstream_flow::MessageSpec| {
+        let message = |one: &MessageSpec| {
             let kind = one.kind.to_string();
             json!({ "name": one.name, "kind": kind, "help": one.help })
         };
-        let block = self.block.as_ref();
-        let messages = block.map_or(Vec::new(), |block| block.messages());
         json!({
             "name": self.known.name(),
             "summary": self.known.summary(),
@@ -173,8 +175,8 @@ impl Facts<'_> {
             "inputs": self.ports.inputs,
             "outputs": self.ports.outputs,
             "parameters": parameters,
-            "messages": messages.into_iter().map(message).collect::<Vec<_>>(),
-            "rate": block.map(|block| block.rate().to_string()),
+            "messages": self.messages().iter().map(message).collect::<Vec<_>>(),
+            "rate": self.stated.as_ref().map(|stated| stated.rate.to_string()),
             "example": self.known.example_values(),
         })
     }

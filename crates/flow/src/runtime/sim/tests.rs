@@ -5,13 +5,13 @@
 use super::{Random, Waiter, point, simulate, spawn};
 use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};
+use crate::facts::BlockFacts;
 use crate::graph::Graph;
 use crate::lane::Lane;
-use crate::message::MessageSpec;
 use crate::plan::{Buffers, Partition, Plan, WaitMode};
 use crate::port::{In, Out};
-use crate::registry::{ParameterKind, ParameterValue};
 use crate::runtime::MoveError;
+use crate::value::{ParameterKind, ParameterValue};
 use millstream_ring::{Lock, Wait};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -56,7 +56,7 @@ struct Relay {
     output: Out<Wide>,
     most: usize,
     shut: bool,
-    straight: bool,
+    one_to_one: bool,
 }
 
 impl Block for Relay {
@@ -75,18 +75,17 @@ impl Block for Relay {
         Ok(Work::Continue)
     }
 
-    fn is_one_to_one(&self) -> bool {
-        self.straight
-    }
-
     fn pass(&mut self, lane: &mut Lane) {
+        if !self.one_to_one {
+            return;
+        }
         point();
         lane.through(&mut self.input, &mut self.output, |from, to| to.copy_from_slice(from));
         point();
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("open", ParameterKind::Integer, "1 opens it")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("open", ParameterKind::Integer, "1 opens it");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -134,8 +133,8 @@ fn make(random: &mut Random, count: u64) -> Made {
     let source = Source { output: Out::new(), count, most: most(), given: Arc::clone(&given) };
     graph.add("source", source).unwrap();
     for name in ["gate", "one", "two"] {
-        let (shut, straight) = (name == "gate", name != "gate");
-        let relay = Relay { input: In::new(), output: Out::new(), most: most(), shut, straight };
+        let (shut, one_to_one) = (name == "gate", name != "gate");
+        let relay = Relay { input: In::new(), output: Out::new(), most: most(), shut, one_to_one };
         graph.add(name, relay).unwrap();
     }
     graph.add("sink", Sink { input: In::new(), got: Arc::clone(&got[0]) }).unwrap();
@@ -203,7 +202,7 @@ fn live(random: &mut Random) {
     let snapshot = running.wait().unwrap();
     let given = given.load(Ordering::Relaxed);
     let (one, two) = (snapshot.block("one").unwrap(), snapshot.block("two").unwrap());
-    assert_eq!([one.items_out, two.items_in, two.items_out], [given; 3], "what trains count");
+    assert_eq!([one.items_out, two.items_in, two.items_out], [given; 3], "what chains count");
     assert!(is_stopped || given == count, "the source gave {given} of {count}");
     for got in got {
         assert!(got.lock().iter().copied().eq(0..given), "{given} given, {:?}", got.lock());

@@ -5,10 +5,16 @@ use crate::block::{BlockError, Context};
 use crate::item::ItemType;
 use crate::lane::{Lane, PAGE_BYTES};
 use crate::port::each_port;
-use crate::runtime::fused_chain::PendingCounts;
 use crate::runtime::stats::FILL_ONE;
 use crate::runtime::sync::now;
 use millstream_ring::cursor::{Consumer, Producer};
+
+/// Items that went through a fused chain and are not counted yet.
+#[derive(Clone, Copy, Default)]
+pub(in crate::runtime) struct PendingCounts {
+    pub(in crate::runtime) items: u64,
+    pub(in crate::runtime) batches: u64,
+}
 
 impl BlockTask {
     /// Calls the block if it can work; timed if there is a `weight`.
@@ -52,7 +58,7 @@ impl BlockTask {
             && views.outputs.iter().all(|output| output.wanted() <= 1)
             && views.items.iter().all(|item| item.align_bytes() <= PAGE_BYTES);
         let is_metered = self.marks.is_some() || self.budget.is_some();
-        !self.finished && is_plain && !is_metered && self.block.is_one_to_one()
+        !self.finished && is_plain && !is_metered && self.takes_lanes
     }
 
     /// Whether the rings behind the block are empty.

@@ -8,8 +8,8 @@ use crate::place::{Costs, Distance, Hints, solve};
 use crate::random::Random;
 use millstream_cpu::{Core, Topology};
 use millstream_flow::Shape;
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
-use millstream_flow::profile::Profile;
 
 const GRAPHS: u64 = 1000;
 /// The most placements of one graph that are all evaluated.

@@ -3,7 +3,7 @@
 use crate::random::Random;
 use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
-use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
+use millstream_flow::observe::{BlockCost, EdgeCost, Profile};
 
 /// Makes a connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
 pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {

@@ -5,8 +5,8 @@ use crate::place::{Hints, Prediction, plan, predict};
 use crate::random::Random;
 use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
+use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
-use millstream_flow::profile::Profile;
 
 fn hand(name: &str, blocks: &[&str], cpu: Option<usize>, wait: WaitMode) -> Partition {
     let blocks = blocks.iter().map(|block| (*block).to_owned()).collect();

@@ -3,7 +3,7 @@
 use crate::place::{Distance, Hints, Placed, plan};
 use millstream_cpu::{Core, RecordedMachine, Topology};
 use millstream_flow::Shape;
-use millstream_flow::profile::{BlockCost, EdgeCost, Profile};
+use millstream_flow::observe::{BlockCost, EdgeCost, Profile};
 use std::collections::BTreeSet;
 
 /// The ATSC receiver of `graphs/atsc-rx.toml`, measured by `millstream --json graph plan` on two

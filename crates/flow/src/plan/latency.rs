@@ -18,17 +18,9 @@
 //! With `rate_hz` alone items are measured without a bound.
 //!
 //! The items under way are, along the path that holds the most, those in each ring and those that
-//! blocks keep ([`Block::holds`](crate::Block::holds)), each in items of the source by the blocks'
+//! blocks keep ([`BlockFacts`](crate::BlockFacts)), each in items of the source by the blocks'
 //! [`Rate`](crate::ItemRatio)s. A bound below the needs of the blocks' `min_items` is refused, with
 //! the least bound that is possible.
-
-mod histogram;
-mod meter;
-mod paths;
-
-pub use histogram::LatencyHistogram;
-pub use meter::LatencyStats;
-pub(crate) use meter::{Budget, LatencyBoard, Marks, Meters};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -162,7 +154,7 @@ pub(crate) struct LatencyBound {
 
 impl Latency {
     /// Returns the bound and rate for the source of this name.
-    fn wanted(&self, source: &str) -> Result<LatencyBound, LatencyError> {
+    pub(crate) fn wanted(&self, source: &str) -> Result<LatencyBound, LatencyError> {
         let all =
             SourceLatency { max_items: self.max_items, max_ms: self.max_ms, rate_hz: self.rate_hz };
         let mut own = self.source.get(source).cloned().unwrap_or_else(|| all.clone());

@@ -1,16 +1,19 @@
 //! Forwards tags through one block.
 
-use super::shift::Conversion;
-use super::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 use crate::block::Block;
+use crate::facts::BlockFacts;
 use crate::port::{InputPort, OutputPort, each_port};
 use crate::rate::ItemRatio;
+use crate::tag::shift::Conversion;
+use crate::tag::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
 
 /// Forwards the tags of one block, before each of its calls. Without tags it costs one load for
 /// each input.
 #[derive(Debug, Default)]
 pub(crate) struct TagCarrier {
     rule: TagRule,
+    /// As the block stated them last; kept for the memory of their lists.
+    facts: BlockFacts,
     /// What the block does to the stream since its last message.
     conversion: Conversion,
     /// One for each input.
@@ -30,7 +33,8 @@ impl TagCarrier {
     pub(crate) fn of(block: &mut dyn Block) -> Self {
         let mut news = Vec::new();
         let mut shifts = Vec::new();
-        let conversion = Conversion::of(block);
+        let facts = BlockFacts::of(block);
+        let conversion = Conversion::of(&facts);
         let rate = conversion.rate;
         let input = |_: &str, port: &mut dyn InputPort| {
             news.extend(port.tag_news());
@@ -38,7 +42,8 @@ impl TagCarrier {
         };
         each_port(block, input, |_, _| {});
         let passing = Vec::with_capacity(QUEUE_TAGS);
-        Self { rule: block.tag_rule(), conversion, shifts, news, passing, ..Self::default() }
+        let rule = facts.tag_rule;
+        Self { rule, facts, conversion, shifts, news, passing, ..Self::default() }
     }
 
     /// Moves the tags of the items that the block can see now into its inputs, and, if the rule
@@ -63,7 +68,8 @@ impl TagCarrier {
     /// from the next item on, and the tags of items that it has not consumed are forwarded anew.
     #[cold]
     pub(crate) fn follow(&mut self, block: &mut dyn Block) {
-        let now = Conversion::of(block);
+        self.facts.read(block);
+        let now = Conversion::of(&self.facts);
         let was = std::mem::replace(&mut self.conversion, now);
         if now == was || self.rule != TagRule::Forward {
             return;
@@ -109,7 +115,7 @@ impl TagCarrier {
         };
         each_port(block, fetch, |_, _| {});
         if !passing.is_empty() {
-            let Conversion { delay, shift_hz, .. } = Conversion::of(block);
+            let Conversion { delay, shift_hz, .. } = self.conversion;
             for (tag, (input, _)) in &mut *passing {
                 *tag = shifts[usize::from(*input)].moved(*tag, delay, shift_hz);
             }
@@ -130,8 +136,8 @@ impl TagCarrier {
 }
 
 impl Conversion {
-    fn of(block: &dyn Block) -> Self {
-        Self { rate: block.rate(), delay: block.delay(), shift_hz: block.band_shift_hz() }
+    fn of(facts: &BlockFacts) -> Self {
+        Self { rate: facts.rate, delay: facts.delay, shift_hz: facts.band_shift_hz }
     }
 }
 

@@ -5,9 +5,6 @@
 //! rings. A block in a call whose counters do not change from one poll to the next is inside the
 //! same call. A graph whose rings have not moved is explained block by block.
 
-use super::RunningGraph;
-use super::stats::RunCounters;
-use crate::graph::{Graph, PortId};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -135,113 +132,65 @@ fn emptier(readers: &[String]) -> String {
     }
 }
 
-impl RunningGraph {
-    /// Returns the blocks that have not moved for `limit`, as far as the polls until `now` show:
-    /// call it several times within a limit. Empty for a graph that flows or has ended.
-    pub fn stalls(&mut self, now: Instant, limit: Duration) -> Vec<Stall> {
-        if self.is_finished() {
-            return Vec::new();
-        }
-        let scene = Scene::of(&self.shape, &self.board);
-        self.watch.look(now, limit, &scene)
-    }
-}
-
 /// The state of a graph at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scene {
+pub(crate) struct Scene {
     /// In the order that items pass.
-    pub(super) blocks: Vec<BlockScene>,
-    pub(super) turns: Vec<RunningBlock>,
+    pub(crate) blocks: Vec<BlockScene>,
+    pub(crate) running: Vec<RunningBlock>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct BlockScene {
-    pub(super) name: String,
-    pub(super) finished: bool,
-    pub(super) calls: u64,
+pub(crate) struct BlockScene {
+    pub(crate) name: String,
+    pub(crate) finished: bool,
+    pub(crate) calls: u64,
     /// Items that passed its ports so far.
-    pub(super) progress: u64,
+    pub(crate) progress: u64,
     /// The first reason that keeps it from being called.
-    pub(super) hindrance: Option<Why>,
+    pub(crate) hindrance: Option<Why>,
 }
 
 /// The block that is in a call in a partition.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct RunningBlock {
-    pub(super) partition: String,
+pub(crate) struct RunningBlock {
+    pub(crate) partition: String,
     /// The block, with its calls so far; `None` while the thread waits or has ended.
-    pub(super) block: Option<(String, u64)>,
-    pub(super) sweeps: u64,
-}
-
-impl Scene {
-    fn of(shape: &Graph, board: &RunCounters) -> Self {
-        let order = shape.topological_order().unwrap_or_default();
-        let blocks = order.into_iter().map(|node| BlockScene {
-            hindrance: hindrance(shape, board, node),
-            ..board.block_scene(node)
-        });
-        Self { blocks: blocks.collect(), turns: board.turns() }
-    }
-}
-
-/// Returns the reason that keeps a block from being called, if there is one.
-fn hindrance(shape: &Graph, board: &RunCounters, node: usize) -> Option<Why> {
-    let name = |node: usize| shape.nodes[node].name.clone();
-    let views = board.views(node);
-    for (port, input) in views.inputs.iter().enumerate() {
-        let ((available, ended), wanted) = (input.available(), input.wanted());
-        let edge = shape.edges.iter().find(|edge| edge.to == PortId { node, port });
-        if available < wanted && !ended {
-            let writer = edge.map(|edge| name(edge.from.node)).unwrap_or_default();
-            return Some(Why::Starved { wanted, available, writer });
-        }
-    }
-    for (port, output) in views.outputs.iter().enumerate() {
-        let (room, wanted, capacity) = (output.room(), output.wanted(), output.capacity());
-        if room < wanted {
-            let from = PortId { node, port };
-            let edges = shape.edges.iter().filter(|edge| edge.from == from);
-            let readers = edges.map(|edge| name(edge.to.node)).collect();
-            let output = shape.output_name(from);
-            return Some(Why::Blocked { output, wanted, room, capacity, readers });
-        }
-    }
-    None
+    pub(crate) block: Option<(String, u64)>,
+    pub(crate) sweeps: u64,
 }
 
 /// The state of earlier polls.
 #[derive(Debug, Default)]
-pub(super) struct WatchdogState {
+pub(crate) struct WatchdogState {
     /// The time since when no item has moved, and the calls at that time.
     still: Option<(Instant, u64, Vec<u64>)>,
-    turns: Vec<(Instant, RunningBlock)>,
+    running: Vec<(Instant, RunningBlock)>,
 }
 
 impl WatchdogState {
-    pub(super) fn look(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Vec<Stall> {
-        let mut stalls = self.look_at_turns(now, limit, &scene.turns);
+    pub(crate) fn look(&mut self, now: Instant, limit: Duration, scene: &Scene) -> Vec<Stall> {
+        let mut stalls = self.look_at_running(now, limit, &scene.running);
         stalls.extend(self.look_at_progress(now, limit, scene));
         stalls
     }
 
-    fn look_at_turns(
+    fn look_at_running(
         &mut self,
         now: Instant,
         limit: Duration,
-        turns: &[RunningBlock],
+        running: &[RunningBlock],
     ) -> Vec<Stall> {
-        let before = std::mem::take(&mut self.turns);
-        let since = |turn: &RunningBlock| {
-            let same = before.iter().find(|(_, other)| other == turn);
+        let before = std::mem::take(&mut self.running);
+        let since = |call: &RunningBlock| {
+            let same = before.iter().find(|(_, other)| other == call);
             same.map_or(now, |(since, _)| *since)
         };
-        self.turns = turns.iter().map(|turn| (since(turn), turn.clone())).collect();
-        let stalls = self.turns.iter().filter_map(|(since, turn)| {
-            let (block, _) = turn.block.clone()?;
+        self.running = running.iter().map(|call| (since(call), call.clone())).collect();
+        let stalls = self.running.iter().filter_map(|(since, call)| {
+            let (block, _) = call.block.clone()?;
             let lasted = now.saturating_duration_since(*since);
-            let partition = turn.partition.clone();
+            let partition = call.partition.clone();
             (lasted >= limit).then_some(Stall::Busy { block, partition, lasted })
         });
         stalls.collect()
@@ -265,7 +214,7 @@ impl WatchdogState {
                 continue;
             }
             let why = match &block.hindrance {
-                _ if scene.turns.iter().any(|turn| turn.is_of(&block.name)) => Why::Busy,
+                _ if scene.running.iter().any(|call| call.is_of(&block.name)) => Why::Busy,
                 Some(why) => why.clone(),
                 None if block.calls == *calls_then => Why::Later,
                 None => Why::Nothing,

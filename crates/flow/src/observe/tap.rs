@@ -1,58 +1,9 @@
-//! Taps: code that sees the items of an output as they are produced, without a ring of its own.
-//!
-//! A tap can neither hold up the graph nor change it: no reader is added, no plan and no end of a
-//! block depends on it. Without a tap an output pays one comparison for each call.
+//! Puts taps on the outputs of a graph.
 
 use crate::graph::{Graph, GraphError, PortDirection};
 use crate::item::{Item, ItemType};
-use crate::port::each_port;
-use crate::tag::Tag;
+use crate::port::{OutputPort, OutputTap, each_port};
 use std::any::Any;
-use std::fmt;
-
-/// Code that sees the items of one output, on the thread of its block: it must not wait, allocate
-/// or lock.
-pub trait OutputTap<T: Item>: Send {
-    /// Sees a tag that the block puts on an item, before that item is produced. Tags that the
-    /// runtime forwards from an input are not among them.
-    fn tagged(&mut self, _tag: &Tag) {}
-
-    /// Sees items before any reader; `position` is the [offset](Tag::offset) of the first.
-    fn produced(&mut self, position: u64, items: &[T]);
-}
-
-/// The place of a tap at an output.
-pub(crate) struct TapSlot<T>(Option<Box<dyn OutputTap<T>>>);
-
-impl<T: Item> TapSlot<T> {
-    pub(crate) fn new(tap: Box<dyn OutputTap<T>>) -> Self {
-        Self(Some(tap))
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    #[inline]
-    pub(crate) fn get(&mut self) -> Option<&mut dyn OutputTap<T>> {
-        match &mut self.0 {
-            Some(tap) => Some(&mut **tap),
-            None => None,
-        }
-    }
-}
-
-impl<T> Default for TapSlot<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T> fmt::Debug for TapSlot<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "tapped" } else { "free" })
-    }
-}
 
 impl Graph {
     /// Returns the type of the items of an output, given as for [`connect`](Self::connect).
@@ -77,7 +28,7 @@ impl Graph {
         let tap: Box<dyn OutputTap<T>> = Box::new(tap);
         let mut tap: Option<Box<dyn Any + Send>> = Some(Box::new(tap));
         let (mut port, mut taken) = (0, false);
-        let each = |_: &str, output: &mut dyn crate::port::OutputPort| {
+        let each = |_: &str, output: &mut dyn OutputPort| {
             if port == end.port {
                 taken = tap.take().is_some_and(|tap| output.tap(tap));
             }
@@ -100,7 +51,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::blocks::{Copy, NullSink, VectorSource};
-    use crate::tag::keys;
+    use crate::tag::{Tag, keys};
     use crate::{Block, BlockError, Context, Out, Plan, Ports, Work};
     use std::sync::mpsc::{Sender, channel};
 

@@ -62,8 +62,8 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathSt
         let Some(weight) = weights[*node] else { continue };
         let edges = graph.edges.iter().enumerate().filter(|(_, edge)| edge.from.node == *node);
         for (edge, ends) in edges {
-            let (to, block) = (ends.to.node, &graph.nodes[ends.to.node].block);
-            let rate = block.rate();
+            let (to, facts) = (ends.to.node, &graph.nodes[ends.to.node].facts);
+            let rate = facts.rate;
             let behind = weight.behind(rate);
             // Where paths of different rates meet, the larger weight counts.
             let known = weights[to].filter(|known| behind.is_less_than(*known));
@@ -72,7 +72,7 @@ pub(super) fn steps(graph: &Graph, order: &[usize], source: usize) -> Vec<PathSt
             steps.push(PathStep {
                 edge,
                 weight,
-                holds: weight.of(block.holds()),
+                holds: weight.of(facts.holds),
                 needs: weight.of(least - 1),
             });
         }

@@ -1,8 +1,9 @@
 //! Counts the items under way, and grants the source its room.
 
+use super::LatencyHistogram;
 use super::paths::{PathStep, longest, steps};
-use super::{Latency, LatencyBound, LatencyError, LatencyHistogram};
 use crate::graph::Graph;
+use crate::plan::{Latency, LatencyBound, LatencyError};
 use crate::port_state::Views;
 use millstream_ring::Padded;
 use millstream_ring::cursor::ProducerView;

@@ -1,22 +1,21 @@
 //! Where messages arrive: one inbox for each block, and the mailboxes of all.
 
-use super::emitter::MessageConnection;
-use super::{Envelope, MessageError, MessageSpec, QUEUE_MESSAGES};
 use crate::block::Block;
 use crate::graph::{Graph, MessageEdge};
-use crate::registry::ParameterValue;
+use crate::message::{
+    self, Envelope, MessageConnection, MessageError, MessageSpec, QUEUE_MESSAGES, Wake,
+};
+use crate::port::each_emitter;
+use crate::value::ParameterValue;
 use millstream_ring::{ChangeFlag, Lock, spsc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Wakes the thread that runs this node.
-pub(crate) type Wake = Arc<dyn Fn(usize) + Send + Sync>;
-
 /// The counts of a block's messages. The block's thread writes, any thread reads.
 #[derive(Debug, Default)]
-pub(crate) struct MailCounters {
-    pub(crate) taken: AtomicU64,
-    pub(crate) refused: AtomicU64,
+pub(super) struct MailCounters {
+    pub(super) taken: AtomicU64,
+    pub(super) refused: AtomicU64,
     /// The reason of the last refusal. Locked only when a message is refused or the reason is read.
     refusal: Lock<Option<String>>,
 }
@@ -27,14 +26,14 @@ impl MailCounters {
         *self.refusal.lock() = Some(reason);
     }
 
-    pub(crate) fn refusal(&self) -> Option<String> {
+    pub(super) fn refusal(&self) -> Option<String> {
         self.refusal.lock().clone()
     }
 }
 
 /// The receiving end of a block, on the block's thread.
 #[derive(Default)]
-pub(crate) struct Inbox {
+pub(super) struct Inbox {
     messages: Vec<MessageSpec>,
     /// Set when a message was sent since the last poll.
     news: Arc<ChangeFlag>,
@@ -45,14 +44,14 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// Whether there is something to [`deliver`](Self::deliver).
     #[inline]
-    pub(crate) fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         // The first is in the cache, the second is not.
         !self.messages.is_empty() && self.news.is_there()
     }
 
     /// Delivers the waiting messages to the block.
     #[cold]
-    pub(crate) fn deliver(&mut self, block: &mut dyn Block) {
+    pub(super) fn deliver(&mut self, block: &mut dyn Block) {
         self.news.take();
         for receiver in &mut self.receivers {
             // Only those that wait now: a block may emit to itself while it takes one.
@@ -69,13 +68,13 @@ impl Inbox {
     }
 
     /// Closes the inbox; later sends fail.
-    pub(crate) fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.receivers.clear();
     }
 }
 
 /// The inboxes of every block.
-pub(crate) struct Mailboxes {
+pub(super) struct Mailboxes {
     boxes: Vec<Mailbox>,
     wake: Wake,
 }
@@ -91,10 +90,10 @@ struct Mailbox {
 
 impl Mailboxes {
     /// Opens an inbox for every block of `graph`, in its order, and connects the emitters.
-    pub(crate) fn open(graph: &mut Graph, wake: Wake) -> (Self, Vec<Inbox>) {
+    pub(super) fn open(graph: &mut Graph, wake: Wake) -> (Self, Vec<Inbox>) {
         let (mut boxes, mut inboxes) = (Vec::new(), Vec::new());
         for node in &graph.nodes {
-            let messages = node.block.messages();
+            let messages = node.facts.messages.clone();
             let mut inbox = Inbox { messages: messages.clone(), ..Inbox::default() };
             let sender = (!messages.is_empty()).then(|| {
                 let (sender, receiver) = spsc::channel(QUEUE_MESSAGES);
@@ -122,30 +121,35 @@ impl Mailboxes {
                 news: Arc::clone(&inbox.news),
                 wake: Arc::clone(&wake),
             };
-            let mut emitters = graph.nodes[from.node].block.emitters();
-            emitters[from.port].1.link(link);
+            let (mut link, mut port) = (Some(link), 0);
+            each_emitter(&mut *graph.nodes[from.node].block, |_, emitter| {
+                if port == from.port {
+                    link.take().into_iter().for_each(|link| emitter.link(link));
+                }
+                port += 1;
+            });
         }
         (Self { boxes, wake }, inboxes)
     }
 
     /// Returns the counts of a block that takes messages.
-    pub(crate) fn counters(&self, node: usize) -> Option<&MailCounters> {
+    pub(super) fn counters(&self, node: usize) -> Option<&MailCounters> {
         let found = &self.boxes[node];
         (!found.messages.is_empty()).then_some(&*found.counters)
     }
 
-    pub(crate) fn send(
+    pub(super) fn send(
         &self,
         block: &str,
         name: &str,
         value: ParameterValue,
     ) -> Result<(), MessageError> {
         let (node, found) = self.find(block)?;
-        let message = super::position(block, &found.messages, name)?;
+        let message = message::position(block, &found.messages, name)?;
         let wanted = &found.messages[message];
         let text = value.to_string();
         let value =
-            value.into_kind(wanted.kind).ok_or_else(|| super::wrong(block, wanted, &text))?;
+            value.into_kind(wanted.kind).ok_or_else(|| message::wrong(block, wanted, &text))?;
         found.post((message as u16, value))?;
         (self.wake)(node);
         Ok(())

@@ -1,7 +1,7 @@
 //! Standard plans by name.
 
-use super::{Buffers, Partition, Plan, WaitMode};
 use crate::graph::Graph;
+use crate::plan::{Buffers, Partition, Plan, WaitMode};
 use std::str::FromStr;
 
 /// A standard plan. The same graph runs with each, so the gain of a plan can be measured inside one
@@ -58,6 +58,14 @@ impl FromStr for Preset {
 }
 
 impl Plan {
+    /// Makes one partition with every block of `graph`.
+    #[must_use]
+    pub fn single(graph: &Graph, wait: WaitMode) -> Self {
+        let blocks = graph.block_names().map(str::to_owned).collect();
+        let partition = Partition { name: "all".to_owned(), blocks, cpu: None, wait };
+        Self { partitions: vec![partition], ..Self::default() }
+    }
+
     /// Makes one partition for each block of `graph`, with the name of the block.
     #[must_use]
     pub fn per_block(graph: &Graph, wait: WaitMode) -> Self {

@@ -10,7 +10,7 @@ fn starved() -> Option<Why> {
     Some(Why::Starved { wanted: 4096, available: 812, writer: "source".into() })
 }
 
-fn turn(block: Option<(&str, u64)>, sweeps: u64) -> RunningBlock {
+fn call(block: Option<(&str, u64)>, sweeps: u64) -> RunningBlock {
     let block = block.map(|(name, calls)| (name.to_owned(), calls));
     RunningBlock { partition: "front".into(), block, sweeps }
 }
@@ -18,18 +18,18 @@ fn turn(block: Option<(&str, u64)>, sweeps: u64) -> RunningBlock {
 #[test]
 fn a_block_that_stays_in_one_call_is_named() {
     let (start, mut watch) = (Instant::now(), WatchdogState::default());
-    let mut look = |ms: u64, turn: RunningBlock, progress: u64| {
+    let mut look = |ms: u64, call: RunningBlock, progress: u64| {
         let blocks = vec![block("a", 0, progress, None)];
-        let scene = Scene { blocks, turns: vec![turn] };
+        let scene = Scene { blocks, running: vec![call] };
         watch.look(start + Duration::from_millis(ms), LIMIT, &scene)
     };
-    assert!(look(0, turn(Some(("a", 7)), 3), 1).is_empty());
-    assert!(look(1900, turn(Some(("a", 7)), 3), 2).is_empty(), "not yet");
-    assert!(look(2100, turn(Some(("a", 8)), 3), 3).is_empty(), "the next call");
-    assert!(look(4000, turn(None, 4), 4).is_empty(), "it sleeps");
-    assert!(look(9000, turn(None, 4), 5).is_empty(), "a thread may sleep for long");
-    assert!(look(9001, turn(Some(("a", 8)), 5), 6).is_empty());
-    let stalls = look(11_501, turn(Some(("a", 8)), 5), 7);
+    assert!(look(0, call(Some(("a", 7)), 3), 1).is_empty());
+    assert!(look(1900, call(Some(("a", 7)), 3), 2).is_empty(), "not yet");
+    assert!(look(2100, call(Some(("a", 8)), 3), 3).is_empty(), "the next call");
+    assert!(look(4000, call(None, 4), 4).is_empty(), "it sleeps");
+    assert!(look(9000, call(None, 4), 5).is_empty(), "a thread may sleep for long");
+    assert!(look(9001, call(Some(("a", 8)), 5), 6).is_empty());
+    let stalls = look(11_501, call(Some(("a", 8)), 5), 7);
     let [stall] = &stalls[..] else { panic!("{stalls:?}") };
     let text = "block `a` of partition `front` has been in one call for 2.5 s";
     assert_eq!(stall.to_string(), text);
@@ -45,7 +45,7 @@ fn a_graph_that_does_not_move_is_explained_from_its_cause() {
             block("source", calls, 0, None),
             block("clock", 3, 0, None),
         ];
-        watch.look(start + Duration::from_millis(ms), LIMIT, &Scene { blocks, turns: vec![] })
+        watch.look(start + Duration::from_millis(ms), LIMIT, &Scene { blocks, running: vec![] })
     };
     assert!(look(0, 100, 1).is_empty());
     assert!(look(1900, 200, 1).is_empty(), "not yet");

@@ -1,7 +1,7 @@
 //! The form of a graph, without its blocks.
 
-use super::Graph;
-use crate::profile::{BlockCost, EdgeCost, Profile};
+use super::{BlockCost, EdgeCost, Profile};
+use crate::graph::Graph;
 use crate::rate::ItemRatio;
 
 /// Items that pass a source, for a graph without measurements.
@@ -25,7 +25,7 @@ pub struct BlockShape {
     pub name: String,
     /// Items out for items in.
     pub rate: ItemRatio,
-    /// Estimated time of one item, nanoseconds ([`Block::ns_per_item`](crate::Block::ns_per_item)).
+    /// Estimated time of one item, nanoseconds ([`BlockFacts`](crate::BlockFacts)).
     pub ns_per_item: f64,
 }
 
@@ -50,8 +50,8 @@ impl Shape {
     pub fn of(graph: &Graph) -> Self {
         let blocks = graph.nodes.iter().map(|node| BlockShape {
             name: node.name.clone(),
-            rate: node.block.rate(),
-            ns_per_item: node.block.ns_per_item(),
+            rate: node.facts.rate,
+            ns_per_item: node.facts.ns_per_item,
         });
         let edges = graph.edges.iter().map(|edge| EdgeShape {
             from: edge.from.node,

@@ -2,7 +2,7 @@
 
 use crate::common::moving::{LIMIT, Random};
 use millstream_flow::{
-    Block, BlockError, Context, Graph, In, Item, Key, Lane, MessageSpec, Out, ParameterKind,
+    Block, BlockError, BlockFacts, Context, Graph, In, Item, Key, Lane, Out, ParameterKind,
     ParameterValue, Partition, Plan, PortVisitor, Ports, RunError, Tag, WaitMode, Work,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,7 +56,7 @@ struct Add<T: Item> {
     by: u32,
     fails_at: Option<u32>,
     passed: Arc<AtomicU64>,
-    /// Messages taken, and items that its ports granted inside a train.
+    /// Messages taken, and items that its ports granted inside a chain.
     told: Arc<AtomicU64>,
     granted: Arc<AtomicU64>,
 }
@@ -94,22 +94,18 @@ impl<T: Item + From<u32>> Block for Add<T> {
         Ok(Work::Continue)
     }
 
-    fn is_one_to_one(&self) -> bool {
-        true
-    }
-
     fn pass(&mut self, lane: &mut Lane) {
         let granted = self.input.slice().len() + self.output.slice_mut().len();
-        self.granted.fetch_max(granted as u64, Ordering::Relaxed);
         let (by, fails_at) = (self.by, self.fails_at);
         lane.through(&mut self.input, &mut self.output, |input, output| {
+            self.granted.fetch_max(granted as u64, Ordering::Relaxed);
             self.passed.fetch_add(input.len() as u64, Ordering::Relaxed);
             add(by, fails_at, input, output);
         });
     }
 
-    fn messages(&self) -> Vec<MessageSpec> {
-        vec![MessageSpec::new("by", ParameterKind::Integer, "what is added from now on")]
+    fn facts(&self, facts: &mut BlockFacts) {
+        facts.message("by", ParameterKind::Integer, "what is added from now on");
     }
 
     fn message(&mut self, _: &str, value: &ParameterValue) -> Result<(), BlockError> {
@@ -235,7 +231,7 @@ fn every_item_and_tag_comes_once_and_is_counted() {
             (true, []) => END / 4,
             (true, _) => 0,
         };
-        assert!(passed > least, "{passed} items went by train, {at:?}");
+        assert!(passed > least, "{passed} items went by chain, {at:?}");
     }
 }
 
@@ -249,24 +245,24 @@ fn until(what: &str, done: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_message_reaches_a_block_in_a_train_that_waits_and_its_ports_grant_nothing() {
+fn a_message_reaches_a_block_in_a_chain_that_waits_and_its_ports_grant_nothing() {
     let chain = chain(u64::MAX, false, None);
     let running = chain.graph.start(&split(&chain.names, &[])).unwrap();
-    until("a train", || chain.passed.load(Ordering::Relaxed) > 0);
+    until("a fused chain", || chain.passed.load(Ordering::Relaxed) > 0);
     chain.still.store(true, Ordering::Relaxed);
     let made = || chain.rests_at.load(Ordering::Relaxed);
     until("the last item", || made() > 0 && chain.seen.lock().0 == made());
     running.send("add4", "by", ParameterValue::Integer(4)).unwrap();
-    until("a message to a train that waits", || chain.told.load(Ordering::Relaxed) == 1);
+    until("a message to a chain that waits", || chain.told.load(Ordering::Relaxed) == 1);
     running.send("add4", "by", ParameterValue::Integer(5)).unwrap();
     chain.still.store(false, Ordering::Relaxed);
     let error = running.wait().unwrap_err();
-    assert_eq!(chain.granted.load(Ordering::Relaxed), 0, "items granted inside a train");
+    assert_eq!(chain.granted.load(Ordering::Relaxed), 0, "items granted inside a chain");
     assert!(matches!(&error, RunError::Block { block, .. } if block == "sink"), "{error}");
 }
 
 #[test]
-fn the_block_that_fails_in_a_train_is_named() {
+fn the_block_that_fails_in_a_chain_is_named() {
     let chain = chain(u64::MAX, false, Some(1_000_000));
     let error = chain.graph.run(&split(&chain.names, &[])).unwrap_err();
     assert!(matches!(&error, RunError::BlockPanic { block, .. } if block == "add3"), "{error}");
@@ -274,7 +270,7 @@ fn the_block_that_fails_in_a_train_is_named() {
 }
 
 #[test]
-fn trains_are_taken_apart_and_formed_anew_by_moves() {
+fn chains_are_taken_apart_and_formed_anew_by_moves() {
     let chain = chain(u64::MAX, true, None);
     let mut running = chain.graph.start(&split(&chain.names, &[])).unwrap();
     while chain.passed.load(Ordering::Relaxed) == 0 {
@@ -283,7 +279,7 @@ fn trains_are_taken_apart_and_formed_anew_by_moves() {
     let mut random = Random::new(5);
     for _ in 0..20 {
         let before = chain.seen.lock().0;
-        running.repartition(&random.plan(&chain.names, "train"), LIMIT).unwrap();
+        running.repartition(&random.plan(&chain.names, "chain"), LIMIT).unwrap();
         while chain.seen.lock().0 == before && !running.is_finished() {
             std::thread::yield_now();
         }
