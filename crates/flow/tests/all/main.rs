@@ -16,4 +16,5 @@ mod ports;
 mod run;
 mod stalls;
 mod tags;
+mod tags_follow;
 mod trains;
