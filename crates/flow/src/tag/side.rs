@@ -1,8 +1,8 @@
 //! The tags of one port.
 
 use super::Tag;
-use super::queue::{TagChangeFlag, TagReceiver, TagSender};
 use super::TagShift;
+use super::queue::{TagChangeFlag, TagReceiver, TagSender};
 use super::shift::{Conversion, FOLLOWED, Followed};
 use std::collections::VecDeque;
 
