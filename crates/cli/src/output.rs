@@ -127,6 +127,15 @@ pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", printable(&line.to_string()));
 }
 
+/// Returns the text of a server's report: none, because its last words go to standard error, where
+/// its first one, `ready`, is. A document has the numbers.
+pub fn last_words(text: &str) -> String {
+    if !is_json() {
+        let _ = io::stderr().write_all(printable(text).as_bytes());
+    }
+    String::new()
+}
+
 /// Formats an error and its causes in one line. Many errors of this project include their cause.
 pub fn describe(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |mut text, cause| {

@@ -1,9 +1,10 @@
 //! The radio's time, and the sources of clock and time.
 
+use millstream_radio::RadioError;
 use millstream_radio::device::SourceKind;
 
 use crate::error::ClientError;
-use crate::radio::ClientRadio;
+use crate::radio::{ClientRadio, RadioParts};
 use crate::time::{ns_of_ticks, ticks_of_ns};
 
 /// A moment at which the radio's time is read or set.
@@ -122,5 +123,19 @@ impl ClientRadio {
 
     fn source(&self, kind: SourceKind) -> Result<String, ClientError> {
         self.parts.with(|state| Ok(state.device.source(kind).unwrap_or_default()))
+    }
+}
+
+impl RadioParts {
+    /// Refuses a time that the radio's clock has passed.
+    pub(crate) fn check_ahead(&self, time_ns: i64) -> Result<(), ClientError> {
+        self.with(|state| {
+            let now_ticks = state.device.time_ticks()?;
+            let ticks = ticks_of_ns(time_ns, state.device.tick_rate_hz());
+            match ticks.wrapping_sub(now_ticks).cast_signed() {
+                ..=0 => Err(RadioError::TooLate { ticks, now_ticks }.into()),
+                _ => Ok(()),
+            }
+        })
     }
 }

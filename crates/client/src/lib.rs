@@ -51,6 +51,7 @@
 
 mod args;
 mod clock;
+mod closing;
 mod emulated;
 mod error;
 mod find;

@@ -2,16 +2,19 @@
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, Ledger, RxArgs, TxArgs, TxLedger, TxStreams};
 
 use crate::StreamStart;
 use crate::args::ClientArgs;
+use crate::closing::{Closings, close_within};
 use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
 use crate::rx::{RxOptions, RxReader, RxSource, StreamGap};
 use crate::tuning::ChannelSettings;
+use crate::turns::YEAR;
 use crate::tx::{TxOptions, TxWriter};
 
 /// An open radio.
@@ -32,6 +35,8 @@ pub(crate) struct RadioParts {
     /// Held while streams are interrupted for a change.
     pub changes: Mutex<()>,
     streams: Mutex<Vec<Weak<dyn OpenStream>>>,
+    /// Streams that were dropped, and still have their channels.
+    closings: Arc<Closings>,
     identity: RadioIdentity,
     rx_channels: usize,
     tx_channels: usize,
@@ -134,6 +139,7 @@ impl ClientRadio {
             state: Mutex::new(Some(RadioState { device, command_ns: None, rx, tx })),
             changes: Mutex::new(()),
             streams: Mutex::new(Vec::new()),
+            closings: Arc::default(),
             identity,
             rx_channels,
             tx_channels,
@@ -201,14 +207,19 @@ impl ClientRadio {
         TxWriter::open(&self.parts, channels, options)
     }
 
-    /// Closes all streams and releases the radio: later calls return [`ClientError::Closed`].
+    /// Closes all streams and releases the radio: later calls return [`ClientError::Closed`]. A
+    /// radio that does not answer takes seconds.
+    ///
+    /// A radio that is dropped without being closed is released in the background; the drop waits
+    /// 0.2 s for it at most.
     pub fn close(&self) {
-        // No stream begins behind the last one that is closed.
-        let _changes = self.parts.lock_changes();
-        self.parts.streams().iter().for_each(|stream| stream.close());
-        // The radio is told outside the lock, so that other calls return at once.
-        let state = self.parts.lock().take();
-        drop(state);
+        self.parts.close();
+    }
+
+    /// Closes the radio as [`ClientRadio::close`] does, and waits for it up to `timeout`. Returns
+    /// whether it is closed; otherwise it will be.
+    pub fn close_within(&self, timeout: Duration) -> bool {
+        close_within(&self.parts, RadioParts::close, timeout)
     }
 
     /// Adds a fault to an emulated radio in this process; see `millstream sim fault add --help`.
@@ -229,6 +240,16 @@ impl ClientRadio {
     }
 }
 
+impl Drop for RadioParts {
+    fn drop(&mut self) {
+        let state = self.lock().take();
+        let emulated = self.emulated.take();
+        if state.is_some() || emulated.is_some() {
+            self.closings.end((state, emulated));
+        }
+    }
+}
+
 impl RadioParts {
     /// Runs `call` with the connection.
     pub fn with<R>(
@@ -240,6 +261,21 @@ impl RadioParts {
 
     fn lock(&self) -> MutexGuard<'_, Option<RadioState>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        // No stream begins behind the last one that is closed.
+        let _changes = self.lock_changes();
+        self.streams().iter().for_each(|stream| stream.close());
+        self.closings.wait(YEAR);
+        // The radio is told outside the lock, so that other calls return at once.
+        let state = self.lock().take();
+        drop(state);
+    }
+
+    /// Ends a stream in the background, and the radio behind it if nobody else has it.
+    pub fn end<T: Send + 'static>(self: &Arc<Self>, stream: T) {
+        self.closings.end((stream, Arc::clone(self)));
     }
 
     /// Keeps other threads from changing the rates, which opens streams anew.
@@ -266,6 +302,8 @@ impl RadioParts {
         channels: &[usize],
         options: &RxOptions,
     ) -> Result<RxSource, ClientError> {
+        // Its channels may have a stream that is being dropped.
+        self.closings.wait(YEAR);
         self.with(|state| {
             let mut all = Vec::with_capacity(channels.len());
             for channel in channels {
@@ -285,6 +323,8 @@ impl RadioParts {
         channels: &[usize],
         options: &TxOptions,
     ) -> Result<TxStreams, ClientError> {
+        // Its channels may have a stream that is being dropped.
+        self.closings.wait(YEAR);
         self.with(|state| {
             let mut all = Vec::with_capacity(channels.len());
             for channel in channels {

@@ -2,7 +2,7 @@
 
 use crate::block::Block;
 use crate::facts::BlockFacts;
-use crate::port::{InputPort, OutputPort, each_port};
+use crate::port::{InputPort, each_port};
 use crate::rate::ItemRatio;
 use crate::tag::shift::Conversion;
 use crate::tag::{QUEUE_TAGS, Tag, TagChangeFlag, TagRule, TagShift};
@@ -23,9 +23,9 @@ pub(crate) struct TagCarrier {
     seen: u64,
     /// A tag waits for its item.
     ahead: bool,
-    /// Tags on the way from the inputs to the outputs, with their input and item; persistent for
-    /// its capacity.
-    passing: Vec<(Tag, (u16, u64))>,
+    /// Tags on the way from the inputs to the outputs, with their input; persistent for its
+    /// capacity.
+    passing: Vec<(u16, Tag)>,
 }
 
 impl TagCarrier {
@@ -65,7 +65,7 @@ impl TagCarrier {
     }
 
     /// Follows a block that a message may have changed: its outputs get tags with what is true
-    /// from the next item on, and the tags of items that it has not consumed are forwarded anew.
+    /// from the next item on, and the tags that wait for their items move with these.
     #[cold]
     pub(crate) fn follow(&mut self, block: &mut dyn Block) {
         self.facts.read(block);
@@ -74,27 +74,20 @@ impl TagCarrier {
         if now == was || self.rule != TagRule::Forward {
             return;
         }
-        let mut written = 0;
-        let see = |_: &str, port: &mut dyn OutputPort| {
-            written = port.view().map_or(0, |view| view.position());
+        let (mut shifts, mut written) = (self.shifts.iter_mut(), 0);
+        each_port(
+            block,
+            |_, _| {},
+            |_, port| written = port.view().map_or(0, |view| view.position()),
+        );
+        let turn = |_: &str, port: &mut dyn InputPort| {
+            let read = port.view().map_or(0, |view| view.position());
+            shifts.next().into_iter().for_each(|shift| shift.turn(now.rate, (read, written)));
         };
-        each_port(block, |_, _| {}, see);
-        for (shift, input) in self.shifts.iter_mut().zip(0..) {
-            let (mut read, mut past, mut at) = (0, Default::default(), 0..);
-            let rewind = |_: &str, port: &mut dyn InputPort| {
-                if at.next() == Some(input) {
-                    read = port.view().map_or(0, |view| view.position());
-                    past = port.rewind_tags();
-                }
-            };
-            each_port(block, rewind, |_, _| {});
-            each_port(block, |_, _| {}, |_, port| port.take_tags_back(input, read));
-            let tags = shift.turn(was, now, (read, written), past);
-            self.passing.extend(tags.map(|tag| (tag, (input, read))));
+        each_port(block, turn, |_, _| {});
+        for (shift, input) in self.shifts.iter().zip(0..) {
+            each_port(block, |_, _| {}, |_, port| port.turn_tags(input, *shift, was, now));
         }
-        self.hold(block);
-        // Those that were taken back are fetched before the next call.
-        self.ahead = true;
     }
 
     #[cold]
@@ -108,30 +101,20 @@ impl TagCarrier {
             if fetched.new && *rule == TagRule::Forward {
                 port.forward_tags(&mut |tag| {
                     shifts[usize::from(input)].learn(&tag);
-                    passing.push((tag, (input, tag.offset)));
+                    passing.push((input, tag));
                 });
             }
             input += 1;
         };
         each_port(block, fetch, |_, _| {});
-        if !passing.is_empty() {
-            let Conversion { delay, shift_hz, .. } = self.conversion;
-            for (tag, (input, _)) in &mut *passing {
-                *tag = shifts[usize::from(*input)].moved(*tag, delay, shift_hz);
-            }
-            self.hold(block);
+        if passing.is_empty() {
+            return;
         }
-    }
-
-    /// Passes the tags on the way to the outputs.
-    fn hold(&mut self, block: &mut dyn Block) {
-        let held = self.passing.iter();
-        each_port(
-            block,
-            |_, _| {},
-            |_, port| held.clone().for_each(|(tag, origin)| port.hold_tag(*tag, *origin)),
-        );
-        self.passing.clear();
+        let Conversion { delay, shift_hz, .. } = self.conversion;
+        for (input, origin) in passing.drain(..) {
+            let tag = shifts[usize::from(input)].moved(origin, delay, shift_hz);
+            each_port(block, |_, _| {}, |_, port| port.hold_tag(tag, (input, origin)));
+        }
     }
 }
 

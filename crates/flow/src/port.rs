@@ -16,9 +16,9 @@ pub(crate) use untyped::{each_emitter, each_port};
 use crate::item::{Item, ItemType};
 use crate::message::Emitter;
 use crate::tag::queue::{TagReceiver, queue};
-use crate::tag::shift::Followed;
+use crate::tag::shift::Conversion;
 use crate::tag::side::{Fetched, TagsIn, TagsOut};
-use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagValue, Tags};
+use crate::tag::{Key, QUEUE_TAGS, Tag, TagChangeFlag, TagShift, TagValue, Tags};
 pub(crate) use ends::{Collection, MockInput};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{Reader, RingError, RingOptions, Writer, ring};
@@ -252,10 +252,6 @@ impl<T: Item> InputPort for In<T> {
         self.tags.forward().for_each(to);
     }
 
-    fn rewind_tags(&mut self) -> Followed {
-        self.tags.rewind()
-    }
-
     fn attach(&mut self, inlet: Box<dyn Any + Send>) -> bool {
         let Ok(inlet) = inlet.downcast::<Inlet<T>>() else { return false };
         let (reader, tags) = *inlet;
@@ -297,13 +293,13 @@ impl<T: Item> OutputPort for Out<T> {
         true
     }
 
-    fn hold_tag(&mut self, tag: Tag, origin: (u16, u64)) {
+    fn hold_tag(&mut self, tag: Tag, origin: (u16, Tag)) {
         let position = self.position();
         self.tags.hold(tag, origin, position);
     }
 
-    fn take_tags_back(&mut self, rank: u16, from: u64) {
-        self.tags.take_back(rank, from);
+    fn turn_tags(&mut self, rank: u16, shift: TagShift, was: Conversion, now: Conversion) {
+        self.tags.turn((rank, self.position()), shift, (was, now));
     }
 
     fn open(&mut self, options: &RingOptions) -> Result<Vec<Box<dyn Any + Send>>, RingError> {

@@ -37,6 +37,28 @@ pub fn list() -> io::Result<Vec<InterfaceAddress>> {
     Ok(addresses.iter().filter_map(of).collect())
 }
 
+/// Returns the interface that is down and whose network this address is in: while it is down, the
+/// kernel has no way there. `None` also where the kernel does not answer.
+pub fn down_towards(address: Ipv4Addr) -> Option<String> {
+    let mut netlink = Netlink::open().ok()?;
+    let interfaces = netlink.interfaces().ok()?;
+    down_of(&interfaces, &netlink.addresses().ok()?, address)
+}
+
+fn down_of(
+    interfaces: &[NetlinkInterface],
+    addresses: &[NetlinkAddress],
+    address: Ipv4Addr,
+) -> Option<String> {
+    let leads = |one: &&NetlinkAddress| {
+        Subnet { address: one.address, prefix: one.prefix }.contains(address)
+    };
+    addresses.iter().filter(leads).find_map(|own| {
+        let of = |interface: &&NetlinkInterface| interface.index == own.interface && !interface.up;
+        interfaces.iter().find(of).map(|interface| interface.name.clone())
+    })
+}
+
 /// Returns the configured broadcast address; where there is none (`ip addr add` without `brd`), the
 /// last address of the network.
 fn broadcast(interface: &NetlinkInterface, address: &NetlinkAddress) -> Option<Ipv4Addr> {
@@ -55,6 +77,30 @@ mod tests {
         let all = list().unwrap();
         let lo = all.iter().find(|i| i.address.is_loopback()).expect("loopback is up");
         assert_eq!(lo.broadcast, None, "{lo:?}");
+    }
+
+    #[test]
+    fn the_interface_that_is_down_is_found_by_its_network() {
+        let mut netlink = Netlink::open().unwrap();
+        let lo = netlink.interfaces().unwrap().into_iter().find(|one| one.loopback).unwrap();
+        let card = |index, name: &str, up| NetlinkInterface {
+            index,
+            name: name.to_owned(),
+            up,
+            ..lo.clone()
+        };
+        let cards = [card(7, "eth0", true), card(8, "eth1", false)];
+        let of = |interface, address: &str| NetlinkAddress {
+            interface,
+            address: address.parse().unwrap(),
+            prefix: 24,
+            broadcast: None,
+            secondary: false,
+        };
+        let addresses = [of(7, "10.0.0.1"), of(8, "192.168.10.1")];
+        let down = |address: &str| down_of(&cards, &addresses, address.parse().unwrap());
+        assert_eq!(down("192.168.10.2").as_deref(), Some("eth1"));
+        assert_eq!((down("192.168.11.2"), down("10.0.0.2")), (None, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::front_end::{ChannelTuning, FrontEndArgs};
 use crate::graph_run::{self, GraphReport, LedgerReport};
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, whole};
-use crate::output::{Report, note};
+use crate::output::{Report, last_words, note};
 use crate::{interrupt, start};
 use anyhow::{Context, anyhow};
 use millstream_flow::{Buffers, Graph, Partition, Plan, Snapshot, WaitMode};
@@ -201,5 +201,5 @@ fn report(
         "rate_hz": rate_hz, "tuned": tuned, "ledger": ledger, "receivers": receivers,
         "elapsed_s": run.elapsed_s, "cpu_s": run.cpu_s, "interrupted": run.interrupted,
     });
-    Ok(Report { text, results, failure })
+    Ok(Report { text: last_words(&text), results, failure })
 }

@@ -53,6 +53,26 @@ fn every_signal_that_asks_ends_it_in_order() {
 }
 
 #[test]
+fn what_a_server_says_first_and_last_is_on_one_stream() {
+    let radio = Radio::start(Path::new("/"), &[]);
+    let (addr, args) = (address().to_string(), radio.args());
+    for server in [
+        &["sim", "radio", "--chdr-port", "0", "--addr", &addr][..],
+        &["serve", "rtl-tcp", "--args", &args, "--listen", "127.0.0.1:0"],
+        &["relay", "--args", &args, "--rate", "1e6", "--to", "127.0.0.1:9"],
+    ] {
+        let running = Running::start(command(Path::new("/"), server));
+        running.line("ready: ");
+        running.signal(libc::SIGTERM);
+        let outcome = running.wait();
+        assert_eq!(outcome.stdout, "", "{server:?}");
+        let last = outcome.stderr.lines().last().unwrap_or_default();
+        assert!(!last.starts_with("ready: "), "{server:?}: {}", outcome.stderr);
+    }
+    radio.stop();
+}
+
+#[test]
 fn several_radios_have_addresses_serials_files_and_counters_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let radio = Radio::start(folder.path(), &["--radios", "2", "--tx-out", "sent.sc16"]);

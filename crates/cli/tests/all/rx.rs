@@ -3,6 +3,7 @@
 use crate::common::{
     Outcome, Radio, Running, address, command, eventually, fault, growing, millstream, names,
 };
+use millstream_testkit::netns::Namespace;
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -126,6 +127,18 @@ fn where_nothing_can_be_written_says_why_and_leaves_nothing() {
     refused("x.sc16", &["--format", "cf32"], "the file extension means sc16, but --format is cf32");
     assert!(names(folder.path()).is_empty());
     radio.stop();
+}
+
+#[test]
+fn an_interface_that_is_down_is_named() {
+    let Some(namespace) = Namespace::alone() else { return };
+    namespace.sh("ip link add ms-down type veth peer name ms-peer");
+    namespace.sh("ip address add 192.168.10.1/24 dev ms-down");
+    let folder = tempfile::tempdir().unwrap();
+    let args = "addr=192.168.10.2,link=packet:ms-down";
+    let rx = ["rx", "--args", args, "--rate", "1e6", "--nsamps", "1", "--out", "x.sc16"];
+    let outcome = namespace.run(|| millstream(folder.path(), &rx));
+    outcome.fails(1, "the interface ms-down is down: bring it up with `ip link set ms-down up`");
 }
 
 #[test]

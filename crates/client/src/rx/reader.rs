@@ -10,6 +10,7 @@ use millstream_radio::{Ledger, StreamSample};
 use super::run::RxRun;
 use super::{RxOptions, RxRead, RxReadEvent, StreamGap};
 use crate::StreamStart;
+use crate::closing::close_within;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::status::{StatusQueue, StreamStatus};
@@ -134,8 +135,18 @@ impl RxReader {
     }
 
     /// Ends the stream: all reads return [`ClientError::Closed`] from now on, those that wait too.
+    /// A radio that does not answer takes seconds.
+    ///
+    /// A stream that is dropped without being closed is closed in the background; the drop waits
+    /// 0.2 s for it at most.
     pub fn close(&self) {
         OpenStream::close(&*self.parts);
+    }
+
+    /// Closes the stream as [`RxReader::close`] does, and waits for it up to `timeout`. Returns
+    /// whether it is closed; otherwise it will be.
+    pub fn close_within(&self, timeout: Duration) -> bool {
+        close_within(&self.parts, OpenStream::close, timeout)
     }
 
     /// Reads until the buffers are full, one for each channel; less at a gap, at the end of the
@@ -262,6 +273,14 @@ impl ReaderParts {
         let packet =
             |run: &mut RxRun| run.source.as_ref().map(|source| source.samples_per_packet());
         self.run.command(packet).map_or(1, |packet| packet as usize)
+    }
+}
+
+impl Drop for ReaderParts {
+    fn drop(&mut self) {
+        if let Some(source) = self.run.command(|run| run.source.take()) {
+            self.radio.end(source);
+        }
     }
 }
 

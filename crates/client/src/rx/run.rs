@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_radio::{Ledger, RxEvent, StreamRate, StreamSample};
+use millstream_radio::{Ledger, RxError, RxEvent, StreamRate, StreamSample};
 
 use super::source::{RxMeta, RxSource};
 use super::{GapPolicy, RxRead, RxReadEvent, StreamGap};
@@ -124,9 +124,16 @@ impl RxRun {
         was
     }
 
-    /// Continues behind an interruption.
+    /// Continues behind an interruption. What is left may be no multiple of the samples that the
+    /// radio makes at a time: then it makes a few more.
     pub fn resume(&mut self, start: StreamStart) -> Result<(), ClientError> {
-        self.start(start)?;
+        match self.start(start) {
+            Err(ClientError::Rx(RxError::BadLength { samples, multiple, .. })) if samples > 0 => {
+                let samples = samples.checked_next_multiple_of(multiple.into());
+                self.start(StreamStart { samples: samples.or(start.samples), ..start })?;
+            }
+            other => other?,
+        }
         self.pending = Some(Pending::Break);
         Ok(())
     }

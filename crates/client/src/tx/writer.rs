@@ -10,6 +10,7 @@ use millstream_radio::{StreamSample, TxLedger};
 use super::run::{TxRun, WriteRequest};
 use super::{TxOptions, TxWrite};
 use crate::StreamStart;
+use crate::closing::close_within;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::status::{StatusQueue, StreamStatus};
@@ -93,9 +94,10 @@ impl TxWriter {
     /// samples, it ends behind them.
     ///
     /// # Errors
-    /// [`ClientError::Closed`], [`ClientError::Radio`].
+    /// [`ClientError::Closed`], [`ClientError::Radio`], also for a time that has passed.
     pub fn start(&self, start: StreamStart) -> Result<(), ClientError> {
         let parts = &self.parts;
+        start.time_ns.map_or(Ok(()), |time_ns| parts.radio.check_ahead(time_ns))?;
         // A change of rates takes the streams away and opens them again; the start comes after it.
         let _changes = parts.radio.lock_changes();
         parts.run.command(|run| {
@@ -128,8 +130,18 @@ impl TxWriter {
     }
 
     /// Ends the stream: all calls return [`ClientError::Closed`] from now on, those that wait too.
+    /// A radio that does not answer takes seconds.
+    ///
+    /// A stream that is dropped without being closed is closed in the background; the drop waits
+    /// 0.2 s for it at most.
     pub fn close(&self) {
         OpenStream::close(&*self.parts);
+    }
+
+    /// Closes the stream as [`TxWriter::close`] does, and waits for it up to `timeout`. Returns
+    /// whether it is closed; otherwise it will be.
+    pub fn close_within(&self, timeout: Duration) -> bool {
+        close_within(&self.parts, OpenStream::close, timeout)
     }
 
     /// Writes the samples of the buffers, one for each channel, and waits up to `timeout` for room.
@@ -220,6 +232,14 @@ impl TxWriter {
 impl WriterParts {
     fn check_open(&self) -> Result<(), ClientError> {
         if self.closed.load(Ordering::Relaxed) { Err(ClientError::Closed) } else { Ok(()) }
+    }
+}
+
+impl Drop for WriterParts {
+    fn drop(&mut self) {
+        if let Some(sink) = self.run.command(|run| run.sink.take()) {
+            self.radio.end(sink);
+        }
     }
 }
 

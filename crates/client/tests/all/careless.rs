@@ -208,3 +208,21 @@ fn a_start_during_a_change_of_rates_comes_after_it() {
         outcome.unwrap();
     });
 }
+
+#[test]
+fn a_close_waits_no_longer_than_asked_and_a_dropped_stream_leaves_its_channel() {
+    let radio = ramp("");
+    for _ in 0..3 {
+        drop(started(&radio, RxOptions::default()));
+    }
+    let reader = started(&radio, RxOptions::default());
+    assert!(reader.close_within(PATIENCE));
+    let reader = started(&radio, RxOptions::default());
+    let mut samples = vec![[0_i16; 2]; 4096];
+    assert!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples > 0);
+    radio.add_fault("stall ms=30000").unwrap();
+    assert!(!reader.close_within(Duration::from_millis(1)));
+    let read = reader.read(&mut [&mut samples], PATIENCE);
+    assert!(matches!(read, Err(ClientError::Closed)), "{read:?}");
+    assert!(radio.close_within(4 * PATIENCE));
+}

@@ -68,6 +68,30 @@ fn a_start_still_to_come_survives_a_change_of_the_rate() {
 }
 
 #[test]
+fn what_is_left_behind_an_interruption_comes_though_the_radio_makes_several_samples_at_a_time() {
+    use millstream_client::{ClientArgs, ClientRadio};
+    let args = "radio=emulated,device=x410-400,rx_buffer_samples=67108864,time_scale=0.01";
+    let radio = ClientRadio::open(&args.parse::<ClientArgs>().unwrap()).unwrap();
+    let clock_hz = radio.tick_rate().unwrap();
+    let reader = reader(&radio, RxOptions::default());
+    reader.start(StreamStart { time_ns: None, samples: Some(100_000) }).unwrap();
+    let mut samples = vec![[0_i16; 2]; 200_000];
+    assert_eq!(reader.read(&mut [&mut samples[..1001]], PATIENCE).unwrap().samples, 1001);
+    // It interrupts the streams, also where this radio refuses it.
+    let _ = radio.set_tick_rate(clock_hz);
+    let mut count = 1001;
+    loop {
+        let read = reader.read(&mut [&mut samples], PATIENCE).unwrap();
+        count += read.samples;
+        assert_ne!(read.event, RxReadEvent::Timeout, "{count}");
+        if read.end_of_burst {
+            break;
+        }
+    }
+    assert!((100_001..100_004).contains(&count), "{count}");
+}
+
+#[test]
 fn the_first_samples_come_without_the_rest() {
     let radio = ramp("");
     let reader = reader(&radio, RxOptions::default());

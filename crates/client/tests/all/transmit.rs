@@ -53,6 +53,11 @@ fn late_and_missing_samples_are_events() {
     let samples = vec![[1000_i16; 2]; 4000];
     // A stream that was not started takes none.
     assert_eq!(writer.write(&[&samples], None, false, PATIENCE).unwrap().samples, 0);
+    // Not one whose first burst could only come too late.
+    let past = StreamStart { time_ns: Some(1000), samples: None };
+    let refused = writer.start(past).unwrap_err().to_string();
+    assert!(refused.contains("its time was 1, and the time of the device is already"), "{refused}");
+    assert!(!writer.is_active());
     writer.start(StreamStart::default()).unwrap();
     writer.write(&[&samples], Some(1000), true, PATIENCE).unwrap();
     let late = writer.take_status(PATIENCE).unwrap();

@@ -61,6 +61,40 @@ fn sigmf_is_found_from_either_file() {
 }
 
 #[test]
+fn what_says_that_the_data_are_no_plain_samples_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let meta = dir.path().join("rec.sigmf-meta");
+    fs::write(dir.path().join("rec.sigmf-data"), samples(10)).unwrap();
+    for (global, captures, reason) in [
+        (r#""core:trailing_bytes": 8"#, "", "core:trailing_bytes is 8"),
+        (r#""core:metadata_only": true"#, "", "core:metadata_only is true"),
+        (r#""core:num_channels": 2"#, "", "core:num_channels is 2"),
+        (
+            r#""core:extensions": [{"name": "x", "optional": false}]"#,
+            "",
+            r#"optional = false, is "x""#,
+        ),
+        ("", r#"{"core:sample_start": 0, "core:header_bytes": 4}"#, "core:header_bytes is 4"),
+        (r#""core:num_channels": 1.0, "core:trailing_bytes": null"#, "{}", ""),
+        (r#""core:extensions": [{"name": "millstream", "optional": false}]"#, "", ""),
+    ] {
+        let more = if global.is_empty() { String::new() } else { format!(", {global}") };
+        let text = format!(
+            r#"{{"global": {{"core:datatype": "ci16_le"{more}}}, "captures": [{captures}]}}"#
+        );
+        fs::write(&meta, text).unwrap();
+        let spec = format!("file:{}", meta.display());
+        match reason {
+            "" => drop(parse(&spec).unwrap()),
+            reason => {
+                let text = error_of(&spec);
+                assert!(text.contains(reason) && text.contains("not supported here"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn unusable_files_are_refused_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let mut ts = vec![0u8; 188 * 4];

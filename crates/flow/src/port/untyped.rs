@@ -3,9 +3,9 @@
 use super::{PortVisitor, Ports};
 use crate::item::ItemType;
 use crate::message::Emitter;
-use crate::tag::shift::Followed;
+use crate::tag::shift::Conversion;
 use crate::tag::side::Fetched;
-use crate::tag::{Tag, TagChangeFlag};
+use crate::tag::{Tag, TagChangeFlag, TagShift};
 use millstream_ring::cursor::{Consumer, ConsumerView, Producer, ProducerView};
 use millstream_ring::{RingError, RingOptions};
 use std::any::Any;
@@ -25,9 +25,6 @@ pub trait InputPort {
     fn fetch_tags(&mut self) -> Fetched;
     /// Passes each received tag once to `to`.
     fn forward_tags(&mut self, to: &mut dyn FnMut(Tag));
-    /// Lets the received tags of items that are not consumed yet pass once more. Returns the tags
-    /// that hold for the items before.
-    fn rewind_tags(&mut self) -> Followed;
     /// Whether no tag is on its way to the block.
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has
@@ -54,11 +51,12 @@ pub trait OutputPort {
     fn min_items(&self) -> usize;
     /// Returns the view of the writing end, in items; `None` before the port is open.
     fn view(&self) -> Option<ProducerView>;
-    /// Keeps a tag until its item is produced. It was forwarded from this input and item; the
-    /// input's number orders the tags of one item.
-    fn hold_tag(&mut self, tag: Tag, origin: (u16, u64));
-    /// Drops the tags that were forwarded from input `rank` and its item `from` or a later one.
-    fn take_tags_back(&mut self, rank: u16, from: u64);
+    /// Keeps a tag until its item is produced. It was forwarded from this input, whose number
+    /// orders the tags of one item, and this tag of it.
+    fn hold_tag(&mut self, tag: Tag, origin: (u16, Tag));
+    /// Moves the tags of input `rank` that wait for their items, because the block `was` another
+    /// and has the rule `shift` `now`, and says what of earlier tags is not true any more.
+    fn turn_tags(&mut self, rank: u16, shift: TagShift, was: Conversion, now: Conversion);
     /// Whether no tag waits for its item.
     fn is_untagged(&self) -> bool;
     /// Hands out the cursor while items bypass the ring in a [lane](crate::Lane): the port has no

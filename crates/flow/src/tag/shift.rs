@@ -43,7 +43,7 @@ pub(crate) type Followed = [Option<Tag>; FOLLOWED.len()];
 /// What a block does to the stream: its rate, its delay in items of the input, and the frequency
 /// by which it shifts the band, Hz.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Conversion {
+pub struct Conversion {
     pub(crate) rate: ItemRatio,
     pub(crate) delay: f64,
     pub(crate) shift_hz: f64,
@@ -56,53 +56,35 @@ impl TagShift {
         Self { rate, rate_hz: None, before_hz: None, since: 0, turn: (0, 0) }
     }
 
-    /// Takes a conversion that a block has `now` and `was` another, from the items `at` of its
-    /// input and output on. Of the input the `past` tags hold there. Returns what the output needs
-    /// there.
-    pub(crate) fn turn(
-        &mut self,
-        was: Conversion,
-        now: Conversion,
-        at: (u64, u64),
-        past: Followed,
-    ) -> impl Iterator<Item = Tag> {
-        let [rate_hz, _, _, time, utc] = past;
-        (self.rate_hz, self.before_hz, self.since) = (None, None, 0);
-        rate_hz.iter().for_each(|tag| self.learn(tag));
-        let (is_rate, is_band) = (now.rate != was.rate, now.shift_hz != was.shift_hz);
-        let is_late = is_rate || now.delay != was.delay;
-        if is_rate {
-            (self.rate, self.turn) = (now.rate, at);
+    /// Takes the rate that holds from the items `at` of input and output on.
+    pub(crate) fn turn(&mut self, rate: ItemRatio, at: (u64, u64)) {
+        if self.rate != rate {
+            (self.rate, self.turn) = (rate, at);
         }
-        let mut said = past;
-        for (tag, is_other) in said.iter_mut().zip([is_rate, is_rate, is_band, false, false]) {
-            *tag = tag.filter(|_| is_other);
-        }
-        for (tag, index) in [(time, 3), (utc, 4)] {
-            said[index] = tag.filter(|_| is_late).and_then(|tag| self.until(tag, at.0));
-        }
-        let shift = *self;
-        let moved = move |tag| shift.moved(Tag { offset: at.0, ..tag }, now.delay, now.shift_hz);
-        // From this item of the output on, however late the samples come.
-        said.into_iter().flatten().map(move |tag| {
-            let Tag { key, value, .. } = match (tag.key, tag.value) {
-                (key, TagValue::Time(time)) => {
-                    let time = shift.time_at(time, at, now.delay).unwrap_or(time);
-                    Tag { offset: at.1, key, value: TagValue::Time(time) }
-                }
-                _ => moved(tag),
-            };
-            Tag { offset: at.1, key, value }
-        })
     }
 
-    /// Returns the time of item `item` of the input, by that of an earlier one. `None` if the rate
-    /// is not known, or has changed meanwhile.
-    fn until(&self, tag: Tag, item: u64) -> Option<Tag> {
-        let rate_hz = self.rate_hz.filter(|_| self.since <= tag.offset)?;
-        let TagValue::Time(time) = tag.value else { return None };
-        let time = time.later((item - tag.offset) as f64 / rate_hz)?;
-        Some(Tag { offset: item, key: tag.key, value: TagValue::Time(time) })
+    /// Forgets what it has learnt.
+    pub(crate) fn afresh(self) -> Self {
+        Self { rate_hz: None, before_hz: None, since: 0, ..self }
+    }
+
+    /// Returns those of the tags `said` that say something else behind a block which `was` another,
+    /// of an input whose last rate was learnt.
+    pub(crate) fn outdated(
+        &self,
+        said: Followed,
+        (was, now): (Conversion, Conversion),
+    ) -> impl Iterator<Item = Tag> {
+        let (is_rate, is_band) = (now.rate != was.rate, now.shift_hz != was.shift_hz);
+        let is_late = is_rate || now.delay != was.delay;
+        let (rate_hz, since) = (self.rate_hz, self.since);
+        let is_outdated = [is_rate, is_rate, is_band, is_late, is_late];
+        let said = said.into_iter().zip(is_outdated).filter(|(_, is_outdated)| *is_outdated);
+        said.filter_map(|(tag, _)| tag).filter(move |tag| match tag.value {
+            // The time of a later item is known only if the rate is.
+            TagValue::Time(_) => rate_hz.is_some() && since <= tag.offset,
+            _ => true,
+        })
     }
 
     /// Takes the rate from a tag of the input. The tags of one item may come in any order.
@@ -116,10 +98,16 @@ impl TagShift {
     /// Returns the tag on the output.
     #[must_use]
     pub fn moved(&self, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
+        self.moved_behind(0, tag, delay, shift_hz)
+    }
+
+    /// As [`moved`](Self::moved), to item `first` of the output or a later one.
+    pub(crate) fn moved_behind(&self, first: u64, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
         let item = tag.offset;
         let (read, written) = self.turn;
-        let late = self.rate.map_late(item.saturating_sub(read), delay).saturating_add(written);
-        let offset = if item == 0 { 0 } else { late };
+        let left = delay - read.saturating_sub(item) as f64;
+        let late = self.rate.map_late(item.saturating_sub(read), left).saturating_add(written);
+        let offset = if item == 0 { first } else { late.max(first) };
         let number = |value: f64| Tag { offset, key: tag.key, value: TagValue::Number(value) };
         match (tag.key, tag.value) {
             (keys::RX_RATE_HZ | keys::ITEMS_PER_SAMPLE, value) => match value.as_f64() {
@@ -141,7 +129,7 @@ impl TagShift {
                     Some(Tag { offset, key: tag.key, value })
                 };
                 // The time of the first item may lie before the epoch.
-                let moved = timed(offset).or_else(|| timed(late));
+                let moved = timed(offset).or_else(|| timed(late.max(first)));
                 moved.unwrap_or(Tag { offset, ..tag })
             }
             _ => Tag { offset, ..tag },

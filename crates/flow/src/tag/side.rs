@@ -1,8 +1,9 @@
 //! The tags of one port.
 
 use super::Tag;
+use super::TagShift;
 use super::queue::{TagChangeFlag, TagReceiver, TagSender};
-use super::shift::{FOLLOWED, Followed};
+use super::shift::{Conversion, FOLLOWED, Followed};
 use std::collections::VecDeque;
 
 /// The rank of a block's own tags among those of one item: behind the forwarded ones.
@@ -27,8 +28,6 @@ pub(crate) struct TagsIn {
     window: VecDeque<Tag>,
     /// The number of these, from the front, that were forwarded.
     forwarded: usize,
-    /// The last consumed tag of each key in [`FOLLOWED`].
-    past: Followed,
 }
 
 impl TagsIn {
@@ -72,13 +71,6 @@ impl TagsIn {
         self.window.range(from..).copied()
     }
 
-    /// Lets the tags of items that are not consumed yet be [forwarded](Self::forward) once more.
-    /// Returns the tags that hold for the items before.
-    pub(crate) fn rewind(&mut self) -> Followed {
-        self.forwarded = 0;
-        self.past
-    }
-
     /// Drops the tags of items before `position`.
     #[inline]
     pub(crate) fn consumed(&mut self, position: u64) {
@@ -88,10 +80,7 @@ impl TagsIn {
     }
 
     fn forget(&mut self, position: u64) {
-        while let Some(tag) = self.window.front().filter(|tag| tag.offset < position) {
-            if let Some(index) = FOLLOWED.iter().position(|key| *key == tag.key) {
-                self.past[index] = Some(*tag);
-            }
+        while self.window.front().is_some_and(|tag| tag.offset < position) {
             self.window.pop_front();
             self.forwarded = self.forwarded.saturating_sub(1);
         }
@@ -129,27 +118,34 @@ pub(crate) struct TagsOut {
     senders: Vec<TagSender>,
     /// Tags on items that are not produced yet: sorted by item, and within an item by rank.
     held: VecDeque<HeldTag>,
+    /// For each input the tag that was forwarded and sent last, as it was there, of each key in
+    /// [`FOLLOWED`].
+    said: Vec<Followed>,
 }
+
+/// The inputs of a block that need no allocation when their first tag is sent.
+const INPUTS: usize = 4;
 
 /// A tag that waits for its item.
 #[derive(Debug)]
 struct HeldTag {
     tag: Tag,
     rank: u16,
-    /// The item of the input that it was forwarded from.
-    from: u64,
+    /// The tag of the input that it was forwarded from.
+    origin: Tag,
 }
 
 impl TagsOut {
     pub(crate) fn open(&mut self, senders: Vec<TagSender>) {
         self.senders = senders;
         self.held.reserve(super::QUEUE_TAGS);
+        self.said.reserve(INPUTS);
     }
 
     /// Takes a tag for an item from `position` on, the first that is not produced yet; a tag for an
     /// earlier item (from a wrong rate) moves to `position`. Tags of one item are sorted by `rank`,
-    /// then by arrival. It was forwarded `from` that item of input `rank`.
-    pub(crate) fn hold(&mut self, tag: Tag, (rank, from): (u16, u64), position: u64) {
+    /// then by arrival. On input `rank` it was the tag `origin`.
+    pub(crate) fn hold(&mut self, tag: Tag, (rank, origin): (u16, Tag), position: u64) {
         if self.senders.is_empty() {
             return;
         }
@@ -158,12 +154,33 @@ impl TagsOut {
         // Nearly always the end of the queue.
         let behind = self.held.iter().rev();
         let later = behind.take_while(|held| (held.tag.offset, held.rank) > place).count();
-        self.held.insert(self.held.len() - later, HeldTag { tag, rank, from });
+        self.held.insert(self.held.len() - later, HeldTag { tag, rank, origin });
     }
 
-    /// Drops the tags that were forwarded from an item of input `rank` that is not before `from`.
-    pub(crate) fn take_back(&mut self, rank: u16, from: u64) {
-        self.held.retain(|held| held.rank != rank || held.from < from);
+    /// Follows a block that `was` another until item `position`, for the tags of input `rank`:
+    /// `shift` is its rule `now`. Says on that item what is not true any more as it was said last,
+    /// and moves the tags that wait, in their order.
+    pub(crate) fn turn(
+        &mut self,
+        (rank, position): (u16, u64),
+        shift: TagShift,
+        (was, now): (Conversion, Conversion),
+    ) {
+        let said = self.said.get(usize::from(rank)).copied().unwrap_or_default();
+        let mut shift = shift.afresh();
+        said.iter().flatten().for_each(|tag| shift.learn(tag));
+        for tag in shift.outdated(said, (was, now)) {
+            // Unless it waits already, said anew by an earlier message.
+            if !self.held.iter().any(|held| (held.rank, held.origin) == (rank, tag)) {
+                self.held.push_front(HeldTag { tag, rank, origin: tag });
+            }
+        }
+        let held = self.held.iter().filter(|held| held.rank == rank);
+        held.for_each(|held| shift.learn(&held.origin));
+        for held in self.held.iter_mut().filter(|held| held.rank == rank) {
+            held.tag = shift.moved_behind(position, held.origin, now.delay, now.shift_hz);
+        }
+        self.held.make_contiguous().sort_by_key(|held| (held.tag.offset, held.rank));
     }
 
     /// Whether no tag waits for its item.
@@ -173,7 +190,7 @@ impl TagsOut {
 
     /// Adds a tag of the block itself.
     pub(crate) fn put(&mut self, tag: Tag, position: u64) {
-        self.hold(tag, (OWN_RANK, 0), position);
+        self.hold(tag, (OWN_RANK, tag), position);
     }
 
     /// Sends the tags of items before `end`. Called before those items are published.
@@ -185,10 +202,15 @@ impl TagsOut {
     }
 
     fn hand_over(&mut self, end: u64) {
-        while let Some(HeldTag { tag, .. }) = self.held.front().filter(|held| held.tag.offset < end)
-        {
-            self.senders.iter_mut().for_each(|sender| sender.push(*tag));
-            self.held.pop_front();
+        while self.held.front().is_some_and(|held| held.tag.offset < end) {
+            let Some(HeldTag { tag, rank, origin }) = self.held.pop_front() else { break };
+            self.senders.iter_mut().for_each(|sender| sender.push(tag));
+            let followed = FOLLOWED.iter().position(|key| *key == origin.key);
+            if let Some(index) = followed.filter(|_| rank != OWN_RANK) {
+                let input = usize::from(rank);
+                self.said.resize(self.said.len().max(input + 1), Followed::default());
+                self.said[input][index] = Some(origin);
+            }
         }
     }
 }
@@ -221,7 +243,7 @@ mod tests {
     #[test]
     fn a_tag_appears_with_its_item_and_goes_with_it() {
         let (mut out, mut input) = connected();
-        (0..10).for_each(|n| out.hold(tag(n * 10, n), (0, n), 0));
+        (0..10).for_each(|n| out.hold(tag(n * 10, n), (0, tag(n * 10, n)), 0));
         out.publish(31);
         assert!(input.fetch(11).new);
         assert_eq!(seen(&input, 0, 11), [(0, 0), (10, 1)]);
@@ -234,7 +256,7 @@ mod tests {
     #[test]
     fn each_tag_is_forwarded_once() {
         let (mut out, mut input) = connected();
-        (0..4).for_each(|n| out.hold(tag(n, n), (0, n), 0));
+        (0..4).for_each(|n| out.hold(tag(n, n), (0, tag(n, n)), 0));
         out.publish(4);
         assert_eq!(input.fetch(2), Fetched { new: true, ahead: true });
         assert_eq!(input.forward().count(), 2);
@@ -248,7 +270,8 @@ mod tests {
     fn tags_of_one_item_stand_by_rank_whenever_they_came() {
         let (mut out, mut input) = connected();
         for (offset, rank) in [(5, 1), (7, 0), (5, 0), (5, OWN_RANK), (5, 0), (1, 1)] {
-            out.hold(tag(offset, u64::from(rank)), (rank, offset), 3);
+            let tag = tag(offset, u64::from(rank));
+            out.hold(tag, (rank, tag), 3);
         }
         out.publish(100);
         input.fetch(100);

@@ -17,3 +17,4 @@ mod ports;
 mod run;
 mod stalls;
 mod tags;
+mod tags_follow;

@@ -85,6 +85,7 @@ fn all() -> Vec<FailingRule> {
             ],
             Hand("dedicate host CPUs "),
         ),
+        ("load", &[("proc/loadavg", "8.04 7.00 5.00 9/300 4711\n")], Hand("end what else runs")),
         (
             "interrupt-time",
             &[("proc/stat", "cpu  1 0 0 1 0 0 0 0\ncpu1 10 0 0 10 0 10 10 0 0 0\n")],

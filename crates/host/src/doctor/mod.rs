@@ -102,6 +102,8 @@ pub const RULES: &[DoctorRule] = &[
         .because("mitigations make every system call, interrupt and context switch slower"),
     rule(Topic::Cpu, "hypervisor-steal", rules::steal::check)
         .because("while the hypervisor runs another guest on this CPU, no packet is handled"),
+    rule(Topic::Cpu, "load", rules::load::check)
+        .because("threads of other programs take the CPUs that the stream needs"),
     rule(Topic::Scheduling, "rt-throttling", rules::rt_throttling::check)
         .because("a real-time thread that spins is stopped for the rest of every period"),
     rule(Topic::Scheduling, "rt-limit", rules::limits::priorities)

@@ -101,5 +101,7 @@ mod tests {
         let error = open_frames("dpdk:ring0", &FrameOptions::default()).err().unwrap().to_string();
         let start = "cannot open dpdk on ring0 (failed step: look for DPDK):";
         assert!(error.starts_with(start) && error.contains("install libdpdk-dev"), "{error}");
+        let error = open_frames("dpdk", &FrameOptions::default()).err().unwrap().to_string();
+        assert!(error.contains("install libdpdk-dev"), "{error}");
     }
 }

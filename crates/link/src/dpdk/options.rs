@@ -66,7 +66,9 @@ pub(super) fn describe() -> Vec<Opt> {
 impl DpdkOptions {
     pub fn from_spec(spec: &Spec) -> Result<Self, LinkError> {
         let Some(target) = &spec.target else {
-            return Err(bad("dpdk", "names no device: write dpdk:DEVICE"));
+            let missing = super::LINK.missing.map(|missing| format!("; {missing}"));
+            let missing = missing.unwrap_or_default();
+            return Err(bad("dpdk", &format!("names no device: write dpdk:DEVICE{missing}")));
         };
         let Some(device) = DeviceName::parse(target) else {
             return Err(bad(target, &unknown(target, spec)));

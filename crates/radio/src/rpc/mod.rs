@@ -18,6 +18,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
+use millstream_link::interfaces;
+
 /// The time limit for an ordinary call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -30,8 +32,8 @@ pub const INIT_TIMEOUT: Duration = Duration::from_secs(120);
 pub enum RpcError {
     /// No server accepts the connection.
     #[error(
-        "cannot connect to the management server of the device at {address}: {source}; check the \
-         address, and that the device (or emulated radio) runs"
+        "cannot connect to the management server of the device at {address}: {source}; {}",
+        remedy(*address)
     )]
     Connect {
         /// The server.
@@ -120,6 +122,16 @@ impl RpcError {
 pub(crate) fn advice(claim_lost: Option<&str>) -> String {
     let before = claim_lost.map(|reason| format!("; before that, the claim was lost: {reason}"));
     format!("check its power and the cable, then open it again{}", before.unwrap_or_default())
+}
+
+/// Returns what to do about a server that cannot be reached.
+fn remedy(address: SocketAddrV4) -> String {
+    match interfaces::down_towards(*address.ip()) {
+        Some(name) => {
+            format!("the interface {name} is down: bring it up with `ip link set {name} up`")
+        }
+        None => "check the address, and that the device (or emulated radio) runs".to_owned(),
+    }
 }
 
 fn hint(method: &str) -> &'static str {

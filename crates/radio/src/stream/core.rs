@@ -213,12 +213,15 @@ impl RxCore {
         silence_max: Duration,
         now: Instant,
     ) -> Self {
+        let mut tracker = Tracker::new(samples_per_packet.into(), path.rate.ticks(1));
+        // A second.
+        tracker.confirm_jumps(path.rate.ticks_hz as u64);
         Self {
             path,
             samples_per_packet,
             cycle: NonZeroU32::MIN,
             credit,
-            tracker: Tracker::new(samples_per_packet.into(), path.rate.ticks(1)),
+            tracker,
             expectation: Expectation::default(),
             losses: Losses::new(samples_per_packet.into(), packets_per_drop),
             ledger: Ledger::default(),

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
     let mut bench = Bench::running();
-    bench.core.tracker.confirm_jumps();
+    bench.core.tracker.confirm_jumps(0);
     let at = |seq: u16, ahead: u64| BEGIN + SPP * u64::from(seq) + ahead;
     // The packet with number 4 alone has a wrong time.
     for (seq, ahead) in [(0, 0), (1, 777), (2, 777), (3, 777), (4, 9), (5, 777)] {
@@ -31,7 +31,7 @@ fn a_jump_of_time_that_the_next_packet_confirms_costs_a_group_nothing() {
 #[test]
 fn the_right_packet_behind_a_doubted_one_takes_its_place() {
     let mut bench = Bench::running();
-    bench.core.tracker.confirm_jumps();
+    bench.core.tracker.confirm_jumps(0);
     bench.packet(0, SPP, false);
     bench.results();
     bench.take(&packet(1, BEGIN + SPP + 9, SPP, false));
@@ -50,7 +50,7 @@ fn the_right_packet_behind_a_doubted_one_takes_its_place() {
 fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
     for (ahead, good) in [(777, 3), (9, 2)] {
         let mut bench = Bench::running();
-        bench.core.tracker.confirm_jumps();
+        bench.core.tracker.confirm_jumps(0);
         bench.packet(0, SPP, false);
         bench.results();
         bench.take(&packet(1, BEGIN + SPP + ahead, SPP, false));
@@ -61,5 +61,28 @@ fn the_end_of_a_run_confirms_a_jump_of_time_and_waits_for_nothing() {
         assert_eq!((counters.packets, counters.reordered), (good, 0), "{ahead}");
         assert_eq!(ledger.lost(Cause::Malformed), (3 - good) * SPP);
         assert_eq!(bench.core.credit.consumed_packets(), 3);
+    }
+}
+
+#[test]
+fn no_flipped_bit_of_a_time_moves_a_stream_by_more_than_a_second() {
+    const SECOND: u64 = 1_000_000;
+    for bit in 0..64 {
+        let mut bench = Bench::running();
+        for seq in 0..8 {
+            let flipped = if seq == 3 { 1 << bit } else { 0 };
+            bench.take(&packet(seq, (BEGIN + SPP * u64::from(seq)) ^ flipped, SPP, false));
+            bench.results();
+        }
+        bench.pass_time(200);
+        bench.core.look(bench.now);
+        bench.core.give_up_waiting();
+        bench.results();
+        let ledger = &bench.core.ledger;
+        assert!(ledger.expected <= 8 * SPP + SECOND, "bit {bit}: {ledger}");
+        if 1_u64 << bit > SECOND {
+            assert_eq!(ledger.expected, 8 * SPP, "bit {bit}: {ledger}");
+            assert_eq!((ledger.delivered, ledger.lost_total()), (7 * SPP, SPP), "bit {bit}");
+        }
     }
 }

@@ -103,7 +103,8 @@ impl RxGroup {
         }
         for member in &mut members {
             member.core.in_group = true;
-            member.core.tracker.confirm_jumps();
+            // A wrong time would take one member away from the others.
+            member.core.tracker.confirm_jumps(0);
         }
         let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
         Ok(Self { members, running: false, due, left, trouble, failure, restarting })

@@ -30,9 +30,9 @@ pub(super) struct Tracker {
     interrupted: Option<u64>,
     /// The starts that were awaited before that one.
     starts: [Option<u64>; STARTS],
-    /// A jump of time within a run counts when a second packet confirms it, also without missing
-    /// packets: a wrong time would take one member of a group away from the others.
-    careful: bool,
+    /// A larger jump of time within a run, ticks, counts when a second packet confirms it, also
+    /// without missing packets: any bit of a time may be wrong.
+    believed: u64,
     pub(super) fates: Fates,
     /// Packets that may be missing before the next one by its number, but have been counted: the
     /// end of a burst.
@@ -69,7 +69,7 @@ impl Tracker {
             anchored: false,
             interrupted: None,
             starts: [None; STARTS],
-            careful: false,
+            believed: JUMP_TICKS_MAX,
             fates: Fates::default(),
             booked: 0,
             restarted: false,
@@ -92,9 +92,9 @@ impl Tracker {
         (self.damaged_before, self.pause) = (0, 0);
     }
 
-    /// Lets a second packet confirm each jump of time within a run.
-    pub fn confirm_jumps(&mut self) {
-        self.careful = true;
+    /// Lets a second packet confirm each jump of time within a run beyond `believed` ticks.
+    pub fn confirm_jumps(&mut self, believed: u64) {
+        self.believed = believed;
     }
 
     /// Drops the missing packets, which do not concern later bursts.
@@ -156,10 +156,10 @@ impl Tracker {
     }
 
     /// Returns whether the packet with the next number has a time that a second packet has to
-    /// confirm, where each jump of time is confirmed.
+    /// confirm.
     pub fn is_doubtful(&self, arrival: &Arrival) -> bool {
         let ahead = match arrival.ticks.zip(self.next_ticks) {
-            Some((ticks, due)) if self.careful && ticks != due => ticks.wrapping_sub(due),
+            Some((ticks, due)) if ticks != due => ticks.wrapping_sub(due),
             _ => return false,
         };
         let is_next = arrival.seq == self.next_seq && self.anchored;
@@ -301,9 +301,8 @@ impl Tracker {
             if missing < 0x8000 && self.confirms(arrival) {
                 return self.set_clock(ahead, lost);
             }
-            let is_near = ahead.wrapping_neg() <= JUMP_TICKS_MAX;
             return match missing {
-                0 if is_near && !self.careful => self.set_clock(ahead, 0),
+                0 if ahead.wrapping_neg() <= self.believed => self.set_clock(ahead, 0),
                 0 => PacketClass::Nonsense,
                 _ if is_short || self.restarted => PacketClass::Nonsense,
                 1..=LOST_AT_JUMP_MAX if self.anchored => PacketClass::Nonsense,
@@ -315,7 +314,7 @@ impl Tracker {
         }
         // A run that was told to begin then needs no other packet.
         let in_run = in_run && !self.restarted && !self.is_earlier_start(arrival.ticks);
-        if self.careful && missing == 0 && in_run && !self.confirms(arrival) {
+        if ahead > self.believed && missing == 0 && in_run && !self.confirms(arrival) {
             return PacketClass::Nonsense;
         }
         let samples = ahead / self.ticks_per_sample;

@@ -22,8 +22,9 @@ fn again(args_of: &DeviceArgs, rate_hz: f64) -> OpenAgain {
     })
 }
 
-/// Lets the graph receive, the device reboot, and the graph receive again; then stops it.
-fn run_through_a_reboot(radio: &RunningRadio, running: &RunningGraph, sink: &str) {
+/// Lets the graph receive, the device reboot, and the graph receive again, so many times; then
+/// stops it.
+fn run_through_reboots(radio: &RunningRadio, running: &RunningGraph, sink: &str, reboots: u32) {
     let until = |done: &dyn Fn() -> bool| {
         while !done() {
             assert!(!running.is_finished(), "it goes on");
@@ -32,10 +33,13 @@ fn run_through_a_reboot(radio: &RunningRadio, running: &RunningGraph, sink: &str
     };
     let received = || running.snapshot().block(sink).unwrap().items_in;
     until(&|| received() >= 50 * SPP);
-    radio.faults().add("reboot silent_ms=300").unwrap();
-    until(&|| running.snapshot().block("tuner").unwrap().metric("reopenings") == Some(1.0));
-    let more = received() + 50 * SPP;
-    until(&|| received() >= more);
+    for reboot in 1..=reboots {
+        radio.faults().add("reboot silent_ms=300").unwrap();
+        let reopenings = || running.snapshot().block("tuner").unwrap().metric("reopenings");
+        until(&|| reopenings() == Some(reboot.into()));
+        let more = received() + 50 * SPP;
+        until(&|| received() >= more);
+    }
     running.stopper().stop();
 }
 
@@ -47,18 +51,21 @@ fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
     let source = source.reopening(again(&args_of, 1e6), PATIENCE);
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
-    run_through_a_reboot(&radio, &running, "sink");
+    run_through_reboots(&radio, &running, "sink", 2);
     let snapshot = running.wait().unwrap();
     let stats = snapshot.block("tuner").unwrap();
     let lost = balance(stats);
     let segments: Vec<RecordingSegment> = segments.try_iter().collect();
-    let [first, second] = segments[..] else { panic!("{segments:?}") };
-    let Some(GapCause::Reopened { samples }) = second.gap else { panic!("{second:?}") };
-    assert_eq!((samples, lost), (metric(stats, "reopened"), samples));
-    // Its time went on: about as long as the silence and the opening took.
-    assert!(samples > 300_000, "{samples}");
-    let due = first.time_ticks.unwrap() + second.first_sample + samples;
-    assert_eq!(second.time_ticks, Some(due));
+    assert_eq!(segments.len(), 3, "{segments:?}");
+    let (start, mut missing) = (segments[0].time_ticks.unwrap(), 0);
+    for segment in &segments[1..] {
+        let Some(GapCause::Reopened { samples }) = segment.gap else { panic!("{segment:?}") };
+        // Its time went on: about as long as the silence and the opening took.
+        assert!(samples > 300_000, "{samples}");
+        missing += samples;
+        assert_eq!(segment.time_ticks, Some(start + segment.first_sample + missing));
+    }
+    assert_eq!((metric(stats, "reopened"), lost), (missing, missing), "the sum of both");
 }
 
 /// Returns how to open both channels of the device again.
@@ -79,7 +86,7 @@ fn a_group_goes_on_behind_one_gap_when_its_device_reboots() {
     let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
     let source = source.reopening(both_again(&args_of, 1e6), PATIENCE).unwrap();
     let running = start_group(source);
-    run_through_a_reboot(&radio, &running, "sink1");
+    run_through_reboots(&radio, &running, "sink1", 1);
     let snapshot = running.wait().unwrap();
     let ledgers = report.ledgers.try_recv().unwrap();
     let segments: Vec<RecordingSegment> = report.segments.try_iter().collect();

@@ -14,12 +14,12 @@ fn both(device: &Device) -> RxGroup {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
-/// Sets the radio to omit the time in its packets.
-fn without_time(device: &Device) {
+/// Sets whether the packets of the radio have a time.
+fn with_time(device: &Device, has_time: bool) {
     let radio = device.blocks().blocks.iter().find(|block| block.noc_id == noc_id::RADIO).unwrap();
     for channel in 0..2 {
         let register = channel_register(channel, RX_HAS_TIME);
-        device.control().write(radio.port, register, 0).unwrap();
+        device.control().write(radio.port, register, has_time.into()).unwrap();
     }
 }
 
@@ -28,7 +28,7 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
     let meddler =
         Meddler::data(|n, _| if (5..8).contains(&n) { Action::Drop } else { Action::Pass });
     let (_radio, device) = meddled(meddler, 2e6);
-    without_time(&device);
+    with_time(&device, false);
     // Each channel separately: losses are counted by sequence numbers.
     let mut stream = device.rx_stream(of(0)).unwrap();
     stream.start_finite(50 * SPP, None).unwrap();
@@ -50,6 +50,16 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
     let error = group.recv(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
     assert!(matches!(error, RxError::NoTime { .. }), "{error}");
     assert!(error.to_string().contains("contain no time, so its channels cannot be aligned"));
+    // The members may be out of step from here on.
+    for _ in 0..2 {
+        let error = group.recv(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
+        assert!(error.to_string().contains("one failed: end all, and start again"), "{error}");
+    }
+    with_time(&device, true);
+    group.end();
+    group.start_finite(10 * SPP, None).unwrap();
+    let brought = receive_group(&mut group, u64::MAX);
+    assert_eq!((brought.samples, brought.ended, brought.missing), (10 * SPP, true, 0));
     assert!(group.finish().iter().all(|ledger| ledger.balance() == Ok(())));
 }
 

@@ -85,11 +85,14 @@ impl SplitGraph {
         }
         let memory = file.build(registry, &set)?.memory(&source, sink);
         let memory = memory.map_err(|error| refuse(error.to_string()))?;
+        let path = batch.folder().join(task.recording.as_deref().unwrap_or_default());
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        // As the source does: what is no format, as `auto`, leaves it to the name of the file.
         let format = match file.value(registry, &set, (&source, "format"))? {
-            Some(ParameterValue::Text(name)) => SampleFormat::from_name(&name),
+            Some(ParameterValue::Text(name)) => SampleFormat::of_source(&name)
+                .or_else(|| extension.and_then(SampleFormat::of_source)),
             _ => None,
         };
-        let path = batch.folder().join(task.recording.as_deref().unwrap_or_default());
         let recording = SigmfRecording::open(&path, format)?;
         let parts = batch.manifest.split.map_or(1, |split| split.parts);
         let cuts = Cuts::new(recording.samples, parts, &memory);

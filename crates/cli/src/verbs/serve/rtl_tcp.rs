@@ -3,7 +3,7 @@
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{decibels, rate, seconds, whole};
-use crate::output::{Report, note};
+use crate::output::{Report, last_words, note};
 use crate::start::note_taken;
 use anyhow::Context;
 use millstream_client::{ClientArgs, ClientRadio, RtlCounts, RtlOptions, RtlServer};
@@ -131,7 +131,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             "lost": ledger.lost_by_name(),
         })),
     });
-    Ok(Report { text, results, failure })
+    Ok(Report { text: last_words(&text), results, failure })
 }
 
 /// What the server does now.

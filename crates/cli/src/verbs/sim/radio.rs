@@ -10,7 +10,7 @@ use crate::force::ForceArgs;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{ipv4, positive, seconds, whole};
-use crate::output::{Join, Report, note, numbered};
+use crate::output::{Join, Report, last_words, note, numbered};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
@@ -348,7 +348,7 @@ fn report(mut served: Vec<Served>) -> Report {
         failure = failure.or_else(|| one.radio.tx_out_errors().next().map(ToString::to_string));
     }
     Report {
-        text,
+        text: last_words(&text),
         results: json!({ "counters": BTreeMap::from_iter(total), "radios": radios }),
         failure,
     }

@@ -209,6 +209,31 @@ fn a_recording_in_parts_gives_the_stream_of_a_single_pass() {
 }
 
 #[test]
+fn every_format_that_the_source_reads_can_be_split() {
+    const SAMPLES: u64 = 30_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let receiver = format!("graph = {:?}\n", graph("atsc-rx.toml"));
+    for (name, format, bytes) in [
+        ("a.cu8", "", 2),
+        ("a.cs8", "", 2),
+        ("a.sc16", "", 4),
+        ("a.cfile", "", 8),
+        ("a.bin", "format = \"cu8\"\n", 2),
+        ("a.bin", "format = \"ci8\"\n", 2),
+    ] {
+        std::fs::File::create(path.join(name)).unwrap().set_len(SAMPLES * bytes).unwrap();
+        let manifest = format!(
+            "{receiver}recordings = [\"{name}\"]\n[outputs]\nout = \"x\"\n\
+             [parameters]\n{format}[split]\nparts = 2\n"
+        );
+        std::fs::write(path.join("b.toml"), manifest).unwrap();
+        let shown = millstream(path, &["batch", "split", "b.toml", "--json"]).succeeds().json();
+        assert_eq!(shown["results"]["recordings"][0]["samples"], SAMPLES, "{name} {format}{shown}");
+    }
+}
+
+#[test]
 fn what_cannot_be_split_is_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

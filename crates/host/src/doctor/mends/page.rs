@@ -8,7 +8,7 @@ use std::path::Path;
 const COLUMNS: usize = 120;
 
 /// The first words of sentences that stand where other rules have a command.
-const ADVICE: [&str; 2] = ["dedicate ", "give "];
+const ADVICE: [&str; 3] = ["dedicate ", "end ", "give "];
 
 /// The paragraphs before the rules.
 const HEAD: [&str; 2] = [

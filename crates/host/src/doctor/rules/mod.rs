@@ -11,6 +11,7 @@ pub(super) mod interrupts;
 pub(super) mod irqbalance;
 pub(super) mod isolation;
 pub(super) mod limits;
+pub(super) mod load;
 pub(super) mod mitigations;
 pub(super) mod numa;
 pub(super) mod packet_priorities;
