@@ -8,7 +8,7 @@ use millstream_wire::Epid;
 use super::chains::{no_channel, open_chains, reset};
 use super::link::{DeviceLink, measure};
 use super::tuning::POWERED;
-use super::{DEVICE_ID, Device, DeviceSession};
+use super::{DEVICE_ID, Device, DeviceSession, complex_gain};
 use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
@@ -69,6 +69,11 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
     let tx = open_chains(&*control, &topology, &tx_chains, |radio| {
         TxChannel::new(&control, radio.block.port, radio.port)
     })?;
+    for (direction, chains) in
+        [(StreamDirection::Rx, &rx_chains), (StreamDirection::Tx, &tx_chains)]
+    {
+        chains.iter().try_for_each(|it| complex_gain::reset(&control, direction, it.radio))?;
+    }
     let ticks_hz = session.info().clock_hz("radio_clk").ok_or_else(|| RadioError::Unusable {
         address: args.addr,
         reason: "it does not say the frequency of its radio_clk".to_owned(),

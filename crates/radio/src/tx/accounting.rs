@@ -10,7 +10,7 @@ use super::audits::{Audit, Audits};
 use super::ledger::{TxCause, TxLedger};
 use super::order::{Report, ReportKind, ReportOrder};
 use super::pending_bursts::PendingBursts;
-use super::progress::{DeviceProgress, Lead};
+use super::progress::DeviceProgress;
 use super::window::{CreditWindow, Totals};
 use crate::stream::StreamRate;
 
@@ -57,8 +57,8 @@ pub(super) struct TxAccounting {
     pub(super) shortage: u64,
     /// Packets with time were sent: only those can be late.
     pub(super) timed: bool,
-    /// Which commands the device has taken is known: it notices no gap before the first one.
-    knows_commands: bool,
+    /// The device has come to a command: it notices no gap before the first one.
+    has_command: bool,
     pub(super) late_packets: u64,
     /// Those reported since the last acknowledgement.
     pub(super) late_behind: u64,
@@ -81,7 +81,7 @@ impl TxAccounting {
             smallest: full_samples,
             shortage: 0,
             timed: false,
-            knows_commands: false,
+            has_command: false,
             late_packets: 0,
             late_behind: 0,
             told_samples: 0,
@@ -208,7 +208,9 @@ impl TxAccounting {
         let place = match report.says {
             ReportKind::Ok(place) => place,
             ReportKind::Gap(gap) => {
-                self.knows_commands |= gap.kind == PacketType::StreamCommand;
+                if gap.kind == PacketType::StreamCommand {
+                    self.note_command(gap.expected.wrapping_sub(1));
+                }
                 if gap.kind != PacketType::StreamCommand || self.window.counts_pings() {
                     self.course.gap(gap, report.counted.bytes);
                 }
@@ -225,7 +227,15 @@ impl TxAccounting {
         };
         self.course.progress(at, report.counted.bytes);
         let audit = self.audits.answer(place.command)?;
+        self.note_command(audit.number);
         Some(self.answered(&audit, at, report.counted))
+    }
+
+    /// Takes the number of a command that the device has come to: the first one that a report tells.
+    fn note_command(&mut self, number: u16) {
+        if !std::mem::replace(&mut self.has_command, true) {
+            self.course.first_command(number);
+        }
     }
 
     /// Takes a report of a device that does not number them, or does not say its place. Missing
@@ -258,10 +268,7 @@ impl TxAccounting {
         // Behind the query nothing was sent that could be in the count.
         let is_exact = audit.after == self.window.sent();
         let lead = place.wrapping_add(commands).wrapping_sub(counted.packets) as i64;
-        let unseen = if self.knows_commands { 0 } else { audit.number };
-        self.knows_commands |= is_exact || audit.number == 0;
-        let lead = is_exact.then_some(Lead { packets: lead, unseen });
-        self.course.settle(place, audit.sent, lead, counted.bytes);
+        self.course.settle(place, audit.sent, is_exact.then_some(lead), counted.bytes);
         let missing = is_exact.then(|| audit.after.since(counted));
         if is_exact {
             // The window has it from the count.
@@ -292,7 +299,7 @@ impl TxAccounting {
     pub fn reopen(&mut self, opened: Opened) -> u64 {
         let samples = self.course.close();
         self.book_lates();
-        (self.audits, self.knows_commands) = (Audits::new(), false);
+        (self.audits, self.has_command) = (Audits::new(), false);
         self.order = ReportOrder::new(opened.status_seq, opened.tells_place);
         self.course.restart(opened.window.capacity_bytes());
         self.window = opened.window;

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::opening::bench::{DEVICE, HOST, OWN, path};
+use crate::tx::opening::PERIOD_SEQ;
 use crate::tx::window::{CreditWindow, Totals};
 
 #[path = "exchange_tests.rs"]
@@ -39,7 +40,10 @@ fn send(core: &mut TxCore, packets: u64, ticks: Option<u64>) {
 
 /// Returns a report of these counts, of a device that expects packet `expected`.
 fn status(seq: u16, packets: u64, bytes: u64, expected: u16) -> Vec<u8> {
-    let place = StreamPlace { period: false, expected, command: 0 };
+    status_at(seq, packets, bytes, StreamPlace { period: false, expected, command: 0 })
+}
+
+fn status_at(seq: u16, packets: u64, bytes: u64, place: StreamPlace) -> Vec<u8> {
     let status = StatusRepr {
         dst_epid: HOST,
         seq,
@@ -80,6 +84,17 @@ fn a_report_gives_credit_and_answers_to_a_query_settle_the_ledger() {
     assert!(core.account.is_settled());
     let ledger = core.account.ledger();
     assert_eq!((ledger.transmitted, ledger.balance()), (3 * SPP, Ok(())));
+}
+
+#[test]
+fn a_report_of_a_device_that_has_come_to_no_query_answers_none() {
+    let mut core = core();
+    send(&mut core, 6, None);
+    assert_eq!([query(&mut core), query(&mut core)], [Some(0), Some(1)]);
+    let place = StreamPlace { period: true, expected: 3, command: PERIOD_SEQ };
+    core.take(&status_at(0, 3, 3 * FLOW, place), DEVICE);
+    let ledger = core.account.ledger();
+    assert_eq!((ledger.in_flight, ledger.lost_total()), (3 * SPP, 0), "{ledger}");
 }
 
 #[test]

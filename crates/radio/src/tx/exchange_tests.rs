@@ -118,14 +118,16 @@ impl Host {
         self.core.take(&out, DEVICE);
     }
 
-    /// Returns the samples accepted, transmitted, lost in the network and late.
+    /// Returns the samples accepted, transmitted, lost before the device took them, and late. A copy
+    /// may have filled its buffer, so the network need not be the cause.
     fn ledger(&self) -> [u64; 4] {
         let ledger = self.core.account.ledger();
         assert_eq!((ledger.balance(), ledger.in_flight), (Ok(()), 0), "{ledger}");
         let lost = |cause| ledger.lost(cause);
-        let known = lost(TxCause::NetworkLoss) + lost(TxCause::Late);
+        let missing = lost(TxCause::NetworkLoss) + lost(TxCause::LossOrOverflow);
+        let known = missing + lost(TxCause::Late);
         assert_eq!((ledger.lost_total(), ledger.unknown.samples), (known, 0), "{ledger}");
-        [ledger.accepted, ledger.transmitted, lost(TxCause::NetworkLoss), lost(TxCause::Late)]
+        [ledger.accepted, ledger.transmitted, missing, lost(TxCause::Late)]
     }
 
     /// Returns the events in short: an acknowledgement, an underflow, a late packet, a gap.

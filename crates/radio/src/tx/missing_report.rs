@@ -6,7 +6,7 @@
 //! late. Of two reports without such a count between them nothing is known.
 
 use super::ledger::TxCause;
-use super::progress::{DeviceProgress, Lead};
+use super::progress::DeviceProgress;
 
 /// More than one report is missing, or they contradict each other.
 pub(super) const LOST: u32 = 2;
@@ -72,12 +72,23 @@ impl DeviceProgress {
         samples
     }
 
+    /// Takes the number of the first command that a report tells. Where none is missing, those
+    /// before it have not come, or will come late with a report.
+    pub fn first_command(&mut self, number: u16) {
+        if self.doubt.is_none() && !self.loose {
+            self.shift = self.shift.wrapping_add(number.into());
+        } else {
+            self.unseen = number;
+        }
+    }
+
     /// Takes by how much the device's place is ahead of its exact count.
-    pub(super) fn compare(&mut self, lead: Lead) {
+    pub(super) fn compare(&mut self, lead: i64) {
+        let unseen = std::mem::take(&mut self.unseen);
         // So far back was the packet of the missing report, at most.
-        let back = self.shift.wrapping_sub(lead.packets).saturating_add(lead.unseen.into());
+        let back = self.shift.wrapping_sub(lead).saturating_add(unseen.into());
         match self.doubt.take() {
-            Some(doubt) if back == 0 && lead.unseen == 0 => {
+            Some(doubt) if back == 0 && unseen == 0 => {
                 self.ledger.clear_doubt(doubt.samples, doubt.again);
             }
             // That of the last packet is a copy in any case.
@@ -86,7 +97,7 @@ impl DeviceProgress {
             }
             _ => {}
         }
-        (self.shift, self.loose) = (lead.packets, false);
+        (self.shift, self.loose) = (lead, false);
     }
 
     /// Ends the reports: samples in flight are unknown. Returns their number.

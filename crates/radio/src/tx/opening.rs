@@ -58,7 +58,7 @@ const NEVER: Totals = Totals { packets: PACKETS_UNLIMITED as u64, bytes: u32::MA
 
 /// The number of the INIT that sets the period: not 0, so that its answer shows it, and none of the
 /// first queries. Until one of these comes, the device's reports have this number.
-const PERIOD_SEQ: u16 = u16::MAX;
+pub(super) const PERIOD_SEQ: u16 = u16::MAX;
 
 /// An INIT: what it asks for.
 #[derive(Debug, Clone, Copy)]

@@ -49,6 +49,8 @@ pub(super) struct DeviceProgress {
     pub(super) shift: i64,
     /// That is unknown.
     pub(super) loose: bool,
+    /// It is more, up to this: so many commands may have been lost before the first one that came.
+    pub(super) unseen: u16,
     /// Reports missing before the next one.
     pub(super) missed: u32,
     pub(super) doubt: Option<Doubt>,
@@ -66,14 +68,6 @@ pub(super) struct DeviceProgress {
     pub(super) behind: (u64, u64),
     /// Numbers were missed or wrong at least once.
     pub troubled: bool,
-}
-
-/// By how much the device's place is ahead of its exact count.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lead {
-    pub packets: i64,
-    /// The commands that may have been lost before the first one that came: no report tells.
-    pub unseen: u16,
 }
 
 /// Packets beyond the capacity of the window.
@@ -99,6 +93,7 @@ impl DeviceProgress {
             repeats_to: 0,
             shift: 0,
             loose: false,
+            unseen: 0,
             missed: 0,
             doubt: None,
             murky: 0,
@@ -184,8 +179,9 @@ impl DeviceProgress {
     }
 
     /// Handles a query that found the device at packet `place`, with `sent` sent before it. Those
-    /// between are lost. `lead` is there if the device's count is exact.
-    pub fn settle(&mut self, place: u64, sent: u64, lead: Option<Lead>, counted_bytes: u64) {
+    /// between are lost. `lead`: by how much the place is ahead of the device's count, if that is
+    /// exact.
+    pub fn settle(&mut self, place: u64, sent: u64, lead: Option<i64>, counted_bytes: u64) {
         self.reach(place, counted_bytes);
         self.end_run(place, counted_bytes);
         self.skip(sent, counted_bytes);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Action, Meddler, PATIENCE, patient, radio, receive};
-use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio};
+use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio, UhdGeneration};
 use millstream_link::open;
 use millstream_link::port::PortOptions;
+use millstream_radio::graph::StreamDirection;
 use millstream_radio::noc::NullSrcSink;
 use millstream_radio::topology::{Management, discover};
 use millstream_radio::{Device, DeviceArgs, RxArgs, RxEvent, TxArgs, TxMetadata};
@@ -113,6 +114,18 @@ fn a_block_that_a_lost_acknowledgement_has_stopped_serves_the_next_session() {
         let event = stream.recv_sc16(&mut [[0; 2]; 4], PATIENCE).unwrap().event;
         assert_eq!(event, RxEvent::LateCommand);
     }
+    exchange(&radio, &args, "the session behind it");
+}
+
+#[test]
+fn a_complex_gain_that_a_session_has_set_does_not_last() {
+    let config = RadioConfig { device: DeviceKind::N310, uhd: UhdGeneration::V4_11, ..patient() };
+    let (radio, args) = radio(config);
+    let device = Device::open(args.clone()).unwrap();
+    for direction in [StreamDirection::Rx, StreamDirection::Tx] {
+        device.set_complex_gain(direction, 0, (0.5, 0.5)).unwrap();
+    }
+    drop(device);
     exchange(&radio, &args, "the session behind it");
 }
 

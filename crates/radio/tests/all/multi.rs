@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::group::receive_group;
-use crate::common::{Action, Meddler, SPP, device, is_data, meddled, patient, radio};
+use crate::common::{Action, HostIds, Meddler, SPP, device, is_data, meddled, patient, radio};
 use millstream_emulator::RadioConfig;
 use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent, RxGroup};
 
@@ -18,16 +18,15 @@ fn both(device: &Device) -> RxGroup {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
-/// Calls `script` for data packets with the channel (this host's ids for the streams of the first
-/// endpoint are 4 and 5, and for those of the second one 6 and 7) and their number on it.
+/// Calls `script` for data packets with the channel and their number on it.
 fn by_channel(mut script: impl FnMut(usize, u64) -> Action + Send + 'static) -> Meddler {
-    let mut counts = [0; 2];
+    let (mut counts, ids) = ([0; 2], HostIds::default());
     Meddler::new(move |packet| {
+        ids.note(packet);
         if !is_data(packet) {
             return Action::Pass;
         }
-        let epid = u16::from_le_bytes([packet[0], packet[1]]);
-        let channel = usize::from(epid / 2 - 2);
+        let channel = ids.channel(packet, 0).expect("a stream of this host");
         counts[channel] += 1;
         script(channel, counts[channel] - 1)
     })
@@ -175,17 +174,17 @@ fn a_late_start_is_late_for_all() {
 fn a_channel_that_falls_silent_is_brought_back_with_the_others() {
     let cut = Arc::new(AtomicBool::new(false));
     let (received, sent) = (Arc::clone(&cut), Arc::clone(&cut));
-    let of_first = |packet: &[u8], place: usize| {
-        packet.get(place..place + 2).is_some_and(|epid| u16::from_le_bytes([epid[0], epid[1]]) == 4)
-    };
+    let ids = HostIds::default();
+    let known = ids.clone();
     let meddler = Meddler::new(move |packet| {
+        ids.note(packet);
         let stream = is_data(packet) || packet.get(6).is_some_and(|byte| byte >> 5 == 2);
-        let lost = stream && of_first(packet, 0) && received.load(Ordering::Relaxed);
+        let lost = stream && ids.channel(packet, 0) == Some(0) && received.load(Ordering::Relaxed);
         if lost { Action::Drop } else { Action::Pass }
     })
     .sent(move |packet| {
         let status = packet.get(6).is_some_and(|byte| byte >> 5 == 1);
-        let lost = status && of_first(packet, 8) && sent.load(Ordering::Relaxed);
+        let lost = status && known.channel(packet, 8) == Some(0) && sent.load(Ordering::Relaxed);
         if lost { Action::Drop } else { Action::Pass }
     });
     let (_radio, device) = meddled(meddler, 2e6);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,27 @@ pub enum Action {
     /// The send fails with this error. For lack of space, even a sender that can wait has waited in
     /// vain.
     Fail(io::ErrorKind),
+}
+
+/// The endpoint ids of a host with a device of two endpoints: its own one, those of the device, and
+/// two for the streams of each endpoint.
+#[derive(Clone, Default)]
+pub struct HostIds(Arc<AtomicU16>);
+
+impl HostIds {
+    /// Takes a packet that comes to the host: blocks answer to the first of its ids.
+    pub fn note(&self, packet: &[u8]) {
+        if packet.len() >= 16 && packet[6] >> 5 == 4 {
+            self.0.store(u16::from_le_bytes([packet[0], packet[1]]), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the channel of the stream whose id is at this place of a packet.
+    pub fn channel(&self, packet: &[u8], place: usize) -> Option<usize> {
+        let id = packet.get(place..place + 2)?;
+        let first = self.0.load(Ordering::Relaxed) + 3;
+        Some(usize::from(u16::from_le_bytes([id[0], id[1]]).checked_sub(first)? / 2))
+    }
 }
 
 type Script = Box<dyn FnMut(&[u8]) -> Action + Send>;

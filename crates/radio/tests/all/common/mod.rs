@@ -10,7 +10,7 @@ pub mod shrink;
 pub mod simulated;
 mod witness;
 
-pub use meddle::{Action, Meddler, is_data};
+pub use meddle::{Action, HostIds, Meddler, is_data};
 pub use witness::{Seen, Whole, Witness, watch, watched};
 
 use std::net::Ipv4Addr;
