@@ -4,7 +4,6 @@
 CARGO ?= cargo
 # Asked when a recipe needs it.
 TARGET = $(shell scripts/target.sh)
-BIN    = $(TARGET)/release/millstream
 COMMIT = $$(git rev-parse --short=12 HEAD 2>/dev/null)
 SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
@@ -41,9 +40,12 @@ help:
 	@echo "make crates      lines and dependencies of the crates, as a table and docs/pictures/crates.svg"
 	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
 
-demo: build
+# Compiled for a short build (Cargo.toml: profile `first`).
+demo: rust
+	@scripts/need.sh build
 	@scripts/need.sh demo
-	$(BIN) demo --force
+	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --profile first -p millstream-cli
+	$(TARGET)/first/millstream demo --force
 
 build: rust
 	@scripts/need.sh build

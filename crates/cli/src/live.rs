@@ -163,6 +163,12 @@ pub struct Live {
     last: Option<Instant>,
 }
 
+impl Default for Live {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Live {
     /// Creates a line that adapts to standard error.
     pub fn new() -> Self {
