@@ -42,7 +42,20 @@ fn expand(input: &DeriveInput, flow: &Code) -> Result<Code, Error> {
         .collect();
     let (name, generics) = (&input.ident, &input.generics);
     let (head, arguments, bounds) = generics.split_for_impl();
+    let only = |visit: &str, side: &Code, constant: &Code| {
+        let (item, label) = only_one(data, visit)?;
+        Some(quote! {
+            impl #head #flow::#side for #name #arguments #bounds {
+                type Item = #item;
+                const #constant: &'static str = #label;
+            }
+        })
+    };
+    let input = only("input", &quote!(OneInput), &quote!(INPUT));
+    let output = only("output", &quote!(OneOutput), &quote!(OUTPUT));
     Ok(quote! {
+        #input
+        #output
         impl #head #flow::Ports for #name #arguments #bounds {
             fn ports(&mut self, ports: &mut dyn #flow::PortVisitor) {
                 #(#shown)*
@@ -51,12 +64,40 @@ fn expand(input: &DeriveInput, flow: &Code) -> Result<Code, Error> {
     })
 }
 
+/// Returns the items and the name of the only port of a struct that this method of the visitor
+/// gets; `None` if there is none, or several or numbered ones.
+fn only_one<'a>(data: &'a syn::DataStruct, visit: &str) -> Option<(&'a Type, String)> {
+    let mut found = None;
+    for field in &data.fields {
+        let Some((shown_to, several)) = kind(&field.ty) else { continue };
+        if shown_to.to_string() != visit {
+            continue;
+        }
+        if several || found.is_some() {
+            return None;
+        }
+        found = Some((items_of(&field.ty)?, name_of_port(field).ok()?));
+    }
+    found
+}
+
+/// Returns `T` of `In<T>` or `Out<T>`.
+fn items_of(port: &Type) -> Option<&Type> {
+    let Type::Path(path) = port else { return None };
+    let syn::PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments
+    else {
+        return None;
+    };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(item) => Some(item),
+        _ => None,
+    }
+}
+
 /// Returns the code that shows a field, if it is a port or several.
 fn show(field: &Field, flow: &Code) -> Result<Option<Code>, Error> {
-    let said = field.attrs.iter().find(|attribute| attribute.path().is_ident("port"));
-    let said = said.map(|attribute| attribute.parse_args::<LitStr>()).transpose()?;
     let Some((visit, several)) = kind(&field.ty) else {
-        return match said {
+        return match said_name(field)? {
             None => Ok(None),
             Some(name) => Err(Error::new(
                 name.span(),
@@ -67,7 +108,7 @@ fn show(field: &Field, flow: &Code) -> Result<Option<Code>, Error> {
     let Some(ident) = &field.ident else {
         return Err(Error::new(field.span(), "a port needs a field with a name"));
     };
-    let name = said.map_or_else(|| name_of(&ident.to_string()), |said| said.value());
+    let name = name_of_port(field)?;
     Ok(Some(match several {
         false => quote! { ports.#visit(#name, &mut self.#ident); },
         true => quote! {
@@ -76,6 +117,18 @@ fn show(field: &Field, flow: &Code) -> Result<Option<Code>, Error> {
             }
         },
     }))
+}
+
+/// Returns the name that the attribute `port` gives.
+fn said_name(field: &Field) -> Result<Option<LitStr>, Error> {
+    let said = field.attrs.iter().find(|attribute| attribute.path().is_ident("port"));
+    said.map(|attribute| attribute.parse_args::<LitStr>()).transpose()
+}
+
+/// Returns the name of the port of a field.
+fn name_of_port(field: &Field) -> Result<String, Error> {
+    let own = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+    Ok(said_name(field)?.map_or_else(|| name_of(&own), |said| said.value()))
 }
 
 fn name_of(field: &str) -> String {
@@ -145,6 +198,21 @@ mod tests {
             "{ports.output(\"out\",&mutself.output);ports.input(\"in\",&mutself.input);\
              ports.input(\"carrier\",&mutself.carrier);ports.output(\"else\",&mutself.other);}}"
         );
+    }
+
+    #[test]
+    fn the_only_port_of_a_side_is_known_by_its_items_and_several_are_not() {
+        let code = |block: &DeriveInput| {
+            let code = expand(block, &quote!(::flow)).unwrap().to_string();
+            code.split_whitespace().collect::<String>()
+        };
+        let one = code(&parse_quote! { struct Gain<T: Item> { input: In<T>, output: Out<u8> } });
+        let input =
+            "impl<T:Item>::flow::OneInputforGain<T>{typeItem=T;constINPUT:&'staticstr=\"in\";}";
+        assert!(one.contains(input), "{one}");
+        assert!(one.contains("OneOutputforGain<T>{typeItem=u8;"), "{one}");
+        let other = code(&parse_quote! { struct Sum { a: In<u8>, b: In<u8>, out: [Out<u8>; 2] } });
+        assert!(!other.contains("One"), "{other}");
     }
 
     #[test]

@@ -3,9 +3,11 @@
 mod error;
 mod messages;
 mod order;
+mod typed;
 
 pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
+pub use typed::PlacedBlock;
 
 use crate::Ports;
 use crate::block::{Block, BlockError, Context, Work};

@@ -174,14 +174,14 @@ impl<'a> Lane<'a> {
         run: impl FnOnce(&[A], &mut [B]),
     ) {
         match (self.from, self.to) {
-            // SAFETY: as in `through`.
             (Some(from), _) => {
+                // SAFETY: as in `through`.
                 let from = unsafe { from.read(self.items) };
                 run(from, &mut output.slice_mut()[..from.len()]);
                 output.produce(from.len());
             }
-            // SAFETY: as in `through`.
             (None, Some(to)) => {
+                // SAFETY: as in `through`.
                 let to = unsafe { to.write(self.items) };
                 let items = to.len();
                 run(&input.slice()[..items], to);

@@ -85,7 +85,7 @@ pub use num_complex::Complex;
 pub use block::{Block, BlockError, Context, Work};
 pub use facts::{BlockFacts, copied_ns};
 pub use file::{GraphFile, GraphFileError};
-pub use graph::{Graph, GraphError};
+pub use graph::{Graph, GraphError, PlacedBlock};
 pub use item::{Item, ItemType, SC16_SCALE};
 pub use lane::Lane;
 pub use memory::{BlockMemory, MemorySpan, Numbering};
@@ -97,7 +97,9 @@ pub use observe::{BlockCost, BlockShape, EdgeCost, EdgeShape, LatencyStats, Path
 pub use observe::{Shape, Stall};
 pub use one_to_one::{Each, OneToOne, map};
 pub use plan::{Buffers, Latency, LatencyError, Partition, Pins, Plan, PlanError, WaitMode};
-pub use port::{In, InputPort, Out, OutputPort, OutputTap, PortVisitor, Ports};
+pub use port::{
+    In, InputPort, OneInput, OneOutput, Out, OutputPort, OutputTap, PortVisitor, Ports,
+};
 pub use preset::{ParsePresetError, Preset};
 pub use process::{Process, Through};
 pub use rate::ItemRatio;

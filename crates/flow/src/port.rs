@@ -38,6 +38,24 @@ pub trait Ports {
     fn ports(&mut self, ports: &mut dyn PortVisitor);
 }
 
+/// A block with one input that has no number, which [`Graph::join`](crate::Graph::join) connects.
+/// `#[derive(Ports)]` implements it.
+pub trait OneInput {
+    /// Items of the input.
+    type Item: Item;
+    /// Name of the input.
+    const INPUT: &'static str;
+}
+
+/// A block with one output that has no number, which [`Graph::join`](crate::Graph::join) connects.
+/// `#[derive(Ports)]` implements it.
+pub trait OneOutput {
+    /// Items of the output.
+    type Item: Item;
+    /// Name of the output.
+    const OUTPUT: &'static str;
+}
+
 /// Receives every port of a block, in order. See [`Ports`](crate::Ports).
 pub trait PortVisitor {
     /// Receives an input called `name`, unique in its block.
