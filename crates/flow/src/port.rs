@@ -27,8 +27,8 @@ use tap::TapSlot;
 
 /// The ports of a block.
 ///
-/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`](crate::In),
-/// [`Out`](crate::Out) or [`Emitter`](crate::Emitter), in the order of the fields. A field called
+/// `#[derive(Ports)]` implements it for a struct: it shows every field of type [`In`],
+/// [`Out`] or [`Emitter`], in the order of the fields. A field called
 /// `input` is the port `in`, one called `output` the port `out`; any other has its own name.
 /// `#[port("name")]` gives another name. A `Vec` or an array of ports gives numbered ones:
 /// `#[port("in")] inputs: Vec<In<f32>>` is `in0`, `in1` and so on.
@@ -56,7 +56,7 @@ pub trait OneOutput {
     const OUTPUT: &'static str;
 }
 
-/// Receives every port of a block, in order. See [`Ports`](crate::Ports).
+/// Receives every port of a block, in order. See [`Ports`].
 pub trait PortVisitor {
     /// Receives an input called `name`, unique in its block.
     fn input(&mut self, name: &str, port: &mut dyn InputPort);

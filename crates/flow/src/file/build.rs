@@ -268,8 +268,8 @@ fn resolve(
 }
 
 impl Registry {
-    /// Makes the block of a type's [`example`](BlockDeclaration::example), or its stand-in, which
-    /// has the same ports and messages: nothing happens outside of this program.
+    /// Makes the block of a type's [`example`](crate::registry::BlockDeclaration::example), or its
+    /// stand-in, which has the same ports and messages: nothing happens outside of this program.
     ///
     /// # Errors
     /// [`GraphFileError`] for an unknown type, and for an error of the factory.
