@@ -231,7 +231,7 @@ impl TxAccounting {
         Some(self.answered(&audit, at, report.counted))
     }
 
-    /// Takes the number of a command that the device has come to: the first one that a report tells.
+    /// Takes the number of a command that the device has come to, if none was known before.
     fn note_command(&mut self, number: u16) {
         if !std::mem::replace(&mut self.has_command, true) {
             self.course.first_command(number);

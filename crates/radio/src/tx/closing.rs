@@ -73,6 +73,11 @@ impl TxAccounting {
             let least = ledger.repeated.min.saturating_sub(late);
             ledger.repeated.min = if some { 0 } else { least };
         }
+        if waiting > 0 || reports_missed > 0 {
+            // Where reports are missing, each of those that came behind the others may have been
+            // late, in a burst that was acknowledged before.
+            ledger.doubt_transmitted(self.course.restored);
+        }
         ledger.doubt_transmitted(reports_missed.saturating_mul(self.full));
         // The last report of a burst is missing: transmitted or late.
         ledger.doubt_transmitted(waiting);

@@ -118,8 +118,8 @@ impl Host {
         self.core.take(&out, DEVICE);
     }
 
-    /// Returns the samples accepted, transmitted, lost before the device took them, and late. A copy
-    /// may have filled its buffer, so the network need not be the cause.
+    /// Returns the samples accepted, transmitted, lost before the device took them, and late. A
+    /// copy may have filled its buffer, so the network need not be the cause.
     fn ledger(&self) -> [u64; 4] {
         let ledger = self.core.account.ledger();
         assert_eq!((ledger.balance(), ledger.in_flight), (Ok(()), 0), "{ledger}");

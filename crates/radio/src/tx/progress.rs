@@ -66,6 +66,8 @@ pub(super) struct DeviceProgress {
     pub(super) skipped: u64,
     /// Packets taken after the device had passed all before this number, and that number.
     pub(super) behind: (u64, u64),
+    /// Samples of packets that came after they had been skipped.
+    pub(super) restored: u64,
     /// Numbers were missed or wrong at least once.
     pub troubled: bool,
 }
@@ -103,6 +105,7 @@ impl DeviceProgress {
             window_bytes,
             skipped: 0,
             behind: (0, 0),
+            restored: 0,
             troubled: false,
         }
     }
@@ -110,8 +113,8 @@ impl DeviceProgress {
     /// Restarts the stream with the same ledger.
     pub fn restart(&mut self, window_bytes: u64) {
         let (record, ledger) = (self.record.renewed(), std::mem::take(&mut self.ledger));
-        let fresh = Self::new(self.full, 1, window_bytes);
-        *self = Self { record, ledger, troubled: true, ..fresh };
+        let (fresh, restored) = (Self::new(self.full, 1, window_bytes), self.restored);
+        *self = Self { record, ledger, restored, troubled: true, ..fresh };
     }
 
     /// Returns whether every sent sample is resolved.
@@ -238,9 +241,10 @@ impl DeviceProgress {
             surplus.bytes += piece.packets * piece.flow_bytes;
             again += piece.total();
         }
-        let ledger = &mut self.ledger;
+        let (ledger, restored) = (&mut self.ledger, &mut self.restored);
         self.missing.take(floor..range.end, |piece: Piece, cause| {
             ledger.restore(cause, piece.total());
+            *restored += piece.total();
             again -= piece.total();
         });
         self.ledger.repeat(again, again);

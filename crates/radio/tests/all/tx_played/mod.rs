@@ -107,7 +107,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 }
 
 /// Mixes that left a wrong ledger once, by seed and cause.
-const FAILED_ONCE: [u64; 30] = [
+const FAILED_ONCE: [u64; 33] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
     25_702,
     55_092,
@@ -161,6 +161,11 @@ const FAILED_ONCE: [u64; 30] = [
     121_567,
     // The first query was lost, which no report tells, and evened out a missing report.
     136_357,
+    // Commands changed places before the first one was reported.
+    86_023,
+    // Packets came behind the end of their burst and were late, and no report told of all of them.
+    63_852,
+    91_936,
 ];
 
 #[test]
