@@ -154,7 +154,7 @@ pub fn run_program<V: Verbs>(args: impl IntoIterator<Item = OsString>) -> ExitCo
             ));
         }
     };
-    output::set_json(cli.json);
+    crate::stdout::set_json(cli.json);
     put_back();
     let configured = if cli.verb.opens_links() { configure(cli.config) } else { Ok(None) };
     // The configuration applies as long as the verb runs.

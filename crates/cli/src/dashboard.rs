@@ -7,7 +7,8 @@ mod moment;
 pub use bare::{BareDashboard, BareMoment};
 pub use control::{end_of_run, unknown_control, value_of};
 
-use crate::graph_run::{self, GraphReport};
+use crate::block_types;
+use crate::graph_report::GraphReport;
 use crate::interrupt;
 use crate::output::{note, now};
 use crate::signal::SignalReport;
@@ -371,7 +372,7 @@ pub fn facts_of<'a>(
     file: &'a millstream_flow::GraphFile,
     set: &'a [String],
 ) -> impl Fn(&str) -> StreamFacts + 'a {
-    let (registry, _) = graph_run::registry();
+    let (registry, _) = block_types::registry();
     move |block| {
         let number = |name| file.number(&registry, set, (block, name)).ok().flatten();
         let of_graph = || {

@@ -1,7 +1,7 @@
 //! `--force`: whether a verb may replace a file.
 
 use anyhow::Result;
-use millstream_output::{Existing, OutputFile, check, take_set_aside, write_whole};
+use millstream_output::{Existing, OutputFile, check, write_whole};
 use std::path::Path;
 
 /// The option of every verb that writes a file which its user names.
@@ -36,15 +36,5 @@ impl ForceArgs {
     /// Writes a whole file.
     pub fn write(self, path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
         Ok(write_whole(path, content.as_ref(), self.existing())?)
-    }
-}
-
-/// Says which incomplete files of earlier runs have got another name.
-pub fn tell_set_aside() {
-    for path in take_set_aside() {
-        crate::output::note(format_args!(
-            "millstream: an incomplete file of an earlier run is now {}",
-            path.display()
-        ));
     }
 }

@@ -2,12 +2,14 @@
 //! is a library so that tests can call [`command`] (all verbs, options and help texts), and so that
 //! `millstream-lab` has the same command line, output and helpers with other verbs.
 
+pub mod block_types;
 pub mod child_radio;
 mod command_line;
 mod crossings;
 pub mod dashboard;
 pub mod force;
 mod front_end;
+pub mod graph_report;
 pub mod graph_run;
 mod help;
 pub mod interrupt;
@@ -99,7 +101,7 @@ pub fn main_with(
     register: fn(&mut millstream_flow::Registry),
     args: impl IntoIterator<Item = OsString>,
 ) -> ExitCode {
-    graph_run::add_blocks(register);
+    block_types::add_blocks(register);
     run_program::<UserVerbs>(args)
 }
 

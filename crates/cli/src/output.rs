@@ -11,7 +11,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
-use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Exit status of an invalid command line.
@@ -85,8 +84,8 @@ pub fn finish(outcome: anyhow::Result<Report>) -> ExitCode {
     };
     let status = status.unwrap_or(u8::from(failure.is_some()));
     let samples = stdout::end_samples();
-    crate::force::tell_set_aside();
-    let written = if is_json() {
+    tell_set_aside();
+    let written = if stdout::is_json() {
         write_json(results, failure.clone())
     } else if samples {
         // A missing reader is not a reason to fail.
@@ -110,10 +109,20 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
         true => anstream::stderr().write_all(printable(&text).as_bytes()),
         false => anstream::stdout().write_all(printable(&text).as_bytes()),
     };
-    match (error.use_stderr(), is_json()) {
+    match (error.use_stderr(), stdout::is_json()) {
         (false, _) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(USAGE_STATUS),
         (true, true) => settle(write_json(None, Some(essence(error))), USAGE_STATUS),
+    }
+}
+
+/// Says which incomplete files of earlier runs have got another name.
+fn tell_set_aside() {
+    for path in millstream_output::take_set_aside() {
+        note(format_args!(
+            "millstream: an incomplete file of an earlier run is now {}",
+            path.display()
+        ));
     }
 }
 
@@ -130,7 +139,7 @@ pub fn note(line: impl Display) {
 /// Returns the text of a server's report: none, because its last words go to standard error, where
 /// its first one, `ready`, is. A document has the numbers.
 pub fn last_words(text: &str) -> String {
-    if !is_json() {
+    if !stdout::is_json() {
         let _ = io::stderr().write_all(printable(text).as_bytes());
     }
     String::new()
@@ -181,20 +190,6 @@ impl<I: Iterator<Item: Display>> Join for I {
     fn join(self, between: &str) -> String {
         self.map(|item| item.to_string()).collect::<Vec<_>>().join(between)
     }
-}
-
-/// Whether `--json` was given, once the command line is read: a command behind `--` may have one of
-/// its own.
-static JSON: OnceLock<bool> = OnceLock::new();
-
-/// Says whether `--json` was given.
-pub fn set_json(json: bool) {
-    let _ = JSON.set(json);
-}
-
-/// Whether standard output belongs to the document of `--json`.
-pub fn is_json() -> bool {
-    JSON.get().copied().unwrap_or_else(|| std::env::args_os().any(|word| word == "--json"))
 }
 
 /// The name of a file for `--json`: what is no UTF-8 appears as U+FFFD. A path itself cannot be

@@ -8,11 +8,12 @@ mod bench;
 mod lab;
 mod latency;
 mod network;
+mod samples;
 
 use millstream_cli::output::Report;
 use millstream_cli::{
-    UserVerb, UserVerbs, Verbs, child_radio, command_of, dashboard, force, graph_run, group,
-    interrupt, live, numbers, output, program, run_program, stored, table,
+    UserVerb, UserVerbs, Verbs, block_types, child_radio, command_of, dashboard, force,
+    graph_report, group, interrupt, live, numbers, output, program, run_program, stored, table,
 };
 use std::process::ExitCode;
 

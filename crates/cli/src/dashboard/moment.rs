@@ -1,6 +1,6 @@
 //! The state of a run at one time, and the documents that show it.
 
-use crate::graph_run::{GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
 use crate::signal::SignalReport;
 use millstream_cpu::threads::{self, ThreadInfo};
 use millstream_flow::{BlockStats, Plan, Profile, RunningGraph, Snapshot};

@@ -1,7 +1,8 @@
 //! `millstream relay`: one receive channel to several receivers, in packets of VITA 49.2.
 
 use crate::front_end::{ChannelTuning, FrontEndArgs};
-use crate::graph_run::{self, GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, whole};
 use crate::output::{Report, last_words, note};

@@ -1,6 +1,6 @@
 //! Costs as records, so that a measurement plan may run a benchmark like a measurement of latency.
 
-use crate::latency::samples::entries;
+use crate::samples::entries;
 use millstream_measure::{Histogram, Measured, Observed};
 use serde_json::Value;
 

@@ -89,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let device: Arc<dyn Accelerator> = match &*args.accelerator {
         "stand-in" => Arc::new(StandIn::default()),
         _ => {
-            crate::graph_run::register_devices();
+            crate::block_types::register_devices();
             millstream_accel::devices()?[0].clone()
         }
     };

@@ -2,12 +2,13 @@
 
 mod advice;
 
-use super::{class, samples};
+use super::class;
 use crate::interrupt;
 use crate::lab::adc;
 use crate::live::during;
 use crate::numbers::{allowed_cpus, cpu, name_of, one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count, note, now};
+use crate::samples;
 use millstream_cpu::sched::Class;
 use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
 use millstream_lab::timer::LowLatencyGuard;

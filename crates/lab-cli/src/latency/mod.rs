@@ -8,7 +8,6 @@ mod launch;
 mod link;
 mod port;
 mod radio;
-pub mod samples;
 mod timer;
 mod trips;
 mod udp;

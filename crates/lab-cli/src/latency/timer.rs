@@ -3,11 +3,12 @@
 mod timerlat;
 
 use super::late::LateArgs;
-use super::{class, explain, samples};
+use super::{class, explain};
 use crate::interrupt;
 use crate::live::during_with;
 use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
 use crate::output::{Report, note, now};
+use crate::samples;
 use millstream_cpu::CpuSet;
 use millstream_cpu::alarm::Mechanism;
 use millstream_cpu::sched::Class;

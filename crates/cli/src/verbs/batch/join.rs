@@ -4,8 +4,8 @@
 //! long each time. One that begins with the recording is a single pass, which needs no seam.
 
 use super::part::{PartDocument, SplitGraph};
-use super::task::result_of;
-use crate::graph_run;
+use super::ran::result_of;
+use crate::block_types;
 use crate::output::{count, note};
 use anyhow::{Context, anyhow, ensure};
 use millstream_batch::{
@@ -50,7 +50,7 @@ pub fn run(
 ) -> anyhow::Result<Option<TaskResult>> {
     let began = Instant::now();
     let seen = batch.seen(task)?;
-    let split = SplitGraph::of(batch, task, &graph_run::registry().0)?;
+    let split = SplitGraph::of(batch, task, &block_types::registry().0)?;
     let file = batch.manifest.outputs.values().next().map_or("", String::as_str);
     let at = batch.tasks.iter().position(|other| other.name == task.name);
     let parts = &batch.tasks[at.map_or(0..0, |at| batch.parts_of(at))];

@@ -4,6 +4,7 @@ mod join;
 mod list;
 mod map;
 mod part;
+mod ran;
 mod run;
 mod split;
 mod table;

@@ -1,6 +1,6 @@
 //! Parts of recordings: the graph of a task, and what it takes to run a part of it.
 
-use super::task::{Ran, run_graph};
+use super::ran::{Ran, run_graph};
 use anyhow::Context;
 use millstream_batch::{Batch, BatchError, Cuts, Mark, PartRange, Task};
 use millstream_blocks::sigmf::SigmfRecording;

@@ -4,7 +4,7 @@ use super::{ManifestArg, split};
 use crate::live::{Live, TimeLeft};
 use crate::numbers::whole;
 use crate::output::{Report, count, note, shown};
-use crate::{graph_run, interrupt, program};
+use crate::{block_types, interrupt, program};
 use anyhow::{Context, bail};
 use millstream_batch::engine::{LocalEngine, News, Progress};
 use millstream_batch::slurm::ArrayJob;
@@ -64,7 +64,7 @@ enum EngineArg {
 /// Checks the manifest, and gives its tasks to the engine.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
-    batch.check(&graph_run::registry().0)?;
+    batch.check(&block_types::registry().0)?;
     for (first, same) in &batch.same {
         note(format_args!("batch   {same} has the same samples as {first}: it is left out"));
     }

@@ -2,7 +2,7 @@
 
 use super::ManifestArg;
 use super::part::SplitGraph;
-use crate::graph_run;
+use crate::block_types;
 use crate::output::{Report, count, describe};
 use crate::table::Table;
 use anyhow::bail;
@@ -31,7 +31,7 @@ pub struct Args {
 /// Checks that the graph of a batch can be split. What is wrong with a recording is its task's
 /// failure.
 pub fn check(batch: &Batch) -> anyhow::Result<()> {
-    let registry = graph_run::registry().0;
+    let registry = block_types::registry().0;
     for task in &batch.tasks[..batch.wholes] {
         match SplitGraph::of(batch, task, &registry) {
             Err(error) if error.is::<BatchError>() => return Err(error),
@@ -53,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             batch.path.display()
         );
     }
-    let registry = graph_run::registry().0;
+    let registry = block_types::registry().0;
     let (mut text, mut recordings) = (String::new(), Vec::new());
     for task in batch.tasks[..batch.wholes].iter().filter(|task| task.setting == 0) {
         let name = task.recording.clone().unwrap_or_default();

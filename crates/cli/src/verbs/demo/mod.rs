@@ -5,10 +5,12 @@
 
 mod picture;
 
+use crate::block_types;
 use crate::child_radio::{self, ChildRadio};
 use crate::dashboard::{DashboardTopic, WebArgs, facts_of};
 use crate::force::ForceArgs;
-use crate::graph_run::{self, GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds, within};
 use crate::output::{Report, describe, note, shown};
@@ -164,7 +166,7 @@ fn receive(
         format!("samples={samples}"),
         format!("out={}", args.out.to_str().context("--out: the name must be UTF-8")?),
     ];
-    let (registry, monitors) = graph_run::registry();
+    let (registry, monitors) = block_types::registry();
     let file = if args.force.is_given() { file.overwriting(&registry) } else { file };
     let mut graph = file.build(&registry, &set)?;
     let mut dashboard = None;

@@ -2,7 +2,7 @@
 
 mod schema;
 
-use crate::graph_run;
+use crate::block_types;
 use crate::output::Report;
 use crate::table::Table;
 use anyhow::bail;
@@ -26,7 +26,7 @@ pub struct Args {
 
 /// Prints it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let (registry, _) = graph_run::registry();
+    let (registry, _) = block_types::registry();
     if args.schema {
         let schema = schema::of(&registry);
         return Ok(Report::done(format!("{schema:#}\n"), schema));

@@ -2,8 +2,8 @@
 
 mod inputs;
 
+use crate::block_types;
 use crate::crossings;
-use crate::graph_run;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{seconds, whole};
@@ -150,7 +150,7 @@ pub fn surveyed(file: &GraphFile, set: &[String]) -> anyhow::Result<Plan> {
 /// The costs that a plan keeps, to compare a run with them. Without blocks that were replaced, and
 /// without those that wait in their calls for the rate of items: their work is not known.
 pub fn costs_to_keep(file: &GraphFile, profile: &Profile) -> BTreeMap<String, f64> {
-    let (registry, _) = graph_run::registry();
+    let (registry, _) = block_types::registry();
     let mut without = file.rehearsed(&registry);
     without.extend(file.paced(&registry));
     profile.ns_per_item_of_each(&without)
@@ -162,7 +162,7 @@ fn measured(
     set: &[String],
     duration: Duration,
 ) -> anyhow::Result<(Shape, Profile, Vec<String>)> {
-    let (registry, monitors) = graph_run::registry();
+    let (registry, monitors) = block_types::registry();
     let graph = file.build_rehearsal(&registry, set)?;
     let shape = Shape::of(&graph);
     let replaced = file.rehearsed(&registry);

@@ -6,9 +6,11 @@ mod summary;
 mod supervisor;
 mod view;
 
+use crate::block_types;
 use crate::dashboard::{Dashboard, DashboardTopic, WebArgs, facts_of};
 use crate::force::ForceArgs;
-use crate::graph_run::{self, GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_run;
 use crate::live::Live;
 use crate::output::{Report, note};
 use crate::signal::SignalReport;
@@ -86,7 +88,7 @@ pub struct Args {
 /// Runs until every source has ended or the user asks to end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
-    let (registry, monitors, publications) = graph_run::registry_with_sinks();
+    let (registry, monitors, publications) = block_types::registry_with_sinks();
     stdout::for_graph(&file, &registry, &args.set)?;
     let file = if args.force.is_given() { file.overwriting(&registry) } else { file };
     // Before the blocks, which may open radios and files.

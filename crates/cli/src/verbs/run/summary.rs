@@ -1,7 +1,8 @@
 //! The text after a run.
 
 use crate::crossings;
-use crate::graph_run::{self, GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_run;
 use crate::output::short;
 use crate::signal::SignalReport;
 use millstream_flow::{BlockStats, LatencyStats};

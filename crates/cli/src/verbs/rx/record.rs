@@ -1,7 +1,7 @@
 //! The graph of a recording: one source, and a file for each channel.
 
 use super::target::RecordingFiles;
-use crate::graph_run::{GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
 use crate::output::note;
 use crate::start;
 use anyhow::Context;

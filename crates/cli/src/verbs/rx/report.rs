@@ -2,7 +2,8 @@
 
 use super::target::RecordingFiles;
 use crate::front_end::ChannelTuning;
-use crate::graph_run::{self, GraphReport, LedgerReport};
+use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_run;
 use crate::output::{Report, shown};
 use millstream_flow::Snapshot;
 use millstream_radio::StreamRate;

@@ -2,7 +2,7 @@
 
 use crate::dashboard::LedgerStatus;
 use crate::front_end::ChannelTuning;
-use crate::graph_run::{causes, verdict};
+use crate::graph_report::{causes, verdict};
 use crate::output::{Report, count};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer, TxStreams};
 use serde::Serialize;

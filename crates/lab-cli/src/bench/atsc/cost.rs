@@ -2,7 +2,7 @@
 
 use super::super::costs::cost;
 use super::super::peer::PeerArgs;
-use crate::graph_run;
+use crate::block_types;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, now};
@@ -110,7 +110,7 @@ fn tuned(rate_hz: f64) -> Option<Plan> {
     let file = GraphFile::parse("atsc-rx", GRAPH).ok()?;
     // File names and formats do not count.
     let set = ["in=x.sc16".to_owned(), "out=x.ts".to_owned(), format!("rate={rate_hz}")];
-    let place = stored::PlanStoreEntry::of(&file, &graph_run::registry().0, &set).ok()?;
+    let place = stored::PlanStoreEntry::of(&file, &block_types::registry().0, &set).ok()?;
     place.load(file.pins()).ok()?.map(|record| record.plan)
 }
 

@@ -1,7 +1,7 @@
 //! Measurements as text.
 
 use super::contender::{Details, RateAttempt};
-use crate::graph_run::verdict;
+use crate::graph_report::verdict;
 use crate::output::{Join, percent};
 use millstream_lab::rate::{Outcome, RxChannelOutcome, RxOutcome, TxChannelOutcome, TxOutcome};
 use millstream_measure::picture::short_time;

@@ -19,6 +19,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// A driver that gives a program the registers and the interrupt of a card, and no protection.
+const UIO: &str = "uio_pci_generic";
+
 /// Tests a network card with DPDK and vfio-pci. The emulated radio runs at the other end of the
 /// cable.
 ///

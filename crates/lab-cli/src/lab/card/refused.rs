@@ -1,9 +1,8 @@
 //! Steps while the card is not vfio-pci's.
 
-use super::CardResult;
 use super::process::CardProcess;
 use super::rig::CardSetup;
-use super::uio::UIO;
+use super::{CardResult, UIO};
 use anyhow::Context;
 use millstream_host::pci;
 

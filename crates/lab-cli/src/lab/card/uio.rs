@@ -1,12 +1,10 @@
 //! Streams over UIO, without the protection of an IOMMU.
 
 use super::rig::CardSetup;
-use super::{CardResult, refused, stream};
+use super::{CardResult, UIO, refused, stream};
 use anyhow::Context;
 use millstream_host::pci;
 
-/// The driver, which gives a program the registers and the interrupt of a card, and no protection.
-pub const UIO: &str = "uio_pci_generic";
 /// The option with which the link takes such a card.
 const UNSAFE: &str = "huge=on,unsafe_uio=on";
 /// The domain in which the IOMMU refuses nothing.

@@ -1,6 +1,7 @@
 //! The advised size of a converter's blocks, by what a block was measured to cost.
 
-use super::{number, samples};
+use super::number;
+use crate::samples;
 use crate::table::Table;
 use millstream_lab::irq::block_size::{self, BlockSize, SampleBlockCost};
 use millstream_measure::picture::short_time;

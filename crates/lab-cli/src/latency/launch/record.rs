@@ -1,6 +1,6 @@
 //! Packets with launch times as records: the distances from the launch times.
 
-use crate::latency::samples::entries;
+use crate::samples::entries;
 use millstream_lab::packets::launch::{LaunchFigures, LaunchVia, Launching};
 use millstream_measure::{Measured, Observed};
 use serde_json::json;

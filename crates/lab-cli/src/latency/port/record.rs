@@ -1,6 +1,6 @@
 //! Round trips through a port as records.
 
-use crate::latency::samples::entries;
+use crate::samples::entries;
 use millstream_lab::packets::port::{PortCase, PortFigures, PortTopology, Probing};
 use millstream_measure::{Measured, Observed};
 use serde_json::json;

@@ -1,10 +1,10 @@
 //! What a measurement of turnarounds has found so far.
 
-use super::super::samples;
 use super::{Args, UNTIL, text};
 use crate::interrupt;
 use crate::live::Steps;
 use crate::output::{Report, now};
+use crate::samples;
 use millstream_lab::turnaround::{Answer, LeadResult, TurnaroundSpec, leads_s, never_late};
 use millstream_measure::{Histogram, Measured, Observed};
 use serde_json::{Value, json};

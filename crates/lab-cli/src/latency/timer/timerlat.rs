@@ -1,6 +1,6 @@
 //! The kernel's tracer timerlat beside our threads.
 
-use crate::latency::samples;
+use crate::samples;
 use millstream_host::trace::{TIMERLAT_PERIODS_US, TraceError};
 use millstream_lab::timer::{TimerSpec, TimerlatFound, TimerlatMonitor, TimerlatSamples};
 use millstream_measure::picture::short_time;

@@ -1,6 +1,6 @@
 //! Round trips as records.
 
-use crate::latency::samples::entries;
+use crate::samples::entries;
 use millstream_lab::packets::job::RoundTrips;
 use millstream_lab::packets::{Carriage, PathRow, Round};
 use millstream_measure::{Measured, Observed};

@@ -8,8 +8,8 @@ mod report;
 mod search;
 mod settings;
 
+use crate::block_types;
 use crate::force::ForceArgs;
-use crate::graph_run;
 use crate::numbers::{one_of, seconds, whole};
 use crate::output::Report;
 use millstream_flow::GraphFile;
@@ -114,7 +114,7 @@ const GOALS: [(&str, &str, Goal); 3] = [
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let Some(path) = &args.graph else { return list::run() };
     let file = GraphFile::read(path)?;
-    let (registry, _) = graph_run::registry();
+    let (registry, _) = block_types::registry();
     if args.forget {
         return list::forget(&file, &registry, &args.set);
     }

@@ -178,7 +178,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 fn start(command: &[String], class: Class, door: &Path) -> anyhow::Result<Child> {
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
-    if crate::output::is_json() {
+    if crate::stdout::is_json() {
         let errors = std::io::stderr().as_fd().try_clone_to_owned();
         process.stdout(errors.context("cannot connect the command's output to standard error")?);
     }

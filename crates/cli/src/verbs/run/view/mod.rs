@@ -8,7 +8,7 @@ mod counted;
 mod frame;
 mod words;
 
-use crate::graph_run::GraphReport;
+use crate::graph_report::GraphReport;
 use crate::live;
 use crate::printable::printable;
 use crate::signal::SignalReport;
