@@ -1,5 +1,5 @@
-//! Who has standard output: samples and plans for pipes, or the document of `--json`. No other output
-//! may go there then.
+//! Who has standard output: samples and plans for pipes, or the document of `--json`. No other
+//! output may go there then.
 
 use millstream_flow::{GraphFile, Registry};
 use millstream_output::names_standard_output;
