@@ -166,11 +166,11 @@ fn two_channels_have_the_same_moments() {
     while gaps < 3 {
         let read = reader.read(&mut [&mut a, &mut b], PATIENCE).unwrap();
         if let RxReadEvent::Gap(gap) = read.event {
-            assert_eq!(
-                (gap.samples, Some(gap.resume_ticks)),
-                (PACKET, next.map(|n: u64| n + PACKET))
-            );
-            gaps += 1;
+            // The channels are not in step on the wire: packets of both that follow each other may
+            // be lost, which is one gap.
+            assert_eq!(Some(gap.resume_ticks), next.map(|next: u64| next + gap.samples));
+            assert_eq!(gap.samples % PACKET, 0);
+            gaps += gap.samples / PACKET;
         } else {
             assert!(next.is_none_or(|next| next == read.time_ticks));
             check_ramp(&a[..read.samples], read.time_ticks);

@@ -28,7 +28,7 @@ fn a_device_that_is_written_to_stays_a_device() {
          --duration 0.001 --out /dev/null",
         "$M run wav.toml --set out=/dev/stderr 2>err.wav",
         // Without ffmpeg there is no picture.
-        "$M demo --duration 2s --time-scale 0.2 --out demo.ts --force --picture /dev/null",
+        "$M demo --duration 3s --time-scale 0.2 --out demo.ts --force --picture /dev/null",
     ] {
         let line = format!("{sink} >said.txt");
         let Some(outcome) = shell_with_private_devices(folder.path(), "", &line) else { return };
