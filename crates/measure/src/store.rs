@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(store.find("last").unwrap(), "day");
         let error = store.find("night").unwrap_err().to_string();
         assert!(error.contains("night-1, night-10. Write more"), "{error}");
-        assert!(store.find("x").unwrap_err().to_string().contains("name begins with `x`"));
+        assert!(store.find("x").unwrap_err().to_string().contains("a name that begins with `x`"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn radio_with(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
         discovery_port: radio.discovery_addr().port(),
         rpc_port: radio.rpc_addr().port(),
         // A busy machine delays the radio, too.
-        silence_max: PATIENCE / 2,
+        silence_max: PATIENCE / 5,
         ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
     };
     (radio, args)
