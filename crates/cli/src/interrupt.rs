@@ -2,7 +2,7 @@
 //!
 //! One request often arrives twice: `timeout` signals its child and then the group that the child
 //! is in, `make` and `sudo` forward the terminal's signal to all. Signals within
-//! [`SAME_REQUEST_NS`] is the same request.
+//! `SAME_REQUEST_NS` is the same request.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Child;
