@@ -1,6 +1,7 @@
 //! Ends of streams and radios: a radio that does not answer takes seconds, and not every caller
 //! waits for it.
 
+use std::net::Ipv4Addr;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +9,43 @@ use std::time::Duration;
 /// The longest wait of a drop. A radio that answers is told within it, also where the program ends
 /// behind the drop.
 const DROP_WAIT: Duration = Duration::from_millis(200);
+
+/// The name of the threads that end something.
+const THREAD: &str = "millstream-end";
+
+/// Radios of this process that drops are about to release.
+static RELEASES: (Mutex<Vec<Ipv4Addr>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
+
+/// A release that is under way.
+pub(crate) struct ReleaseGuard(Ipv4Addr);
+
+impl ReleaseGuard {
+    pub fn new(address: Ipv4Addr) -> Self {
+        Self::radios().push(address);
+        Self(address)
+    }
+
+    /// Waits until no drop has yet to release the radio at `address`, but no longer than `timeout`:
+    /// a program that drops a radio may open it at once.
+    pub fn wait_for_others(address: Ipv4Addr, timeout: Duration) {
+        let is_held = |radios: &mut Vec<_>| radios.contains(&address);
+        drop(RELEASES.1.wait_timeout_while(Self::radios(), timeout, is_held));
+    }
+
+    fn radios() -> MutexGuard<'static, Vec<Ipv4Addr>> {
+        RELEASES.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ReleaseGuard {
+    fn drop(&mut self) {
+        let mut radios = Self::radios();
+        if let Some(place) = radios.iter().position(|radio| *radio == self.0) {
+            radios.swap_remove(place);
+        }
+        RELEASES.1.notify_all();
+    }
+}
 
 /// The ends that drops have begun.
 #[derive(Debug, Default)]
@@ -23,6 +61,10 @@ impl Closings {
     /// Drops `thing` on a thread of its own, and waits for it, but not long. Without a thread it is
     /// dropped here.
     pub fn end<T: Send + 'static>(self: &Arc<Self>, thing: T) {
+        // The last stream ends its radio on such a thread already.
+        if std::thread::current().name() == Some(THREAD) {
+            return drop(thing);
+        }
         *self.lock() += 1;
         let guard = ClosingGuard(Arc::clone(self));
         let work = move || {
@@ -30,7 +72,7 @@ impl Closings {
             drop(guard);
         };
         // What the thread would have done is done by the drop of `work` if there is none.
-        drop(std::thread::Builder::new().name("millstream-end".to_owned()).spawn(work));
+        drop(std::thread::Builder::new().name(THREAD.to_owned()).spawn(work));
         self.wait(DROP_WAIT);
     }
 
@@ -67,7 +109,7 @@ pub(crate) fn close_within<T: Send + Sync + ?Sized + 'static>(
         // Nobody waits any more, perhaps.
         let _ = ended.send(());
     };
-    match std::thread::Builder::new().name("millstream-end".to_owned()).spawn(work) {
+    match std::thread::Builder::new().name(THREAD.to_owned()).spawn(work) {
         Ok(_) => end.recv_timeout(timeout).is_ok(),
         Err(_) => {
             close(thing);
@@ -102,6 +144,22 @@ mod tests {
         assert!(!closings.wait(Duration::ZERO), "it is under way");
         drop(stuck);
         assert!(closings.wait(PATIENCE));
+    }
+
+    #[test]
+    fn a_radio_that_is_being_released_is_waited_for() {
+        let [radio, other] = [77, 78].map(|last| Ipv4Addr::new(127, 250, 0, last));
+        ReleaseGuard::wait_for_others(radio, PATIENCE);
+        let (twice, guard) = (ReleaseGuard::new(radio), ReleaseGuard::new(radio));
+        ReleaseGuard::wait_for_others(other, PATIENCE);
+        drop(twice);
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(guard);
+        });
+        ReleaseGuard::wait_for_others(radio, PATIENCE);
+        assert!(!ReleaseGuard::radios().contains(&radio));
+        ends.join().unwrap();
     }
 
     #[test]

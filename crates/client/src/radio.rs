@@ -9,7 +9,7 @@ use millstream_radio::{Device, Ledger, RxArgs, TxArgs, TxLedger, TxStreams};
 
 use crate::StreamStart;
 use crate::args::ClientArgs;
-use crate::closing::{Closings, close_within};
+use crate::closing::{Closings, ReleaseGuard, close_within};
 use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
 use crate::rx::{RxOptions, RxReader, RxSource, StreamGap};
@@ -25,6 +25,10 @@ use crate::tx::{TxOptions, TxWriter};
 pub struct ClientRadio {
     pub(crate) parts: Arc<RadioParts>,
 }
+
+/// The longest wait for the release of a radio that this process has dropped: its claim expires
+/// then.
+const RELEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// The parts of an open radio.
 ///
@@ -115,6 +119,7 @@ impl ClientRadio {
             Some(radio) => radio.device_args(args)?,
             None => args.device_args()?,
         };
+        ReleaseGuard::wait_for_others(device_args.addr, RELEASE_WAIT);
         let device = Device::open(device_args)?;
         let info = device.info();
         let field = |name: &str| info.device.get(name).cloned().unwrap_or_default();
@@ -245,7 +250,8 @@ impl Drop for RadioParts {
         let state = self.lock().take();
         let emulated = self.emulated.take();
         if state.is_some() || emulated.is_some() {
-            self.closings.end((state, emulated));
+            let release = ReleaseGuard::new(self.identity.address);
+            self.closings.end((state, emulated, release));
         }
     }
 }

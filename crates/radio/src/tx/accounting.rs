@@ -208,7 +208,8 @@ impl TxAccounting {
         let place = match report.says {
             ReportKind::Ok(place) => place,
             ReportKind::Gap(gap) => {
-                if gap.kind == PacketType::StreamCommand {
+                // A device that expects number 0 has come to no command yet.
+                if gap.kind == PacketType::StreamCommand && gap.expected != 0 {
                     self.note_command(gap.expected.wrapping_sub(1));
                 }
                 if gap.kind != PacketType::StreamCommand || self.window.counts_pings() {

@@ -136,7 +136,8 @@ fn wait(device: &Device, streams: &[RemoteRxStream], wanted: Option<u64>) -> any
             return Ok(());
         }
         let sent = streams[0].samples_about(now);
-        let left = wanted.map_or(LOOK, |wanted| streams[0].duration((wanted - sent).max(1)));
+        let left =
+            wanted.map_or(LOOK, |wanted| streams[0].duration(wanted.saturating_sub(sent).max(1)));
         thread::sleep(left.min(LOOK));
     }
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// CPU share, and how long they were ready and waited for a CPU.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Number of the process. The default is every other `millstream` process that this user can
-    /// see.
+    /// Number of the process. The default is every other process of `millstream` and
+    /// `millstream-lab` that this user can see.
     #[arg(value_name = "PID", value_parser = whole::<u32>(1..))]
     pid: Option<u32>,
 
@@ -61,13 +61,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report::done(text, serde_json::json!({ "processes": results })))
 }
 
-/// Processes of this program's name, except this one.
+/// The programs whose processes are found.
+const PROGRAMS: [&str; 2] = ["millstream", "millstream-lab"];
+
+/// Processes of Millstream's programs, except this one.
 fn others() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let is_ours = |pid: &u32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        *pid != std::process::id() && name.is_ok_and(|name| name.trim() == "millstream")
+        *pid != std::process::id() && name.is_ok_and(|name| PROGRAMS.contains(&name.trim()))
     };
     let mut pids: Vec<_> = pids.filter(is_ours).collect();
     pids.sort_unstable();
