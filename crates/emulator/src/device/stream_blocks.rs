@@ -1,14 +1,12 @@
 //! Blocks beside the radio in the device: their requests, and the packets to and from them.
 
 use super::blocks::{BlockPacket, StreamBlock};
-use super::endpoint::Endpoint;
 use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_sender::SendResult;
 use super::tx_fifo::TxPacket;
 use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
-use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 use millstream_wire::ctrl::CtrlRepr;
 
@@ -214,11 +212,9 @@ impl EmulatedDevice {
         self.image.takes_data(to) && self.endpoints[to].fifo.has_room(bytes)
     }
 
-    /// Returns the endpoint of this device that is the destination of an endpoint's stream.
+    /// Returns the endpoint of this device to which the crossbar routes the stream of an endpoint.
     pub(super) fn local_of(&self, index: usize) -> Option<usize> {
-        let epid = self.endpoints[index].out.dst_epid;
-        let is_it = |endpoint: &Endpoint| epid != Epid::NONE && endpoint.epid == epid;
-        self.fabric.endpoint_of(epid).or_else(|| self.endpoints.iter().position(is_it))
+        self.fabric.endpoint_of(self.endpoints[index].out.dst_epid)
     }
 
     /// Returns the ticks after which a full buffer has room again.
