@@ -56,3 +56,17 @@ fn routes_last_until_the_power_fails() {
     bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
     assert_eq!(bench.device.fabric.host(Epid(STREAM)), None);
 }
+
+#[test]
+fn an_endpoint_of_this_device_with_the_same_id_from_before_takes_nothing() {
+    let mut bench = Bench::new();
+    bench.connect();
+    // It had this id of its own in an earlier session, and no route leads to it.
+    bench.device.endpoints[1].epid = Epid(STREAM);
+    bench.open_stream(1 << 30);
+    for (address, value) in [(0x1018, 250), (0x101C, 0), (0x1020, 100), (0x1024, 0)] {
+        bench.write(address, value, None);
+    }
+    bench.write(0x1014, 1 << 31 | 1, None);
+    assert_eq!(data(&bench.run(1_000)).len(), 3);
+}
