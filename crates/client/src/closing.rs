@@ -13,7 +13,7 @@ const DROP_WAIT: Duration = Duration::from_millis(200);
 /// The name of the threads that end something.
 const THREAD: &str = "millstream-end";
 
-/// Radios of this process that drops are about to release.
+/// Radios of this process that are about to be released.
 static RELEASES: (Mutex<Vec<Ipv4Addr>>, Condvar) = (Mutex::new(Vec::new()), Condvar::new());
 
 /// A release that is under way.
@@ -25,8 +25,8 @@ impl ReleaseGuard {
         Self(address)
     }
 
-    /// Waits until no drop has yet to release the radio at `address`, but no longer than `timeout`:
-    /// a program that drops a radio may open it at once.
+    /// Waits until nothing has yet to release the radio at `address`, but no longer than `timeout`:
+    /// a program that drops a radio, or does not wait for its close, may open it at once.
     pub fn wait_for_others(address: Ipv4Addr, timeout: Duration) {
         let is_held = |radios: &mut Vec<_>| radios.contains(&address);
         drop(RELEASES.1.wait_timeout_while(Self::radios(), timeout, is_held));

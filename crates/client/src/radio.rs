@@ -270,6 +270,7 @@ impl RadioParts {
     }
 
     fn close(&self) {
+        let _release = ReleaseGuard::new(self.identity.address);
         // No stream begins behind the last one that is closed.
         let _changes = self.lock_changes();
         self.streams().iter().for_each(|stream| stream.close());
