@@ -85,8 +85,8 @@ impl EchoPath<'_> {
             // A system that is out of memory for a moment loses it like a path.
             let _ = self.port.tx.send(&smallest, self.device);
             let came = self.first_back(|echo| echo == smallest || Some(echo) == before)?;
-            if let Some(bytes) = came {
-                return Ok(before.is_some_and(|before| before.len() == bytes));
+            if came.is_some() {
+                return Ok(came == before.map(<[u8]>::len));
             }
         }
         Err(silent(self.device, "an echo", TRIES_SMALLEST, ECHO_WAIT))

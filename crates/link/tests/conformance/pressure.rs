@@ -15,15 +15,19 @@ fn lost(wire: &mut Wire) -> u64 {
     counters.rx_ring_full + counters.rx_starved + counters.rx_dropped + sent
 }
 
-/// Collects frames up to one with this number: earlier ones may be in flight on a busy machine.
-fn collect_until(wire: &mut Wire, last: u64) -> Vec<Vec<u8>> {
+/// Sends a hundred frames from number `first` on, all of which must come, in order. Earlier ones may
+/// still be in flight on a busy machine.
+#[track_caller]
+fn all_come_from(wire: &mut Wire, first: u64) {
+    let end = first + 100;
+    wire.send(first..end, 60);
     let mut all = wire.collect(1);
-    while all.last().is_some_and(|frame| number(frame) < last) {
+    while all.last().is_some_and(|frame| number(frame) + 1 < end) {
         let more = wire.collect(1);
-        assert!(!more.is_empty(), "frame {last} does not come");
+        assert!(!more.is_empty(), "frame {} does not come", end - 1);
         all.extend(more);
     }
-    all
+    assert!(numbers(&all).skip_while(|number| *number < first).eq(first..end));
 }
 
 /// The user takes frames and gives none back: the ring starves, and recovers by itself.
@@ -68,9 +72,7 @@ pub fn a_user_that_keeps_everything_loses_counted_frames(wire: &mut Wire) {
     println!("recovered after {:?}, {tries} frames", started.elapsed());
     assert!(!frames.is_empty());
     wire.rx().give_back(&mut frames);
-    wire.send(next..next + 100, 60);
-    let last = collect_until(wire, next + 99);
-    assert!(numbers(&last).skip_while(|number| *number < next).eq(next..next + 100));
+    all_come_from(wire, next);
 }
 
 /// The user does not poll at all.
@@ -92,10 +94,8 @@ pub fn a_user_that_does_not_look_loses_counted_frames(wire: &mut Wire) {
     if wire.exact {
         assert_eq!(kept + known, sent);
     }
-    wire.send(sent..sent + 100, 60);
-    let last = collect_until(wire, sent + 99);
-    let last = numbers(&last).skip_while(|number| *number < sent);
-    assert!(last.eq(sent..sent + 100), "as if nothing had happened");
+    // As if nothing had happened.
+    all_come_from(wire, sent);
 }
 
 /// The transmit ring is filled completely before the kernel is called.

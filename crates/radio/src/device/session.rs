@@ -1,5 +1,6 @@
 //! The RPC side of an open device.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -139,10 +140,9 @@ impl DeviceSession {
     /// first. So each session has ids of its own: an old one would keep its place, and the next
     /// new one could push it out.
     pub(super) fn first_epid(&self) -> Epid {
-        let hash = self.claim.token().iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-        });
-        Epid(1 + ((hash >> 32) % FIRST_EPIDS) as u16)
+        let mut hasher = DefaultHasher::new();
+        self.claim.token().hash(&mut hasher);
+        Epid(1 + (hasher.finish() % FIRST_EPIDS) as u16)
     }
 
     /// Claims and initialises the device. All steps of opening must end by the deadline.

@@ -1,12 +1,10 @@
 //! Tests of radios as another host has left them: the logic of a radio knows no sessions, so what
 //! runs goes on, what waits still waits, and what is full stays full.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Action, Meddler, PATIENCE, patient, radio, receive};
+use crate::common::{Action, Meddler, PATIENCE, hold, kill_holder, patient, radio, receive};
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio, UhdGeneration};
 use millstream_link::open;
 use millstream_link::port::PortOptions;
@@ -58,10 +56,7 @@ fn what_a_killed_host_has_left_running_does_not_reach_the_next_one() {
         let null = NullSrcSink::open(&device).unwrap();
         let _stream = device.block_receiver(null.place()).unwrap();
         null.start(500).unwrap();
-        println!("held");
-        loop {
-            std::thread::park();
-        }
+        hold();
     }
     // A small buffer overruns at once, and its message waits for an answer of the dead.
     let sizes = [1 << 16, 1 << 26];
@@ -77,17 +72,10 @@ fn what_a_killed_host_has_left_running_does_not_reach_the_next_one() {
 fn leave(device: DeviceKind, rx_buffer_samples: u64) {
     let config = RadioConfig { device, extra_blocks: true, rx_buffer_samples, ..patient() };
     let (radio, mut args) = radio(config);
-    let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture"])
-        .arg("left_behind::what_a_killed_host_has_left_running_does_not_reach_the_next_one")
-        .env(HOLD, format!("{args:?}"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap() == "held"));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    kill_holder(
+        "left_behind::what_a_killed_host_has_left_running_does_not_reach_the_next_one",
+        (HOLD, &args),
+    );
     // The device drops the claim after 5 s of silence.
     args.claim_wait = 3 * PATIENCE;
     exchange(&radio, &args, &format!("{device:?} {rx_buffer_samples}"));

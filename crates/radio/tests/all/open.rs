@@ -1,12 +1,10 @@
 //! Tests of finding and opening devices, and of the errors when that fails.
 
-use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{device, patient, radio, receive};
+use crate::common::{device, hold, kill_holder, patient, radio, receive};
 use millstream_emulator::RadioConfig;
 use millstream_link::open;
 use millstream_link::port::PortOptions;
@@ -82,24 +80,12 @@ fn a_killed_holder_is_named_and_its_claim_ends() {
         let device = Device::open(args.parse::<DeviceArgs>().unwrap()).unwrap();
         let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
         stream.start_continuous(None).unwrap();
-        println!("held");
-        loop {
-            std::thread::park();
-        }
+        hold();
     }
     let (radio, mut args) = radio(patient());
-    let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "open::a_killed_holder_is_named_and_its_claim_ends", "--nocapture"])
-        .env(HOLD, format!("{args:?}"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap() == "held"));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    let holder = kill_holder("open::a_killed_holder_is_named_and_its_claim_ends", (HOLD, &args));
     let text = Device::open(args.clone()).unwrap_err().to_string();
-    assert!(text.contains(&format!("process {}", holder.id())), "{text}");
+    assert!(text.contains(&format!("process {holder}")), "{text}");
     // The device drops the claim after 5 s of silence.
     args.claim_wait = 3 * crate::common::PATIENCE;
     let device = Device::open(args).expect("the claim of a dead process ends");

@@ -13,7 +13,9 @@ mod witness;
 pub use meddle::{Action, HostIds, Meddler, is_data};
 pub use witness::{Seen, Whole, Witness, watch, watched};
 
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use millstream_emulator::{Radio, RadioConfig, RunningRadio};
@@ -136,4 +138,31 @@ pub fn receive(stream: &mut RxStreamer, most: u64) -> Brought {
     stream.ledger().balance().expect("the ledger balances at any time");
     assert_eq!(stream.ledger().delivered - before, brought.samples);
     brought
+}
+
+/// Runs this test program with one test, whose process finds in the variable the arguments of a
+/// radio, and kills it once it [holds](hold) the radio. Returns the number of the process.
+pub fn kill_holder(test: &str, (variable, args): (&str, &DeviceArgs)) -> u32 {
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", test])
+        .env(variable, format!("{args:?}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == HELD));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    holder.id()
+}
+
+/// What such a process says.
+const HELD: &str = "held";
+
+/// Waits to be killed.
+pub fn hold() -> ! {
+    println!("{HELD}");
+    loop {
+        std::thread::park();
+    }
 }
