@@ -15,8 +15,8 @@ fn lost(wire: &mut Wire) -> u64 {
     counters.rx_ring_full + counters.rx_starved + counters.rx_dropped + sent
 }
 
-/// Sends a hundred frames from number `first` on, all of which must come, in order. Earlier ones may
-/// still be in flight on a busy machine.
+/// Sends a hundred frames from number `first` on, all of which must come, in order. Earlier ones
+/// may still be in flight on a busy machine.
 #[track_caller]
 fn all_come_from(wire: &mut Wire, first: u64) {
     let end = first + 100;
