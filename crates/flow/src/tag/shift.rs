@@ -103,11 +103,20 @@ impl TagShift {
 
     /// As [`moved`](Self::moved), to item `first` of the output or a later one.
     pub(crate) fn moved_behind(&self, first: u64, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
-        let item = tag.offset;
+        let offset = if tag.offset == 0 { first } else { self.late(tag.offset, delay).max(first) };
+        self.said_at(offset, tag, delay, shift_hz)
+    }
+
+    /// Returns the output item in which input item `item` is.
+    fn late(&self, item: u64, delay: f64) -> u64 {
         let (read, written) = self.turn;
         let left = delay - read.saturating_sub(item) as f64;
-        let late = self.rate.map_late(item.saturating_sub(read), left).saturating_add(written);
-        let offset = if item == 0 { first } else { late.max(first) };
+        self.rate.map_late(item.saturating_sub(read), left).saturating_add(written)
+    }
+
+    /// Says on output item `offset` what `tag` says on the input.
+    pub(crate) fn said_at(&self, offset: u64, tag: Tag, delay: f64, shift_hz: f64) -> Tag {
+        let item = tag.offset;
         let number = |value: f64| Tag { offset, key: tag.key, value: TagValue::Number(value) };
         match (tag.key, tag.value) {
             (keys::RX_RATE_HZ | keys::ITEMS_PER_SAMPLE, value) => match value.as_f64() {
@@ -129,7 +138,7 @@ impl TagShift {
                     Some(Tag { offset, key: tag.key, value })
                 };
                 // The time of the first item may lie before the epoch.
-                let moved = timed(offset).or_else(|| timed(late.max(first)));
+                let moved = timed(offset).or_else(|| timed(self.late(item, delay).max(offset)));
                 moved.unwrap_or(Tag { offset, ..tag })
             }
             _ => Tag { offset, ..tag },

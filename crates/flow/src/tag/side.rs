@@ -133,6 +133,8 @@ struct HeldTag {
     rank: u16,
     /// The tag of the input that it was forwarded from.
     origin: Tag,
+    /// It was sent before, and says now what holds behind a message.
+    is_anew: bool,
 }
 
 impl TagsOut {
@@ -154,7 +156,7 @@ impl TagsOut {
         // Nearly always the end of the queue.
         let behind = self.held.iter().rev();
         let later = behind.take_while(|held| (held.tag.offset, held.rank) > place).count();
-        self.held.insert(self.held.len() - later, HeldTag { tag, rank, origin });
+        self.held.insert(self.held.len() - later, HeldTag { tag, rank, origin, is_anew: false });
     }
 
     /// Follows a block that `was` another until item `position`, for the tags of input `rank`:
@@ -172,13 +174,17 @@ impl TagsOut {
         for tag in shift.outdated(said, (was, now)) {
             // Unless it waits already, said anew by an earlier message.
             if !self.held.iter().any(|held| (held.rank, held.origin) == (rank, tag)) {
-                self.held.push_front(HeldTag { tag, rank, origin: tag });
+                self.held.push_front(HeldTag { tag, rank, origin: tag, is_anew: true });
             }
         }
         let held = self.held.iter().filter(|held| held.rank == rank);
         held.for_each(|held| shift.learn(&held.origin));
         for held in self.held.iter_mut().filter(|held| held.rank == rank) {
-            held.tag = shift.moved_behind(position, held.origin, now.delay, now.shift_hz);
+            let (origin, delay, shift_hz) = (held.origin, now.delay, now.shift_hz);
+            held.tag = match held.is_anew {
+                true => shift.said_at(position, origin, delay, shift_hz),
+                false => shift.moved_behind(position, origin, delay, shift_hz),
+            };
         }
         self.held.make_contiguous().sort_by_key(|held| (held.tag.offset, held.rank));
     }
@@ -203,7 +209,7 @@ impl TagsOut {
 
     fn hand_over(&mut self, end: u64) {
         while self.held.front().is_some_and(|held| held.tag.offset < end) {
-            let Some(HeldTag { tag, rank, origin }) = self.held.pop_front() else { break };
+            let Some(HeldTag { tag, rank, origin, .. }) = self.held.pop_front() else { break };
             self.senders.iter_mut().for_each(|sender| sender.push(tag));
             let followed = FOLLOWED.iter().position(|key| *key == origin.key);
             if let Some(index) = followed.filter(|_| rank != OWN_RANK) {

@@ -159,6 +159,24 @@ fn what_tags_say_is_true_for_every_item_around_messages() {
     assert!(judged > 400_000, "{judged} items judged");
 }
 
+#[test]
+fn a_new_band_is_said_on_the_first_item_behind_the_message_although_the_delay_grows() {
+    let mut mock = Mock::with_room(mixer(&Arc::default()), 4096);
+    mock.tag("in", 0, keys::RX_RATE_HZ, RATE_HZ);
+    mock.tag("in", 100, keys::RX_FREQ_HZ, 1e6);
+    mock.feed("in", &[0u64; 300]);
+    mock.run().unwrap();
+    let first = mock.take::<u64>("out").len() as u64;
+    mock.take_tags("out");
+    mock.send("delay", 1000).unwrap();
+    mock.send("shift_hz", 7).unwrap();
+    mock.feed("in", &[0u64; 3000]);
+    mock.run().unwrap();
+    let tags = mock.take_tags("out");
+    let said = tags.iter().map(|tag| (tag.offset, tag.key, tag.value)).collect::<Vec<_>>();
+    assert_eq!(said, [(first, keys::RX_FREQ_HZ, TagValue::Number(999_993.0))]);
+}
+
 const EVERY: u64 = 20_011;
 
 /// Numbers with tags, until it is told to end.
