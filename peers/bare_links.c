@@ -247,10 +247,9 @@ static void udp(void) {
 
 /* ---- AF_PACKET -------------------------------------------------------------------------------- */
 
-#define BLOCK (1 << 18)
-#define BLOCKS 32
+#define SLOTS 4096 /* as many as a link of ours has */
 
-static int packet_fd, packet_next, packet_slots;
+static int packet_fd, packet_next, packet_slots, packet_slot_bytes;
 static uint8_t *packet_ring, packet_frame[16384];
 
 static int packet_open(int receive) {
@@ -262,39 +261,18 @@ static int packet_open(int receive) {
     return fd;
 }
 
-static uint8_t *packet_map(int fd, int version, int option, void *request, int length, size_t bytes) {
-    set(fd, SOL_PACKET, PACKET_VERSION, version);
-    ok(setsockopt(fd, SOL_PACKET, option, request, length), "ring");
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_LOCKED, fd, 0);
-    ok(at == MAP_FAILED ? -1 : 0, "mmap");
-    return at;
-}
-
-static void packet_receive(void) {
-    struct tpacket_req3 request = {.tp_block_size = BLOCK, .tp_block_nr = BLOCKS, .tp_frame_size = 2048,
-                                   .tp_frame_nr = BLOCK / 2048 * BLOCKS, .tp_retire_blk_tov = 1};
-    int fd = packet_open(1);
-    uint8_t *ring = packet_map(fd, TPACKET_V3, PACKET_RX_RING, &request, sizeof request, BLOCK * BLOCKS);
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    shared->ready = 1;
-    for (int at = 0, packets = 0; count(packets);) {
-        struct tpacket_block_desc *block = (void *)(ring + (size_t)at * BLOCK);
-        packets = 0;
-        if (!(atomic_load_explicit((_Atomic uint32_t *)&block->hdr.bh1.block_status,
-                                   memory_order_acquire) & TP_STATUS_USER)) {
-            poll(&wait, 1, 20);
-            continue;
-        }
-        uint8_t *frame = (uint8_t *)block + block->hdr.bh1.offset_to_first_pkt;
-        for (uint32_t i = 0; i < block->hdr.bh1.num_pkts; i++) {
-            struct tpacket3_hdr *head = (void *)frame;
-            packets += head->tp_len == (uint32_t)frame_bytes;
-            frame += head->tp_next_offset;
-        }
-        atomic_store_explicit((_Atomic uint32_t *)&block->hdr.bh1.block_status, TP_STATUS_KERNEL,
-                              memory_order_release);
-        at = (at + 1) % BLOCKS;
-    }
+/* Maps a receive ring of at least so many slots of so many bytes. */
+static int packet_map(int slots, int slot_bytes) {
+    int fd = packet_open(1), each = TRIP_BLOCK / slot_bytes, blocks = (slots + each - 1) / each;
+    struct tpacket_req request = {.tp_block_size = TRIP_BLOCK, .tp_block_nr = blocks,
+                                  .tp_frame_size = slot_bytes, .tp_frame_nr = each * blocks};
+    size_t bytes = (size_t)TRIP_BLOCK * blocks;
+    set(fd, SOL_PACKET, PACKET_VERSION, TPACKET_V2);
+    ok(setsockopt(fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof request), "ring");
+    packet_ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_LOCKED, fd, 0);
+    ok(packet_ring == MAP_FAILED ? -1 : 0, "mmap");
+    packet_slots = request.tp_frame_nr, packet_slot_bytes = slot_bytes;
+    return fd;
 }
 
 static void packet_send_batch(int fd) {
@@ -312,37 +290,15 @@ static void packet_send_batch(int fd) {
     }
 }
 
-static void packet_send_ring(int fd) {
-    int slot = 128; /* a power of two that divides the blocks */
-    while (slot < frame_bytes + 64) slot *= 2;
-    int slots = 256 * 1024 / slot < BATCH ? BATCH : 256 * 1024 / slot;
-    struct tpacket_req request = {.tp_block_size = 65536, .tp_block_nr = slots * slot / 65536,
-                                  .tp_frame_size = slot, .tp_frame_nr = slots};
-    uint8_t *ring = packet_map(fd, TPACKET_V2, PACKET_TX_RING, &request, sizeof request, slots * slot);
-    uint8_t *frames = calloc(BATCH, frame_bytes);
-    int at = 0;
-    for (uint64_t end = now_ns() + 2 * MARGIN_NS + count_ns; now_ns() < end;) {
-        for (int i = 0; i < BATCH; i++, number++, at = (at + 1) % slots) {
-            struct tpacket2_hdr *to = (void *)(ring + (size_t)at * slot);
-            uint8_t *frame = frames + i * frame_bytes;
-            if (atomic_load((_Atomic uint32_t *)&to->tp_status) != TP_STATUS_AVAILABLE) break;
-            stamp(frame);
-            memcpy((uint8_t *)to + TPACKET2_HDRLEN - sizeof(struct sockaddr_ll), frame, frame_bytes);
-            to->tp_len = frame_bytes;
-            atomic_store((_Atomic uint32_t *)&to->tp_status, TP_STATUS_SEND_REQUEST);
-        }
-        if (send(fd, NULL, 0, 0) < 0 && errno != ENOBUFS && errno != EAGAIN) ok(-1, "send");
-    }
-}
-
 static void packet_send_one(void) {
     stamp(packet_frame);
     send(packet_fd, packet_frame, frame_bytes, 0);
 }
 
 static struct tpacket2_hdr *packet_look(void) {
-    int each = TRIP_BLOCK / TRIP_SLOT, block = packet_next / each, slot = packet_next % each;
-    struct tpacket2_hdr *from = (void *)(packet_ring + block * TRIP_BLOCK + slot * TRIP_SLOT);
+    int each = TRIP_BLOCK / packet_slot_bytes, block = packet_next / each, slot = packet_next % each;
+    struct tpacket2_hdr *from =
+        (void *)(packet_ring + (size_t)block * TRIP_BLOCK + (size_t)slot * packet_slot_bytes);
     if (!(atomic_load((_Atomic uint32_t *)&from->tp_status) & TP_STATUS_USER)) return NULL;
     packet_next = (packet_next + 1) % packet_slots;
     return from;
@@ -369,16 +325,22 @@ static void packet_answer(void) {
     packet_free(from);
 }
 
+static void packet_receive(void) {
+    struct pollfd wait = {.fd = packet_map(SLOTS, (frame_bytes + 90) / 64 * 64 + 64), .events = POLLIN};
+    shared->ready = 1;
+    for (int packets = 0; count(packets);) {
+        struct tpacket2_hdr *from;
+        for (packets = 0; packets < BATCH && (from = packet_look()); packet_free(from))
+            packets += from->tp_len == (uint32_t)frame_bytes;
+        if (!packets) poll(&wait, 1, 20);
+    }
+}
+
 static void packet(void) {
     if (has("trip")) {
-        struct tpacket_req request = {
-            .tp_block_size = TRIP_BLOCK, .tp_block_nr = TRIP_BLOCKS, .tp_frame_size = TRIP_SLOT,
-            .tp_frame_nr = TRIP_BLOCK / TRIP_SLOT * TRIP_BLOCKS};
-        int fd = packet_open(1);
+        int fd = packet_map(TRIP_BLOCK / TRIP_SLOT * TRIP_BLOCKS, TRIP_SLOT);
         set(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1);
-        packet_ring = packet_map(fd, TPACKET_V2, PACKET_RX_RING, &request, sizeof request,
-                                 TRIP_BLOCK * TRIP_BLOCKS);
-        packet_slots = request.tp_frame_nr, packet_fd = packet_open(0);
+        packet_fd = packet_open(0);
         set(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
         trip(packet_send_one, packet_take_one, packet_answer);
         return;
@@ -389,8 +351,7 @@ static void packet(void) {
     }
     int fd = packet_open(0);
     set(fd, SOL_PACKET, PACKET_QDISC_BYPASS, 1);
-    if (has("ring")) packet_send_ring(fd);
-    else packet_send_batch(fd);
+    packet_send_batch(fd);
 }
 
 /* ---- AF_XDP ----------------------------------------------------------------------------------- */

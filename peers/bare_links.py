@@ -35,9 +35,8 @@ THROUGHPUT = [
     ("udp-spin", "kernel UDP, spin"),
     ("udp-gso", "udp port, GSO > plain"),
     ("udp-gso-gro", "udp port, GSO > GRO"),
-    ("packet-ip", "packet batch > V3, IP"),
-    ("packet", "packet batch > V3"),
-    ("packet-ring", "packet TX ring > V3"),
+    ("packet-ip", "packet, IP"),
+    ("packet", "packet"),
     ("xdp-generic-spin", "xdp generic, spin"),
     ("xdp-generic-poll", "xdp generic, poll"),
     ("xdp-native-spin", "xdp native, spin"),
@@ -51,7 +50,7 @@ SWAPS = [
 TRIPS = [
     ("trip-udp", "kernel UDP"),
     ("trip-udp-spin", "kernel UDP, spin"),
-    ("trip-packet-spin", "packet V2 of 64 slots, spin"),
+    ("trip-packet-spin", "packet of 64 slots, spin"),
     ("trip-xdp-generic-spin", "xdp generic, spin"),
     ("trip-xdp-native-spin", "xdp native, spin"),
 ]

@@ -107,14 +107,12 @@ pub fn throughput(workload: Workload) -> Vec<PathRow> {
         rows.push(PathRow::new("udp port, GSO > plain", gso(), half(Port, "udp:gro=off", Block)));
     }
     rows.push(PathRow::both("udp port, GSO > GRO", gso()));
-    let batch = "packet:ring=v3,tx=batch";
     if workload == Workload::Drop {
-        rows.push(PathRow::both("packet batch > V3, IP", half(IpFrames, batch, Block)));
+        rows.push(PathRow::both("packet, IP", half(IpFrames, "packet", Block)));
     }
     rows.extend([
-        PathRow::both("packet batch > V3", half(Frames, batch, Block)),
-        PathRow::both("packet TX ring > V3", half(Frames, "packet:ring=v3,tx=ring", Block)),
-        PathRow::both("packet port", half(Port, "packet:ring=v3,io=inline,user_wait=park", Block)),
+        PathRow::both("packet", half(Frames, "packet", Block)),
+        PathRow::both("packet port", half(Port, "packet:io=inline,user_wait=park", Block)),
     ]);
     for (mode, label) in [("generic", "xdp generic"), ("native", "xdp native")] {
         let link = format!("xdp:mode={mode}");
@@ -158,7 +156,7 @@ pub fn round_trip(path: Carriage) -> Vec<PathRow> {
         rows.push(PathRow::both("udp port, spin", half(path, "udp", Spin)));
     }
     for (link, label) in [
-        (format!("packet:ring=v2{inline}"), "packet V2"),
+        (format!("packet:{}", inline.trim_start_matches(',')), "packet"),
         (format!("xdp:mode=generic{inline}"), "xdp generic"),
         (format!("xdp:mode=native{inline}"), "xdp native"),
     ] {
@@ -170,8 +168,8 @@ pub fn round_trip(path: Carriage) -> Vec<PathRow> {
     }
     // A ring that stays in the caches. It has too few frames for a port.
     if path != Carriage::Port {
-        let link = "packet:ring=v2,slots=64";
-        rows.push(PathRow::both("packet V2 of 64 slots, spin", half(path, link, Spin)));
+        let link = "packet:slots=64";
+        rows.push(PathRow::both("packet of 64 slots, spin", half(path, link, Spin)));
     }
     let link = format!("xdp:mode=native{inline}{park}");
     rows.push(PathRow::both("xdp native, adaptive", half(path, &link, Adaptive)));

@@ -6,27 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::mapped::{FrameNote, VIRTIO_BYTES};
-use super::ring2::Ring2;
-use super::ring3::Ring3;
+use super::ring::ReceiveRing;
 use super::segmented::SegmentedBatch;
 use super::socket;
 use super::tx_batch::Batch;
-use super::tx_ring::TxRing;
 use super::wake::Wake;
 use crate::buffers::Buffers;
 use crate::frame::{ETHERNET_BYTES_MAX, Frame, FrameCounts, FrameMemory, LinkCounters, LinkInfo};
-
-/// The receive ring, of either version.
-pub(super) enum ReceiveRing {
-    V2(Ring2),
-    V3(Ring3),
-}
-
-/// The transmit direction, of either kind.
-pub(super) enum TransmitRing {
-    Batch(Batch),
-    Ring(TxRing),
-}
 
 /// The result of a transmission.
 #[derive(Debug, Default)]
@@ -47,7 +33,7 @@ pub(super) struct PacketLink {
     pub wake: Wake,
     pub socket: OwnedFd,
     pub ring: ReceiveRing,
-    pub transmit: TransmitRing,
+    pub transmit: Batch,
     pub sent: SendResult,
     /// Buffers to transmit from, and to split GSO batches into.
     pub buffers: Buffers,
@@ -82,11 +68,7 @@ impl PacketLink {
                 }
                 continue;
             }
-            let next = match &mut self.ring {
-                ReceiveRing::V2(ring) => ring.next(),
-                ReceiveRing::V3(ring) => ring.next(),
-            };
-            let Some((mut frame, note)) = next else { break };
+            let Some((mut frame, note)) = self.ring.next() else { break };
             if note.is_train() || note.whole_bytes as usize > self.longest() {
                 self.take_long(frame, note);
                 continue;
@@ -203,10 +185,7 @@ impl PacketLink {
         } else if self.segments.owns(&frame) {
             self.segments.put(frame);
         } else {
-            match &mut self.ring {
-                ReceiveRing::V2(ring) => ring.give_back(&frame),
-                ReceiveRing::V3(ring) => ring.give_back(&frame),
-            }
+            self.ring.give_back(&frame);
         }
     }
 
@@ -242,29 +221,19 @@ impl PacketLink {
                 (invalid, self.sent.invalid) = (parts, self.sent.invalid + 1);
                 break;
             }
-            let fits = match &mut self.transmit {
-                TransmitRing::Batch(batch) => batch.has_room(at + parts),
-                TransmitRing::Ring(ring) => {
-                    ring.push(&self.memory, &frames[at..at + parts], &mut self.sent)
-                }
-            };
-            if !fits {
+            if !self.transmit.has_room(at + parts) {
                 self.counters.tx_ring_full += 1;
                 break;
             }
             at += parts;
         }
-        match &mut self.transmit {
-            TransmitRing::Batch(batch) => batch.push(frames.drain(..at)),
-            TransmitRing::Ring(_) => self.done.extend(frames.drain(..at)),
-        }
+        self.transmit.push(frames.drain(..at));
         self.done.extend(frames.drain(..invalid));
         self.put_done();
         (at + invalid, invalid > 0)
     }
 
-    /// Whether the interface can carry a frame: it is whole, has a header and is not too long. A
-    /// transmit ring would skip others without an error.
+    /// Whether the interface can carry a frame: it is whole, has a header and is not too long.
     fn is_valid(&self, parts: &[Frame]) -> bool {
         let bytes: usize = parts.iter().map(Frame::len).sum();
         let tagged = || self.memory.bytes(&parts[0]).get(12..14) == Some(&[0x81, 0]);
@@ -282,18 +251,11 @@ impl PacketLink {
         }
     }
 
-    /// Returns the number of frames in each place. A ring of blocks has no fixed number of frames;
-    /// its capacity is counted in the smallest ones.
+    /// Returns the number of frames in each place.
     pub fn count(&self) -> FrameCounts {
-        let (slots, ring_lent) = match &self.ring {
-            ReceiveRing::V2(ring) => ring.census(),
-            ReceiveRing::V3(ring) => ring.census(),
-        };
+        let (slots, ring_lent) = self.ring.census();
         let in_train = usize::from(self.train.is_some() && !self.scratch_is_train());
-        let transmitting = match &self.transmit {
-            TransmitRing::Batch(batch) => batch.queued(),
-            TransmitRing::Ring(_) => 0,
-        };
+        let transmitting = self.transmit.queued();
         let pool = self.buffers.free() + self.segments.free();
         let buffers = self.buffers.count() + self.segments.count();
         let lent = ring_lent - in_train + buffers - pool - transmitting;
@@ -302,6 +264,6 @@ impl PacketLink {
 
     /// Whether the GSO batch lies in the scratch buffer, which is not a frame of the counts.
     fn scratch_is_train(&self) -> bool {
-        self.scratch.is_none() && matches!(self.ring, ReceiveRing::V2(_))
+        self.scratch.is_none()
     }
 }

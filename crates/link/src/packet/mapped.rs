@@ -1,4 +1,4 @@
-//! A ring of the kernel, mapped over the beginning of a frame memory or separately.
+//! A ring of the kernel, mapped over the beginning of a frame memory.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use crate::frame::{Frame, FrameMemory};
 
@@ -17,11 +17,12 @@ pub(super) const PAGE_BLOCK_BYTES: usize = 1 << 17;
 /// The size of the `virtio_net_hdr` that the kernel writes in front of each received frame.
 pub(super) const VIRTIO_BYTES: usize = 10;
 
-/// Returns the size of a slot for frames of up to `longest` bytes behind a header of `header`
-/// bytes: whole cache lines. The kernel aligns the network header to 16 bytes, and reserves at
-/// least 16 for the link's.
-pub(super) fn slot_bytes(header: usize, longest: usize) -> usize {
-    ((header + 16).next_multiple_of(16) + VIRTIO_BYTES + longest).next_multiple_of(64)
+/// Returns the size of a slot for frames of up to `longest` bytes behind the kernel's header: whole
+/// cache lines. The kernel aligns the network header to 16 bytes, and reserves at least 16 for the
+/// link's.
+pub(super) fn slot_bytes(longest: usize) -> usize {
+    let header = (libc::TPACKET2_HDRLEN + 16).next_multiple_of(16);
+    (header + VIRTIO_BYTES + longest).next_multiple_of(64)
 }
 
 /// The kernel's properties of a frame.
@@ -59,8 +60,8 @@ impl FrameNote {
 pub(super) struct Mapped {
     base: NonNull<u8>,
     bytes: usize,
-    /// The memory that it lies in, which keeps the mapping. `None` for a separate mapping.
-    memory: Option<Arc<FrameMemory>>,
+    /// The memory that it lies in, which keeps the mapping.
+    memory: Arc<FrameMemory>,
 }
 
 // SAFETY: the mapping may be used from any thread, and is reached through one owner at a time.
@@ -70,16 +71,12 @@ impl Mapped {
     /// Maps a socket's ring over the beginning of `memory`.
     pub fn over(fd: BorrowedFd<'_>, memory: &Arc<FrameMemory>, bytes: usize) -> io::Result<Self> {
         assert!(bytes <= memory.len());
+        let (at, access) = (memory.base().cast(), ProtFlags::READ | ProtFlags::WRITE);
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
         // SAFETY: the range belongs to the memory, and there is no frame of it yet.
-        let base = unsafe { map(fd, memory.base().cast(), bytes, MapFlags::FIXED)? };
-        Ok(Self { base, bytes, memory: Some(Arc::clone(memory)) })
-    }
-
-    /// Maps a socket's ring anywhere.
-    pub fn alone(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let base = unsafe { map(fd, std::ptr::null_mut(), bytes, MapFlags::empty())? };
-        Ok(Self { base, bytes, memory: None })
+        let base = unsafe { mmap(at, bytes, access, flags, fd, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, bytes, memory: Arc::clone(memory) })
     }
 
     /// Returns a word that the kernel writes, too.
@@ -99,46 +96,12 @@ impl Mapped {
         unsafe { self.base.as_ptr().add(at).cast::<T>().read_unaligned() }
     }
 
-    /// Returns bytes that belong to this side now.
-    ///
-    /// # Safety
-    /// Nothing else, the kernel included, uses them meanwhile.
-    pub unsafe fn bytes_mut(&mut self, at: usize, count: usize) -> &mut [u8] {
-        assert!(at + count <= self.bytes);
-        // SAFETY: they lie in the mapping; the caller promises the rest.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(at), count) }
-    }
-
     /// Returns a received frame.
     ///
     /// # Safety
-    /// As [`Frame::new`]. The ring is mapped over a frame memory.
+    /// As [`Frame::new`].
     pub unsafe fn frame(&self, at: usize, length: u32, tag: u32) -> Frame {
-        let memory = self.memory.as_ref().expect("a ring to receive lies in a frame memory");
         // SAFETY: the caller promises it.
-        unsafe { Frame::new(memory, at as u64, length, length, tag) }
+        unsafe { Frame::new(&self.memory, at as u64, length, length, tag) }
     }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        if self.memory.is_none() {
-            // SAFETY: mapped in `alone`, and nothing borrowed from it remains.
-            let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
-        }
-    }
-}
-
-/// # Safety
-/// With `FIXED`, the range may be mapped anew.
-unsafe fn map(
-    fd: BorrowedFd<'_>,
-    at: *mut core::ffi::c_void,
-    bytes: usize,
-    flags: MapFlags,
-) -> io::Result<NonNull<u8>> {
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: the caller promises it.
-    let base = unsafe { mmap(at, bytes, access, MapFlags::SHARED | flags, fd, 0)? };
-    NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }

@@ -4,22 +4,19 @@
 //!   frame memory: │ receive ring (mapped) │ buffers to transmit │ segments │ scratch │
 //! ```
 //!
-//! Received frames are lent out of the kernel's ring and go back to it in any order. Frames leave
-//! by `sendmmsg` out of the frame memory (`tx=batch`) or copied into a ring of the kernel
-//! (`tx=ring`).
+//! Received frames are lent out of the kernel's ring (`TPACKET_V2`: a slot for each frame, which is
+//! readable at once) and go back to it in any order. Frames leave by `sendmmsg` out of the frame
+//! memory.
 //!
-//! - `ring=v2` (`auto` is the same) shows each frame at once and has a slot for each: a round trip
-//!   takes microseconds. `ring=v3` packs frames into blocks. A single frame leaves its block only
-//!   after `retire_ms`, and later when the kernel's timer (a soft interrupt) waits for a CPU:
-//!   hundreds of milliseconds were seen next to spinning threads or on a busy machine. It is for
-//!   full streams of small frames, which it receives up to twice as fast. A block is not read
-//!   before the kernel hands it over: no other rule is documented.
+//! The kernel has two other rings, which this link does not use. `TPACKET_V3` packs frames into
+//! blocks: full streams of small frames came up to twice as fast, but a single frame left its block
+//! only after a timer, hundreds of milliseconds late next to spinning threads. Use AF_XDP for such
+//! streams. `PACKET_TX_RING` costs one more copy, and was never faster than `sendmmsg`.
+//!
 //! - The kernel uses the whole ring in rotation. One that stays in the caches (`slots=64` for jumbo
-//!   frames) halves a round trip; a long one, the default, outlasts pauses of the reader. Rings of
-//!   blocks are limited to 8 MiB unless `blocks=` sets another limit.
-//! - A frame that the user holds keeps its slot, or its whole block, occupied: once the kernel
-//!   reaches it in the rotation, frames are lost (`rx_ring_full`) until it is given back.
-//! - `tx=auto` is `batch`. A ring costs one more copy (two where the receiver is this machine).
+//!   frames) halves a round trip; a long one, the default, outlasts pauses of the reader.
+//! - A frame that the user holds keeps its slot occupied: once the kernel reaches it in the
+//!   rotation, frames are lost (`rx_ring_full`) until it is given back.
 //! - [`steer`](crate::frame::FrameLink::steer) attaches a filter to the socket. The kernel still
 //!   processes every frame: this link only receives copies, even with `everything`. For addresses
 //!   that the kernel has, its own UDP sockets must hold the ports, or it answers "port
@@ -35,13 +32,11 @@ mod filter;
 mod link;
 mod mapped;
 mod options;
-mod ring2;
-mod ring3;
+mod ring;
 mod seam;
 mod segmented;
 mod socket;
 mod tx_batch;
-mod tx_ring;
 mod wake;
 
 use std::io;
@@ -60,8 +55,10 @@ use crate::frame::{
 use crate::options::Options;
 use crate::rights::{self, Family, RightsOptions};
 use crate::{LinkError, Spec};
-use link::{PacketLink, ReceiveRing, SendResult, TransmitRing};
-use options::{PacketOptions, RingKind, TransmitKind};
+use link::{PacketLink, SendResult};
+use options::PacketOptions;
+use ring::{ReceiveRing, SlotLayout};
+use tx_batch::Batch;
 
 #[cfg(fuzzing)]
 pub use segmented::exercise as exercise_train;
@@ -109,8 +106,7 @@ pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, Lin
 fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
     let hint = match source.raw_os_error() {
         Some(libc::ENOMEM) => {
-            "the kernel has not enough memory for this ring: use fewer slots (slots=) or blocks \
-             (blocks=)"
+            "the kernel has not enough memory for this ring: use fewer slots (slots=)"
         }
         Some(libc::EAFNOSUPPORT) => "this kernel has no packet sockets (CONFIG_PACKET)",
         Some(libc::ENODEV | libc::ENXIO) => {
@@ -158,12 +154,12 @@ fn assemble(
         )
     };
     Ok(PacketLink {
-        info: plan.info(options, device, &transmit),
+        info: plan.info(options, device),
         memory,
         index: device.index,
         wake,
         socket: rx,
-        scratch: matches!(ring, ReceiveRing::V2(_)).then_some(scratch),
+        scratch: Some(scratch),
         ring,
         transmit,
         sent: SendResult::default(),
@@ -171,7 +167,7 @@ fn assemble(
         segments,
         train: None,
         counters: LinkCounters::default(),
-        done: Vec::with_capacity(plan.buffers + plan.receive_frames),
+        done: Vec::with_capacity(plan.buffers + plan.slots.slots()),
         down: !device.up,
         idle: 0,
         next_ask: std::time::Duration::ZERO,
@@ -188,20 +184,14 @@ fn listen(
 ) -> Result<ReceiveRing, Failed> {
     let number =
         |what, name, value| socket::set_number(fd, name, value).map_err(|error| (what, error));
-    let version = if plan.v3.is_some() { socket::V3 } else { socket::V2 };
-    number("PACKET_VERSION", libc::PACKET_VERSION, version)?;
+    number("PACKET_VERSION", libc::PACKET_VERSION, socket::V2)?;
     number("PACKET_VNET_HDR", libc::PACKET_VNET_HDR, 1)?;
     number("PACKET_IGNORE_OUTGOING", libc::PACKET_IGNORE_OUTGOING, 1)?;
     let nothing = filter::program(&Steer::default());
     socket::attach(fd, &nothing).map_err(|error| ("SO_ATTACH_FILTER", error))?;
-    let ring = match plan.v3 {
-        Some(shape) => ring3::Ring3::new(fd, memory, shape).map(ReceiveRing::V3),
-        None => {
-            number("PACKET_COPY_THRESH", libc::PACKET_COPY_THRESH, 1)?;
-            socket::grow_queue(fd);
-            ring2::Ring2::new(fd, memory, plan.v2).map(ReceiveRing::V2)
-        }
-    };
+    number("PACKET_COPY_THRESH", libc::PACKET_COPY_THRESH, 1)?;
+    socket::grow_queue(fd);
+    let ring = ReceiveRing::new(fd, memory, plan.slots);
     let ring = ring.map_err(|error| ("PACKET_RX_RING", error))?;
     socket::bind(fd, device.index, true).map_err(|error| ("bind", error))?;
     if let Some(fanout) = options.fanout {
@@ -217,26 +207,19 @@ fn speak(
     device: &InterfaceState,
     plan: &RingSizes,
     memory: &Arc<FrameMemory>,
-) -> Result<TransmitRing, Failed> {
+) -> Result<Batch, Failed> {
     let bypass = i32::from(options.qdisc_bypass);
     socket::set_number(fd.as_fd(), libc::PACKET_QDISC_BYPASS, bypass)
         .map_err(|error| ("PACKET_QDISC_BYPASS", error))?;
     socket::bind(fd.as_fd(), device.index, false).map_err(|error| ("bind", error))?;
     socket::grow_flight(fd.as_fd(), plan.buffers * plan.stride as usize);
-    if options.transmit == TransmitKind::Ring {
-        let slots = plan.buffers.min(tx_ring::slots_max(plan.longest));
-        let ring = tx_ring::TxRing::new(fd, slots, plan.longest);
-        return ring.map(TransmitRing::Ring).map_err(|error| ("PACKET_TX_RING", error));
-    }
-    Ok(TransmitRing::Batch(tx_batch::Batch::new(fd, Arc::clone(memory), plan.buffers)))
+    Ok(Batch::new(fd, Arc::clone(memory), plan.buffers))
 }
 
 /// The sizes of rings and buffers, and their offsets in the memory.
 struct RingSizes {
     longest: usize,
-    v2: ring2::SlotLayout,
-    v3: Option<ring3::BlockLayout>,
-    receive_frames: usize,
+    slots: SlotLayout,
     buffers: usize,
     /// The distance of buffers, bytes.
     stride: u32,
@@ -244,37 +227,22 @@ struct RingSizes {
 
 impl RingSizes {
     fn new(options: &PacketOptions, sizes: &FrameOptions, longest: usize) -> Self {
-        let v2 = ring2::SlotLayout::new(options.slots.unwrap_or(sizes.receive_frames), longest);
-        let v3 = (options.ring == RingKind::V3).then(|| {
-            let (bytes, retire_ms) = (options.block_bytes, options.retire_ms);
-            let mut shape =
-                ring3::BlockLayout::new(sizes.receive_frames, longest, bytes, retire_ms);
-            shape.blocks = options.blocks.unwrap_or(shape.blocks);
-            shape
-        });
-        let receive_frames = match v3 {
-            Some(shape) => shape.frames(longest),
-            None => v2.slots(),
-        };
-        let buffers = sizes.transmit_frames.max(1);
         Self {
             longest,
-            v2,
-            v3,
-            receive_frames,
-            buffers,
+            slots: SlotLayout::new(options.slots.unwrap_or(sizes.receive_frames), longest),
+            buffers: sizes.transmit_frames.max(1),
             stride: longest.next_multiple_of(64) as u32,
         }
     }
 
     fn buffers_at(&self) -> u64 {
-        self.v3.map_or(self.v2.bytes(), ring3::BlockLayout::bytes) as u64
+        self.slots.bytes() as u64
     }
 
     /// The number of buffers into which GSO batches are split: as many as frames that the ports
     /// may hold, with room to spare. A batch without a buffer would stop all ports.
     fn segments(&self) -> usize {
-        self.receive_frames
+        self.slots.slots()
     }
 
     fn segments_at(&self) -> u64 {
@@ -289,36 +257,17 @@ impl RingSizes {
         self.scratch_at() as usize + TRAIN_BYTES_MAX
     }
 
-    fn info(
-        &self,
-        options: &PacketOptions,
-        device: &InterfaceState,
-        transmit: &TransmitRing,
-    ) -> LinkInfo {
-        let ring = match self.v3 {
-            Some(shape) => format!(
-                "receives by {} blocks of {} KiB (TPACKET_V3, shown after {} ms)",
-                shape.blocks,
-                shape.block_bytes >> 10,
-                shape.retire_ms
-            ),
-            None => format!("receives by {} slots (TPACKET_V2)", self.receive_frames),
-        };
-        let way = match transmit {
-            TransmitRing::Batch(_) => "sends by sendmmsg",
-            TransmitRing::Ring(_) => "sends by ring (PACKET_TX_RING)",
-        };
+    fn info(&self, options: &PacketOptions, device: &InterfaceState) -> LinkInfo {
+        let slots = self.slots.slots();
         let queue = if options.qdisc_bypass { "past the queueing discipline" } else { "queued" };
         let mut info = LinkInfo::new(LINK.name, device.mac, device.mtu);
         info.interface = Some(device.name.clone());
         info.mode = Mode::Generic;
-        // The kernel sends the pages of a transmit ring, and copies only a header out of it.
-        let sends = u32::from(matches!(transmit, TransmitRing::Batch(_)));
-        info.copies = Copies { send: Some(sends), receive: Some(1) };
-        info.detail = format!("{ring}, {way}, {queue}");
+        info.copies = Copies { send: Some(1), receive: Some(1) };
+        info.detail = format!("receives by {slots} slots (TPACKET_V2), sends by sendmmsg, {queue}");
         info.queues = device.receive_queues.map_or(1, |queues| queues as usize);
         info.part_bytes_max = self.longest;
-        info.receive_frames = self.receive_frames;
+        info.receive_frames = slots;
         info.forwards = true;
         info
     }

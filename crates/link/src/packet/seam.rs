@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::link::{PacketLink, TransmitRing};
+use super::link::PacketLink;
 use super::wake::WakeReason;
 use super::{filter, socket};
 use crate::LinkError;
@@ -76,10 +76,7 @@ impl FrameLink for PacketLink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let flushed = match &mut self.transmit {
-            TransmitRing::Batch(batch) => batch.flush(&mut self.sent, &mut self.done),
-            TransmitRing::Ring(ring) => ring.flush(&mut self.sent),
-        };
+        let flushed = self.transmit.flush(&mut self.sent, &mut self.done);
         self.put_done();
         self.down |= flushed.is_err();
         flushed

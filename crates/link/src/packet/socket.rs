@@ -10,9 +10,8 @@ use millstream_host::socket;
 
 use super::options::Fanout;
 
-/// A `TPACKET_V2` or `TPACKET_V3` socket.
+/// A `TPACKET_V2` socket.
 pub(super) const V2: c_int = libc::tpacket_versions::TPACKET_V2 as c_int;
-pub(super) const V3: c_int = libc::tpacket_versions::TPACKET_V3 as c_int;
 
 /// Sets an option of the packet level, whose C type `T` is.
 pub(super) fn set<T: Copy>(fd: BorrowedFd<'_>, name: c_int, value: &T) -> io::Result<()> {
@@ -70,8 +69,8 @@ pub(super) fn grow_flight(fd: BorrowedFd<'_>, bytes: usize) {
 
 /// Returns the frames for which there was no room in the ring since the last call.
 pub(super) fn drops(fd: BorrowedFd<'_>) -> io::Result<u64> {
-    // `struct tpacket_stats_v3`: packets, drops, freezes; version 2 has the first two only.
-    let mut stats = [0; 3];
+    // `struct tpacket_stats`: packets, drops.
+    let mut stats = [0; 2];
     socket::get(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats)?;
     Ok(stats[1].into())
 }

@@ -72,8 +72,7 @@ links! {
     xdp_jumbo: Wire::veth(Shape::new("xdp:IF").mtu(9000));
     xdp_tx_queues: Wire::veth(Shape::new("xdp:IF,tx_queues=4").queues(4));
     packet: Wire::veth(Shape::new("packet:IF"));
-    packet_blocks: Wire::veth(Shape::new("packet:IF,ring=v3,block_bytes=131072,blocks=32,tx=ring"));
-    packet_jumbo: Wire::veth(Shape::new("packet:IF,ring=v2,qdisc_bypass=off").mtu(9000));
+    packet_jumbo: Wire::veth(Shape::new("packet:IF,qdisc_bypass=off").mtu(9000));
     dpdk_memif: Wire::dpdk(&[
         "dpdk:memif0NN,role=server,socket=PP,ring=4096",
         "dpdk:memif1NN,socket=PP,ring=4096",

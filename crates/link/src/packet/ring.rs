@@ -26,11 +26,7 @@ pub(super) struct SlotLayout {
 impl SlotLayout {
     /// Returns a layout with at least `frames` slots for frames of up to `longest` bytes.
     pub fn new(frames: usize, longest: usize) -> Self {
-        Self::of_slots(frames, super::mapped::slot_bytes(libc::TPACKET2_HDRLEN, longest))
-    }
-
-    /// Returns a layout with at least `frames` slots of `slot_bytes` each.
-    pub fn of_slots(frames: usize, slot_bytes: usize) -> Self {
+        let slot_bytes = super::mapped::slot_bytes(longest);
         let blocks = frames.max(2).div_ceil(PAGE_BLOCK_BYTES / slot_bytes);
         Self { slot_bytes, blocks }
     }
@@ -45,7 +41,7 @@ impl SlotLayout {
 }
 
 #[derive(Debug)]
-pub(super) struct Ring2 {
+pub(super) struct ReceiveRing {
     mapped: Mapped,
     shape: SlotLayout,
     /// Offset of the next slot, and of the end of its block.
@@ -54,28 +50,19 @@ pub(super) struct Ring2 {
     lent: usize,
 }
 
-/// Requests the ring from the kernel; the socket must be of version 2 already.
-pub(super) fn request(
-    fd: BorrowedFd<'_>,
-    shape: SlotLayout,
-    option: libc::c_int,
-) -> io::Result<()> {
-    let request = libc::tpacket_req {
-        tp_block_size: PAGE_BLOCK_BYTES as u32,
-        tp_block_nr: shape.blocks as u32,
-        tp_frame_size: shape.slot_bytes as u32,
-        tp_frame_nr: shape.slots() as u32,
-    };
-    socket::set(fd, option, &request)
-}
-
-impl Ring2 {
+impl ReceiveRing {
     pub fn new(
         fd: BorrowedFd<'_>,
         memory: &Arc<FrameMemory>,
         shape: SlotLayout,
     ) -> io::Result<Self> {
-        request(fd, shape, libc::PACKET_RX_RING)?;
+        let request = libc::tpacket_req {
+            tp_block_size: PAGE_BLOCK_BYTES as u32,
+            tp_block_nr: shape.blocks as u32,
+            tp_frame_size: shape.slot_bytes as u32,
+            tp_frame_nr: shape.slots() as u32,
+        };
+        socket::set(fd, libc::PACKET_RX_RING, &request)?;
         let mapped = Mapped::over(fd, memory, shape.bytes())?;
         Ok(Self { mapped, shape, next: 0, block_end: PAGE_BLOCK_BYTES, lent: 0 })
     }
