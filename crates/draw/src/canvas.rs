@@ -1,16 +1,8 @@
 //! Pixels, lines and letters.
 
-use embedded_graphics::Pixel;
-use embedded_graphics::geometry::{OriginDimensions, Point, Size};
-use embedded_graphics::mono_font::MonoTextStyle;
-use embedded_graphics::mono_font::iso_8859_1::{FONT_6X10, FONT_9X15_BOLD};
-use embedded_graphics::pixelcolor::RgbColor;
-use embedded_graphics::prelude::{DrawTarget, Drawable, Primitive};
-use embedded_graphics::primitives::{Line, PrimitiveStyle, Rectangle};
-use embedded_graphics::text::Text;
-use std::convert::Infallible;
 use std::io::Write;
 
+use super::letters::{Face, letters};
 use super::{Alignment, Rgb, Sheet};
 
 /// A white sheet to draw on, in pixels from its upper left corner.
@@ -31,8 +23,7 @@ impl Canvas {
     /// Returns how many pixels have this colour.
     #[must_use]
     pub fn count(&self, colour: Rgb) -> u32 {
-        let wanted = [colour.r(), colour.g(), colour.b()];
-        self.pixels.chunks_exact(3).filter(|pixel| **pixel == wanted).count() as u32
+        self.pixels.chunks_exact(3).filter(|pixel| **pixel == colour.parts()).count() as u32
     }
 
     /// Writes the picture as a PNG file.
@@ -48,53 +39,85 @@ impl Canvas {
         Ok(writer.finish()?)
     }
 
-    fn write(&mut self, at: (i32, i32), style: MonoTextStyle<'_, Rgb>, to: Alignment, text: &str) {
-        let Ok(_) = Text::with_alignment(text, at.into(), style, to).draw(self);
+    /// Returns a pixel, unless it lies outside.
+    fn pixel(&mut self, x: i32, y: i32) -> Option<&mut [u8]> {
+        let inside = |at: i32, size: u32| u32::try_from(at).ok().filter(|at| *at < size);
+        let at = 3 * (inside(y, self.height)? * self.width + inside(x, self.width)?) as usize;
+        Some(&mut self.pixels[at..at + 3])
+    }
+
+    /// Lays `share` of 255 of a colour over a pixel.
+    fn mark(&mut self, x: i32, y: i32, colour: Rgb, share: u8) {
+        if let Some(pixel) = self.pixel(x, y) {
+            let ground = Rgb::new(pixel[0], pixel[1], pixel[2]);
+            pixel.copy_from_slice(&colour.over(ground, share).parts());
+        }
+    }
+
+    fn write(
+        &mut self,
+        (x, y): (i32, i32),
+        face: Face,
+        (to, colour): (Alignment, Rgb),
+        text: &str,
+    ) {
+        let width: i32 = letters(face, text).map(|letter| letter.advance).sum();
+        let mut pen = match to {
+            Alignment::Left => x,
+            Alignment::Center => x - width / 2,
+            Alignment::Right => x - width,
+        };
+        for letter in letters(face, text) {
+            let (left, top) = (pen + letter.corner.0, y + letter.corner.1);
+            for (row, y) in letter.coverage.chunks(letter.width.max(1)).zip(top..) {
+                for (share, x) in row.iter().zip(left..) {
+                    self.mark(x, y, colour, *share);
+                }
+            }
+            pen += letter.advance;
+        }
     }
 }
 
 impl Sheet for Canvas {
+    /// By Bresenham's algorithm.
     fn line(&mut self, from: (i32, i32), to: (i32, i32), colour: Rgb) {
-        let line = Line::new(from.into(), to.into());
-        let Ok(()) = line.into_styled(PrimitiveStyle::with_stroke(colour, 1)).draw(self);
+        let (wide, high) = ((to.0 - from.0).abs(), -(to.1 - from.1).abs());
+        let step = ((to.0 - from.0).signum(), (to.1 - from.1).signum());
+        let ((mut x, mut y), mut error) = (from, wide + high);
+        loop {
+            self.mark(x, y, colour, 255);
+            if (x, y) == to {
+                return;
+            }
+            let twice = 2 * error;
+            if twice >= high {
+                (error, x) = (error + high, x + step.0);
+            }
+            if twice <= wide {
+                (error, y) = (error + wide, y + step.1);
+            }
+        }
     }
 
     fn fill(&mut self, corner: (i32, i32), size: (u32, u32), colour: Rgb) {
-        let area = Rectangle::new(corner.into(), size.into());
-        let Ok(()) = area.into_styled(PrimitiveStyle::with_fill(colour)).draw(self);
+        let part = |from: i32, size: u32, all: u32| {
+            let to = (i64::from(from) + i64::from(size)).clamp(0, all.into());
+            from.max(0)..to as i32
+        };
+        for y in part(corner.1, size.1, self.height) {
+            for x in part(corner.0, size.0, self.width) {
+                self.mark(x, y, colour, 255);
+            }
+        }
     }
 
     fn text(&mut self, at: (i32, i32), alignment: Alignment, colour: Rgb, text: &str) {
-        self.write(at, MonoTextStyle::new(&FONT_6X10, colour), alignment, text);
+        self.write(at, Face::Text, (alignment, colour), text);
     }
 
     fn title(&mut self, at: (i32, i32), colour: Rgb, text: &str) {
-        self.write(at, MonoTextStyle::new(&FONT_9X15_BOLD, colour), Alignment::Left, text);
-    }
-}
-
-impl OriginDimensions for Canvas {
-    fn size(&self) -> Size {
-        Size::new(self.width, self.height)
-    }
-}
-
-impl DrawTarget for Canvas {
-    type Color = Rgb;
-    type Error = Infallible;
-
-    fn draw_iter<I>(&mut self, pixels: I) -> Result<(), Infallible>
-    where
-        I: IntoIterator<Item = Pixel<Rgb>>,
-    {
-        for Pixel(Point { x, y }, colour) in pixels {
-            let inside = |at: i32, size: u32| u32::try_from(at).ok().filter(|at| *at < size);
-            if let (Some(x), Some(y)) = (inside(x, self.width), inside(y, self.height)) {
-                let at = 3 * (y * self.width + x) as usize;
-                self.pixels[at..at + 3].copy_from_slice(&[colour.r(), colour.g(), colour.b()]);
-            }
-        }
-        Ok(())
+        self.write(at, Face::Title, (Alignment::Left, colour), text);
     }
 }
 
@@ -118,6 +141,10 @@ mod tests {
         let at = |x: usize, y: usize| [0, 1, 2].map(|part| pixels[3 * (y * 60 + x) + part]);
         assert_eq!([at(10, 5), at(12, 6), at(13, 6)], [[1, 2, 3], [1, 2, 3], [255; 3]]);
         assert_eq!([at(0, 20), at(59, 20)], [[9; 3]; 2]);
-        assert!((20..40).any(|x| (22..32).any(|y| at(x, y) == [0; 3])), "the letters");
+        assert!((20..40).any(|x| (22..32).any(|y| at(x, y)[0] < 64)), "the letters");
+        let mut canvas = Canvas::new(20, 20);
+        canvas.line((3, 3), (9, 7), Rgb::new(4, 4, 4));
+        canvas.line((9, 7), (9, 7), Rgb::new(5, 5, 5));
+        assert_eq!((canvas.count(Rgb::new(4, 4, 4)), canvas.count(Rgb::new(5, 5, 5))), (6, 1));
     }
 }

@@ -1,14 +1,15 @@
 //! Pictures as SVG or PNG: sheets to draw on, and panels with axes on them.
 
 mod canvas;
+mod colour;
+mod letters;
 mod panel;
 mod scale;
 mod sheet;
 mod svg;
 
 pub use canvas::Canvas;
-pub use embedded_graphics::pixelcolor::Rgb888 as Rgb;
-pub use embedded_graphics::text::Alignment;
+pub use colour::{Alignment, Rgb};
 pub use panel::Panel;
 pub use scale::Scale;
 pub use sheet::Sheet;

@@ -1,8 +1,6 @@
 //! A part of a sheet with two axes.
 
-use embedded_graphics::pixelcolor::RgbColor;
-
-use super::{Alignment, BLACK, GREY, PALE, Rgb, Scale, Sheet};
+use super::{Alignment, BLACK, GREY, PALE, Rgb, Scale, Sheet, WHITE};
 
 /// Two axes at a place on a sheet, and the drawing between them.
 #[derive(Debug)]
@@ -100,12 +98,10 @@ impl Panel {
                 let left = edge(c, columns, self.width);
                 let right = edge(c + 1, columns, self.width);
                 // The square root keeps rare counts visible.
-                let share = (f64::from(*count) / f64::from(most)).sqrt();
-                let tint = |part: u8| 255 - (share * f64::from(255 - part)).round() as u8;
+                let share = (255.0 * (f64::from(*count) / f64::from(most)).sqrt()).round() as u8;
                 let corner = (self.left + left, self.top + top);
                 let size = ((right - left) as u32, (bottom - top) as u32);
-                let tinted = Rgb::new(tint(colour.r()), tint(colour.g()), tint(colour.b()));
-                sheet.fill(corner, size, tinted);
+                sheet.fill(corner, size, colour.over(WHITE, share));
             }
         }
     }

@@ -2,8 +2,6 @@
 
 use std::fmt::{Arguments, Display, Write};
 
-use embedded_graphics::pixelcolor::IntoStorage;
-
 use super::{Alignment, Rgb, Sheet};
 
 /// A rectangle, in pixels from a sheet's upper left corner.
@@ -152,7 +150,8 @@ impl Sheet for Svg {
 }
 
 fn hex(colour: Rgb) -> String {
-    format!("#{:06x}", colour.into_storage())
+    let [red, green, blue] = colour.parts();
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Escapes text for HTML and SVG, also for attributes.
