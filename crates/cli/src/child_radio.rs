@@ -15,8 +15,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time limit of the radio's own end.
-const STOP_TIME: Duration = Duration::from_secs(3);
+/// Time limit of the radio's own end, which a busy machine delays by seconds.
+const STOP_TIME: Duration = Duration::from_secs(30);
 
 /// The most addresses that are tried for a radio.
 const ADDRESSES_TRIED: usize = 100;
@@ -104,7 +104,13 @@ impl ChildRadio {
 
     /// Ends the process, and returns its final counters.
     pub fn stop(mut self) -> anyhow::Result<Value> {
-        self.end();
+        if !self.end() {
+            anyhow::bail!(
+                "the emulated radio did not end within {} s and was killed: its counters are lost; \
+                 measure again on a machine with less load",
+                STOP_TIME.as_secs()
+            );
+        }
         let mut text = String::new();
         let mut stdout =
             self.child.stdout.take().context("the process of the emulated radio has no output")?;
@@ -116,19 +122,21 @@ impl ChildRadio {
         Ok(document["results"]["counters"].take())
     }
 
-    /// Ends it, by SIGTERM first.
-    fn end(&mut self) {
+    /// Ends it, by SIGTERM first; returns whether that sufficed.
+    fn end(&mut self) -> bool {
         if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
+            return true;
         }
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let until = Instant::now() + STOP_TIME;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
+        let ended = !matches!(self.child.try_wait(), Ok(None));
         // Both do nothing when it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        ended
     }
 }
 
