@@ -22,8 +22,9 @@ pub(in crate::packets) struct ListenEnd {
 /// Least time between two readings of the thread's costs, nanoseconds: they are system calls.
 const LOOK_NS: u64 = 5_000_000;
 
-/// How long a packet may be on its way: a kernel thread that delivers it may wait for a CPU.
-const DRAIN: Duration = Duration::from_millis(200);
+/// How long a packet may be on its way: a kernel thread that delivers it may wait for a CPU, on a
+/// busy machine for more than 200 ms.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// The costs of the thread at one moment.
 #[derive(Debug, Clone, Copy, Default)]
