@@ -1,9 +1,10 @@
 //! Samples of a measurement as text: a line a series, the samples of each together.
 
 use crate::table::Table;
+use millstream_measure::Measured;
 use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
-use millstream_measure::{Histogram, Measured};
+use millstream_stats::Histogram;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

@@ -1,7 +1,8 @@
 //! Costs as records, so that a measurement plan may run a benchmark like a measurement of latency.
 
 use crate::samples::entries;
-use millstream_measure::{Histogram, Measured, Observed};
+use millstream_measure::{Measured, Observed};
+use millstream_stats::Histogram;
 use serde_json::Value;
 
 /// Returns a sample of one value, in nanoseconds. `series` ends with what the time was spent for.

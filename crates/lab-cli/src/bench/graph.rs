@@ -12,7 +12,8 @@ use millstream_lab::graph::{
     BlockKernel, ChainShape, GnuRadioGraph, GraphCase, GraphRow, GraphSpec, GraphSubject, ItemKind,
     cost_of_timing, measure,
 };
-use millstream_measure::{Measured, Summary};
+use millstream_measure::Measured;
+use millstream_stats::Summary;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;

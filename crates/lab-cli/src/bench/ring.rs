@@ -5,7 +5,7 @@ use crate::numbers::whole;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_lab::hand_over::{self, HandOver, QueueKind};
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde_json::json;
 
 /// Measures how many items a second pass from one thread to another.

@@ -5,7 +5,8 @@ use super::sets::SetArgs;
 use crate::numbers::positive;
 use crate::output::Report;
 use millstream_measure::compare::{ChangeRule, Comparison, SetOrder, compare};
-use millstream_measure::picture::{short_ratio, short_time};
+use millstream_measure::picture::short_time;
+use millstream_stats::short_ratio;
 use serde_json::json;
 use std::fmt::Write;
 

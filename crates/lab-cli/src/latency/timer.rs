@@ -12,10 +12,11 @@ use crate::samples;
 use millstream_cpu::CpuSet;
 use millstream_cpu::alarm::Mechanism;
 use millstream_cpu::sched::Class;
-use millstream_lab::LiveHistogram;
 use millstream_lab::explain::TraceMonitor;
 use millstream_lab::timer::{LowLatencyGuard, THREADS, TimerSamples, TimerSpec, measure};
 use millstream_measure::Measured;
+use millstream_measure::picture;
+use millstream_stats::SharedHistogram;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -100,8 +101,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut records, mut kernels, mut failure) = (Vec::new(), Vec::new(), None);
     let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
     let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
-    let so_far = LiveHistogram::default();
-    let words = || so_far.words();
+    let so_far = SharedHistogram::default();
+    let words = || picture::line(&so_far);
     during_with("measuring wake-ups", Some(all), words, || -> anyhow::Result<()> {
         while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
             let started = now();

@@ -14,7 +14,7 @@ use millstream_lab::atsc::{
     AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
     ReceiverFigures, Recording, bench,
 };
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -7,7 +7,7 @@ use crate::child_radio::RadioUnderTest;
 use crate::output::{Report, count, note};
 use crate::table::Table;
 use millstream_lab::Direction;
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -6,7 +6,8 @@ use crate::live::Steps;
 use crate::output::{Report, now};
 use crate::samples;
 use millstream_lab::turnaround::{Answer, LeadResult, TurnaroundSpec, leads_s, never_late};
-use millstream_measure::{Histogram, Measured, Observed};
+use millstream_measure::{Measured, Observed};
+use millstream_stats::Histogram;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

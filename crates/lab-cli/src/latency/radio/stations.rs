@@ -7,7 +7,7 @@ use crate::table::Table;
 use anyhow::ensure;
 use millstream_lab::stations::{STATIONS, StationTrace};
 use millstream_lab::turnaround::Answer;
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde_json::json;
 
 /// Tries that are recorded; the kernel's ring holds them.

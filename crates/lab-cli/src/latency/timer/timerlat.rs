@@ -3,8 +3,9 @@
 use crate::samples;
 use millstream_host::trace::{TIMERLAT_PERIODS_US, TraceError};
 use millstream_lab::timer::{TimerSpec, TimerlatFound, TimerlatMonitor, TimerlatSamples};
+use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use millstream_measure::{Histogram, Measured};
+use millstream_stats::Histogram;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
