@@ -222,7 +222,7 @@ def target_problems():
         if not path.is_file() or path.suffix in (".md", ".txt", ".lock") or path == pathlib.Path(__file__).resolve():
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if named.search(re.sub(r"^\s*#.*|^\s*@echo.*", "", line)):
+            if named.search(re.sub(r"^\s*#.*|## .*", "", line)):
                 yield f"{path.relative_to(ROOT)}:{number}: names cargo's target folder: ask scripts/target.sh (peers: `built`)"
 
 

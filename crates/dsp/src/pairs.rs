@@ -296,7 +296,7 @@ mod tests {
         add_products(&[Group { start: 154, taps: [[1; 2]; 16] }], &loud(200), &mut [0; LANES]);
     }
 
-    /// Runs a filter of `2 N` taps; the outputs of docs/evidence/arm64_cost.py are `blocks * BLOCK`.
+    /// Runs a filter of `2 N` taps; the outputs of arm64_cost.py are `blocks * BLOCK`.
     fn cost<const N: usize>(blocks: usize) {
         let x = loud(blocks * BLOCK + 2 * N - 1);
         let taps = PairTaps::new(&std::array::from_fn::<_, N, _>(|j| [j as f32 - 7.3, -0.2]));

@@ -3,11 +3,11 @@
 //!
 //! | item | idea |
 //! | --- | --- |
-//! | [`Classes`], [`Histogram`], [`SharedHistogram`] | counts by size: of one thread; read while one records |
-//! | [`median`], [`Summary`], [`MedianEstimate`] | repeated figures in short, with the interval of the middle |
-//! | [`Mean`] | the mean, with the interval that assumes a normal distribution |
+//! | [`Classes`], [`Histogram`], [`SharedHistogram`] | counts by size |
+//! | [`median`], [`Summary`], [`MedianEstimate`] | repeated figures in short |
+//! | [`Mean`] | the mean of normal values, with its interval |
 //! | [`paired`], [`RatioEstimate`] | the ratio of pairs |
-//! | [`Pairs`], [`chance`], [`adjusted`] | two samples: their ratio, whether they differ, many such tests |
+//! | [`Pairs`], [`chance`], [`adjusted`] | the ratio of two samples, tests |
 //! | [`Random`] | random numbers from a seed |
 //!
 //! None but [`Mean`] assumes a particular distribution. `peers/statistics_scipy.py` judges them.

@@ -1,8 +1,8 @@
 //! Statistics of ratios from pairs of measurements.
 //!
-//! A pair is two figures measured one right after the other, so that a disturbance that lasts longer
-//! slows both and leaves their ratio unchanged. Ratios are handled as logarithms: twice as fast and
-//! half as fast are equally far from no difference.
+//! A pair is two figures measured one right after the other, so that a disturbance that lasts
+//! longer slows both and leaves their ratio unchanged. Ratios are handled as logarithms: twice as
+//! fast and half as fast are equally far from no difference.
 
 use crate::median;
 use serde::{Deserialize, Serialize};

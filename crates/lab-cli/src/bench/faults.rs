@@ -1,13 +1,14 @@
 //! `millstream-lab bench faults`: the outcome of streams under each fault.
 
 use super::way::DIRECTIONS;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::numbers::one_of;
 use crate::output::{Join, Report};
 use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
+use millstream_measure::Measured;
 use serde_json::json;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
@@ -33,7 +34,7 @@ pub struct Args {
 
 /// Succeeds when every stream behaved as required.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let cases: Vec<&FaultCase> =
+    let cases: Vec<&'static FaultCase> =
         CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
     anyhow::ensure!(
         !cases.is_empty(),
@@ -43,21 +44,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let ways = args.direction;
     if args.list {
-        return Ok(listing(&cases, ways));
+        return Ok(listing(&each(&cases, ways)));
     }
     interrupt::install();
-    let mut rows = Vec::new();
-    let mut steps = Steps::new(ways.len() * cases.len());
-    for &way in ways {
-        for case in &cases {
-            steps.next(|| format!("{}: {}", way.name(), case.name));
-            rows.push(faults::run(case, way)?);
-            anyhow::ensure!(
-                !interrupt::asked(),
-                "interrupted before all faults were tried: run the command again for a result"
-            );
-        }
-    }
+    let mut faults = Faults { rows: Vec::new() };
+    in_rounds(&mut faults, &each(&cases, ways), 1).whole()?;
+    let rows = faults.rows;
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
     let failure = (unsound > 0).then(|| {
         format!("{unsound} of {} streams failed their check: see the table above", rows.len())
@@ -65,16 +57,37 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
 }
 
-fn listing(cases: &[&FaultCase], ways: &[Direction]) -> Report {
-    let each = |case| ways.iter().map(move |way: &Direction| (case, *way));
-    let all: Vec<(&&FaultCase, Direction)> = cases.iter().flat_map(each).collect();
+/// Each case in each direction.
+fn each(cases: &[&'static FaultCase], ways: &[Direction]) -> Vec<(&'static FaultCase, Direction)> {
+    ways.iter().flat_map(|way| cases.iter().map(|case| (*case, *way))).collect()
+}
+
+/// The trial of faults.
+struct Faults {
+    rows: Vec<FaultRow>,
+}
+
+impl Experiment for Faults {
+    type Case = (&'static FaultCase, Direction);
+
+    fn name(&self, (case, way): &Self::Case) -> String {
+        format!("{}: {}", way.name(), case.name)
+    }
+
+    fn step(&mut self, (case, way): &Self::Case, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        self.rows.push(faults::run(case, *way)?);
+        Ok(Vec::new())
+    }
+}
+
+fn listing(all: &[(&FaultCase, Direction)]) -> Report {
     let text = Table::of(all.iter())
         .left("", |(case, _)| case.name)
         .left("", |(_, way)| way.name())
         .left("", |(case, way)| case.specs(*way).join("; "))
         .text();
     let mut faults = Vec::new();
-    for (case, way) in &all {
+    for (case, way) in all {
         faults.push(json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) }));
     }
     Report::done(text, json!({ "faults": faults }))

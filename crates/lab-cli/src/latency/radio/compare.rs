@@ -1,17 +1,17 @@
 //! `millstream-lab latency radio --compare`: the turnaround over several links, in turns in one
 //! run.
 
-use super::{Args, UNTIL, radio_options};
+use super::{Args, radio_options};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
 use crate::{interrupt, network, program};
 use anyhow::{Context, ensure};
 use millstream_lab::packets::{TestNetwork, Testbed};
-use millstream_stats::Summary;
-use millstream_stats::{MedianEstimate, Pairs, Ratio, adjusted, chance};
+use millstream_measure::Measured;
+use millstream_stats::{MedianEstimate, Pairs, Ratio, Summary, adjusted, chance};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
@@ -94,7 +94,7 @@ impl ComparedLink {
 
 /// The measurements of a link.
 #[derive(Debug, Default)]
-struct Measured {
+struct Figures {
     /// Medians and 99th percentiles of the rounds, nanoseconds.
     medians_ns: Vec<f64>,
     p99_ns: Vec<f64>,
@@ -114,27 +114,42 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let bed = Testbed::set(&ground, cpus.map(Some), network::worker, interrupt::asked)?;
     let folder = tempfile::tempdir().context("cannot create a folder for the links' sockets")?;
     let own = bed.add_second_address()?;
-    let mut all: Vec<Measured> = args.compare.iter().map(|_| Measured::default()).collect();
-    let rounds = args.repeats() as usize;
-    let mut steps = Steps::new(rounds * args.compare.len());
-    for round in 0..rounds {
-        let forth: Vec<usize> = (0..args.compare.len()).collect();
-        let order = if round % 2 == 0 { forth } else { forth.into_iter().rev().collect() };
-        for at in order {
-            interrupt::check(UNTIL)?;
-            let link = args.compare[at];
-            steps.next(|| format!("round {} of {rounds}, {}", round + 1, link.name()));
-            match measure(args, link, &bed, own, cpus, folder.path()) {
-                Ok([median, p99]) => {
-                    all[at].medians_ns.push(median);
-                    all[at].p99_ns.push(p99);
-                }
-                Err(error) => all[at].failure = Some(format!("{error:#}")),
-            }
-        }
+    let all = args.compare.iter().map(|_| Figures::default()).collect();
+    let mut links = Links { args, bed: &bed, own, cpus, folder: folder.path(), all };
+    let cases: Vec<usize> = (0..args.compare.len()).collect();
+    in_rounds(&mut links, &cases, args.repeats() as usize).whole()?;
+    Ok(report(args, &links.all))
+}
+
+/// The comparison of links, each by its position.
+struct Links<'a> {
+    args: &'a Args,
+    bed: &'a Testbed,
+    own: [Ipv4Addr; 2],
+    cpus: [usize; 2],
+    folder: &'a Path,
+    all: Vec<Figures>,
+}
+
+impl Experiment for Links<'_> {
+    type Case = usize;
+
+    fn name(&self, at: &usize) -> String {
+        self.args.compare[*at].name().to_owned()
     }
-    steps.end();
-    Ok(report(args, &all))
+
+    fn step(&mut self, at: &usize, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let link = self.args.compare[*at];
+        // A link that fails once may hold in the next round.
+        match measure(self.args, link, self.bed, self.own, self.cpus, self.folder) {
+            Ok([median, p99]) => {
+                self.all[*at].medians_ns.push(median);
+                self.all[*at].p99_ns.push(p99);
+            }
+            Err(error) => self.all[*at].failure = Some(format!("{error:#}")),
+        }
+        Ok(Vec::new())
+    }
 }
 
 /// Measures a link once, with a radio and a host of its own: median and 99th percentile,
@@ -188,7 +203,7 @@ fn measure(
     Ok([median, p99])
 }
 
-fn report(args: &Args, all: &[Measured]) -> Report {
+fn report(args: &Args, all: &[Figures]) -> Report {
     let base = &all[0].medians_ns;
     let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
     let ps = adjusted(&ps);

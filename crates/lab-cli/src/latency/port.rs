@@ -1,23 +1,24 @@
 //! `millstream-lab latency port`: round trips through a port with other traffic.
 
-mod record;
-mod text;
-
 use crate::bench::places;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::network::SideArgs;
 use crate::numbers::{cpu, one_of, positive, rate, whole};
-use crate::output::{Report, note, now};
-use millstream_lab::packets::TestNetwork;
+use crate::output::{Report, note, percent};
+use crate::samples::entries;
+use crate::table::Table;
 use millstream_lab::packets::port::{
-    Bulk, PortCase, PortTable, PortTopology, Probing, frame_ns, through,
+    Against, Bulk, CaseResults, PortCase, PortFigures, PortTable, PortTopology, Probing,
+    QueueLimit, came_ns, frame_ns, through,
 };
 use millstream_lab::packets::testbed::ActivePorts;
-use millstream_lab::packets::{StageError, Testbed};
-use millstream_measure::Measured;
+use millstream_lab::packets::{TestNetwork, Testbed};
+use millstream_measure::picture::{short_spread, short_time};
+use millstream_measure::{Measured, Observed};
 use serde_json::json;
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Measures round trips through an Ethernet port that also carries other traffic (bulk). Needs
 /// root.
@@ -129,46 +130,48 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut stage = args.seats.set(&TestNetwork::Ports)?;
     note(format_args!("{}", places(stage.places())));
     let mut ports = stage.ports(args.bulk_cpu.or(stage.places()[1].cpu))?;
-    let (mut table, mut records) = (PortTable::default(), Vec::new());
-    let ended = args.measure(&cases, &mut stage, &mut ports, &mut table, &mut records);
+    let how = Probing {
+        frame_bytes: args.size as usize,
+        count: args.count,
+        rate_pps: args.packet_rate,
+        fifo: args.seats.fifo(),
+    };
+    let table = PortTable::default();
+    let mut probes = PortProbes { how, stage: &mut stage, ports: &mut ports, table };
+    let all = in_rounds(&mut probes, &cases, args.repeat as usize);
+    let mut table = probes.table;
     table.sum_up();
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.packet_rate,
-        "count": args.count, "repetitions": args.repeat, "rows": table.lines, "records": records,
+        "count": args.count, "repetitions": args.repeat, "rows": table.lines,
+        "records": all.records,
     });
-    let failure = ended.err().map(|error| error.to_string());
-    Ok(Report { text: text::table(&args, &table), results, failure })
+    Ok(Report { text: text(&args, &table), results, failure: all.failure() })
+}
+
+/// The measurement of round trips through a port.
+struct PortProbes<'a> {
+    how: Probing,
+    stage: &'a mut Testbed,
+    ports: &'a mut ActivePorts,
+    table: PortTable,
+}
+
+impl Experiment for PortProbes<'_> {
+    type Case = PortCase;
+
+    fn name(&self, case: &PortCase) -> String {
+        case.name()
+    }
+
+    fn step(&mut self, case: &PortCase, round: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let found = through(self.stage, self.ports, case, &self.how)?;
+        self.table.add(case, round, &found);
+        Ok(vec![measured(case, &self.how, &found)])
+    }
 }
 
 impl Args {
-    fn measure(
-        &self,
-        cases: &[PortCase],
-        stage: &mut Testbed,
-        ports: &mut ActivePorts,
-        table: &mut PortTable,
-        records: &mut Vec<Measured>,
-    ) -> Result<(), StageError> {
-        let mut steps = Steps::new(self.repeat as usize * cases.len());
-        let how = Probing {
-            frame_bytes: self.size as usize,
-            count: self.count,
-            rate_pps: self.packet_rate,
-            fifo: self.seats.fifo(),
-        };
-        for turn in 0..self.repeat as usize {
-            for case in cases {
-                steps.next(|| case.name());
-                let (started, begun) = (now(), Instant::now());
-                let found = through(stage, ports, case, &how)?;
-                table.add(case, turn, &found);
-                let seconds = begun.elapsed().as_secs_f64();
-                records.push(record::measured(case, &how, &found, started, seconds));
-            }
-        }
-        Ok(())
-    }
-
     /// Rejects cases that could not be measured correctly.
     fn check(&self, cases: &[PortCase]) -> anyhow::Result<()> {
         for case in cases {
@@ -222,4 +225,122 @@ impl Args {
         }
         cases
     }
+}
+
+/// One repetition of a case.
+fn measured(case: &PortCase, how: &Probing, found: &PortFigures) -> Measured {
+    let bulk = (case.topology != PortTopology::Shared).then_some(case.bulk);
+    let queue = (case.topology == PortTopology::Bulk).then_some(case.queue);
+    let parameters = json!({
+        "topology": case.topology, "port_bps": case.rate_bps, "frame_bytes": how.frame_bytes,
+        "rate_pps": how.rate_pps, "bulk_frame_bytes": bulk.map(|bulk| bulk.frame_bytes),
+        "bulk_share": bulk.map(|bulk| bulk.share), "bulk_burst": bulk.map(|bulk| bulk.burst),
+        "queue_packets": queue, "class": how.fifo.map(|priority| format!("fifo:{priority}")),
+    });
+    // The predicted waits for other frames.
+    let waits = case.waits(found.busy);
+    let wait_ns = |quantile| waits.quantile_ns(quantile);
+    let details = json!({
+        "cpu_share": found.trips.cpu_share, "bound": case.bound(), "busy": found.busy,
+        "wait_ns": {"p50": wait_ns(0.5), "p99": wait_ns(0.99)}, "bulk_offered": found.offered,
+        "port_sent_packets": found.queued.packets, "port_sent_bytes": found.queued.bytes,
+        "queue": found.queued.kind,
+    });
+    Measured {
+        measurement: "port".to_owned(),
+        series: case.name(),
+        parameters: entries(parameters),
+        observed: Observed::from(found.trips.from_due.clone()),
+        counters: BTreeMap::from([
+            ("lost".to_owned(), found.trips.lost),
+            ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
+        ]),
+        details: entries(details),
+        ..Measured::default()
+    }
+}
+
+/// All rows, and their limits.
+fn text(args: &Args, table: &PortTable) -> String {
+    let mut text = format!(
+        "\nround trips through a port, probes of {} bytes, {} a second by the clock, from when \
+         each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
+        args.size, args.packet_rate, args.bulk_size, args.queue
+    );
+    text += &rows(table);
+    text += "\n";
+    for line in &table.lines {
+        let _ = writeln!(text, "{}: {}", line.case.name(), limit(table, line));
+    }
+    text += "\np50, p99, max: of those that came back, all repetitions together. by: predicted, \
+             the round\ntrips over separate ports of the same repetition convolved with the waits \
+             by the frames' times;\nthe median of the repetitions. over it: measured over \
+             predicted within a repetition, median (least\nto most). \
+             busy: the port with the bulk.\n";
+    text
+}
+
+fn rows(table: &PortTable) -> String {
+    let came = |line: &CaseResults, quantile| {
+        came_ns(&line.histogram, line.lost, quantile).map_or("-".to_owned(), short_time)
+    };
+    let by = |against: Option<Against>| {
+        against.map_or(String::new(), |against| short_time(against.predicted_ns as u64))
+    };
+    let over = |against: Option<Against>| {
+        against.map_or(String::new(), |against| short_spread(&against.ratio))
+    };
+    Table::of(&table.lines)
+        .left("", |line| line.case.name())
+        .right("p50", |line| came(line, 0.5))
+        .right("by", |line| by(line.median))
+        .right("over it", |line| over(line.median))
+        .right("p99", |line| came(line, 0.99))
+        .right("by", |line| by(line.tail))
+        .right("over it", |line| over(line.tail))
+        .right("max", |line| came(line, 1.0))
+        .right("busy", |line| percent(line.busy))
+        .right("lost", |line| line.lost)
+        .text()
+}
+
+/// Whether the tail is bounded, and by what.
+fn limit(table: &PortTable, line: &CaseResults) -> String {
+    let bound = line.bound;
+    let wait = short_time(bound.wait_ns as u64);
+    let said = match bound.by {
+        QueueLimit::Nothing => "no queue to wait in; the tail is the machine's".to_owned(),
+        QueueLimit::Burst => {
+            format!("bounded by the burst, {} x {}", bound.frames, frame(line, &wait))
+        }
+        QueueLimit::Queue => {
+            let slow = short_time((bound.wait_ns / line.busy) as u64);
+            let slow = if line.case.is_full() && line.busy > 0.0 {
+                format!(" ({slow} at its actual rate)")
+            } else {
+                String::new()
+            };
+            format!(
+                "bounded by the queue, {} x {}{slow}, and then lost",
+                bound.frames,
+                frame(line, &wait)
+            )
+        }
+        QueueLimit::Wire => format!("bounded by the one frame on the wire, {wait}"),
+    };
+    let apart_ns = table.longest_apart_ns(line.case.rate_bps);
+    match (apart_ns, line.longest_ns()) {
+        (Some(apart_ns), Some(longest_ns)) if line.case.topology != PortTopology::Separate => {
+            let over = longest_ns as f64 / (apart_ns as f64 + bound.wait_ns);
+            format!(
+                "{said}; the longest was {over:.2} times that bound plus the longest on \
+                 separate ports"
+            )
+        }
+        _ => said,
+    }
+}
+
+fn frame(line: &CaseResults, wait: &str) -> String {
+    format!("{} = {wait}", short_time(line.case.frame_ns() as u64))
 }

@@ -1,19 +1,22 @@
 //! `millstream-lab latency launch`: how near to its launch time a packet leaves.
 
-mod record;
-mod text;
-
-use crate::bench::places;
+use crate::bench::{places, refusals};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::network::SideArgs;
 use crate::numbers::{one_of, seconds, seconds_or_0, whole, within};
-use crate::output::{Report, note, now};
-use millstream_lab::packets::launch::{LaunchTable, LaunchVia, Launching, launch};
-use millstream_lab::packets::{StageError, TestNetwork, Testbed};
-use millstream_measure::Measured;
+use crate::output::{Report, describe, note};
+use crate::samples::entries;
+use crate::table::Table;
+use millstream_lab::packets::launch::{
+    LaunchFigures, LaunchLine, LaunchTable, LaunchVia, Launching, launch,
+};
+use millstream_lab::packets::{TestNetwork, Testbed};
+use millstream_measure::picture::short_time;
+use millstream_measure::{Measured, Observed};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Measures how near to their launch times packets leave (SO_TXTIME). Needs root.
 ///
@@ -88,19 +91,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
     note(format_args!("{}", places(stage.places())));
-    let (mut table, mut records) = (LaunchTable::default(), Vec::new());
-    let ended = args.measure(&how, &mut stage, &mut table, &mut records);
+    let table = LaunchTable::default();
+    let mut launches = Launches { how: &how, stage: &mut stage, table };
+    let all = in_rounds(&mut launches, &args.via, args.repeat as usize);
+    let table = launches.table;
     let asked = || table.lines.iter().filter(|line| line.via != LaunchVia::Thread);
     let nothing = asked().count() > 0 && asked().all(|line| line.sent == 0);
     let why = asked().find_map(|line| line.refused.clone()).filter(|_| nothing);
-    let failure = ended.err().map(|error| error.to_string()).or(why);
+    let failure = all.ended.as_ref().map(describe).or(why);
     let results = json!({
         "places": stage.places(), "frame_bytes": args.size, "count": args.count,
         "interval_s": args.interval, "lead_s": args.lead, "batch": args.batch,
         "tolerance_s": args.tolerance, "repetitions": args.repeat, "rows": table.lines,
-        "records": records,
+        "records": all.records,
     });
-    Ok(Report { text: text::table(&args, &table), results, failure })
+    Ok(Report { text: text(&args, &table), results, failure })
 }
 
 impl Args {
@@ -132,35 +137,115 @@ impl Args {
             fifo: self.seats.fifo(),
         })
     }
+}
 
-    fn measure(
-        &self,
-        how: &Launching,
-        stage: &mut Testbed,
-        table: &mut LaunchTable,
-        records: &mut Vec<Measured>,
-    ) -> Result<(), StageError> {
-        let mut steps = Steps::new(self.repeat as usize * self.via.len());
-        for _ in 0..self.repeat {
-            for via in &self.via {
-                let line = table.line(*via);
-                if line.refused.is_some() {
-                    steps.skip();
-                    continue;
-                }
-                steps.next(|| via.name().to_owned());
-                let (started, begun) = (now(), Instant::now());
-                match launch(stage, *via, how) {
-                    Ok(found) => {
-                        line.add(&found);
-                        let seconds = begun.elapsed().as_secs_f64();
-                        records.extend(record::measured(*via, how, &found, started, seconds));
-                    }
-                    Err(StageError::Refused(reason)) => line.refused = Some(reason),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
+/// The measurement of launch times.
+struct Launches<'a> {
+    how: &'a Launching,
+    stage: &'a mut Testbed,
+    table: LaunchTable,
+}
+
+impl Experiment for Launches<'_> {
+    type Case = LaunchVia;
+
+    fn name(&self, via: &LaunchVia) -> String {
+        via.name().to_owned()
     }
+
+    fn step(&mut self, via: &LaunchVia, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let found = launch(self.stage, *via, self.how)?;
+        self.table.line(*via).add(&found);
+        Ok(measured(*via, self.how, &found).into_iter().collect())
+    }
+
+    fn refused(&mut self, via: &LaunchVia, why: &str) {
+        self.table.line(*via).refused = Some(why.to_owned());
+    }
+}
+
+/// One repetition; nothing where no packet came, because a record has latencies.
+fn measured(via: LaunchVia, how: &Launching, found: &LaunchFigures) -> Option<Measured> {
+    let parameters = json!({
+        "via": via.name(), "frame_bytes": how.frame_bytes, "batch": how.batch,
+        "interval_ns": how.interval.as_nanos() as u64, "lead_ns": how.lead.as_nanos() as u64,
+        "tolerance_ns": how.tolerance.as_nanos() as u64,
+        "class": how.fifo.map(|priority| format!("fifo:{priority}")),
+    });
+    let (sent, arrived) = (&found.sent, &found.arrived);
+    let quantile = |share| arrived.offsets.quantile_ns(share);
+    let details = json!({
+        "cpu_s": sent.cpu_s, "queue": found.queued.as_ref().map(|queued| &queued.kind),
+        "offset_ns": {
+            "min": quantile(0.0), "p50": quantile(0.5), "p99": quantile(0.99), "max": quantile(1.0),
+        },
+    });
+    let counters = [
+        ("early", arrived.early),
+        ("late", arrived.late),
+        ("refused at the queue", sent.refusals.invalid),
+        ("missed in the queue", sent.refusals.missed),
+        ("dropped by the queue", found.dropped()),
+        ("lost", found.lost()),
+    ];
+    (arrived.offsets.count() > 0).then(|| Measured {
+        measurement: "launch".to_owned(),
+        series: via.name().to_owned(),
+        parameters: entries(parameters),
+        observed: Observed::from(arrived.offsets.distances()),
+        counters: BTreeMap::from(counters.map(|(name, count)| (name.to_owned(), count))),
+        details: entries(details),
+        ..Measured::default()
+    })
+}
+
+/// All rows, the repetitions of each together.
+fn text(args: &Args, table: &LaunchTable) -> String {
+    let time = |seconds: f64| short_time((seconds * 1e9).round() as u64);
+    let mut text = format!(
+        "\npackets with launch times, {} bytes, every {}, handed over {} before in batches of {}\n",
+        args.size,
+        time(args.interval),
+        time(args.lead),
+        args.batch
+    );
+    let offset = |share| {
+        move |line: &LaunchLine| {
+            line.offsets.quantile_ns(share).map_or("-".to_owned(), |ns| {
+                let sign = if ns < 0 { "-" } else { "" };
+                format!("{sign}{}", short_time(ns.unsigned_abs()))
+            })
+        }
+    };
+    let measured: Vec<_> = table.lines.iter().filter(|line| line.sent > 0).collect();
+    text += &Table::of(measured.iter().copied())
+        .left("", |line| line.via.name())
+        .right("min", offset(0.0))
+        .right("p50", offset(0.5))
+        .right("p99", offset(0.99))
+        .right("max", offset(1.0))
+        .right("early", |line| line.early)
+        .right("in time", |line| line.in_time())
+        .right("late", |line| line.late)
+        .right("dropped", |line| line.dropped)
+        .right("lost", |line| line.lost)
+        .right("CPU", |line| short_time(line.cpu_ns.unwrap_or(0.0) as u64))
+        .text();
+    text += &refusals(table.lines.iter().map(|line| (line.via.name(), line.refused.as_deref())));
+    for line in measured.iter().filter(|line| line.refusals.total() > 0) {
+        text += &format!(
+            "{}: of the dropped packets, {} came too late to the queue, {} missed their time in \
+             it\n",
+            line.via.name(),
+            line.refusals.invalid,
+            line.refusals.missed
+        );
+    }
+    text += &format!(
+        "\nmin to max: from the launch time until the packet came out of the interface; negative: \
+         before.\nearly, late: more than {} before or after it. dropped: by the queue. CPU: of the \
+         sending thread,\nfor each packet.\n",
+        time(args.tolerance)
+    );
+    text
 }
