@@ -3,9 +3,10 @@
 
 use crate::interrupt;
 use crate::live::Steps;
-use crate::output::now;
+use crate::output::{Report, now};
 use millstream_lab::packets::StageError;
 use millstream_measure::Measured;
+use serde::Serialize;
 use std::time::Instant;
 
 /// A measurement of several cases. Rounds are interleaved, so that a disturbance does not hit one
@@ -110,6 +111,15 @@ pub fn in_rounds<E: Experiment>(
         }
     }
     all
+}
+
+/// The report of an experiment. The document of `--json` is the struct of its results.
+pub fn report(
+    text: String,
+    results: &impl Serialize,
+    failure: Option<String>,
+) -> anyhow::Result<Report> {
+    Ok(Report { text, results: serde_json::to_value(results)?, failure })
 }
 
 #[cfg(test)]

@@ -438,11 +438,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::Empty`], [`StoreError::NoRun`], [`StoreError::Several`].
     pub fn find(&self, prefix: &str) -> Result<String, StoreError> {
-        let runs = self.contents.records.iter().map(|record| &*record.run);
+        let mut runs = self.contents.records.iter().map(|record| &*record.run);
         match prefix {
-            "last" => {
-                runs.last().map(str::to_owned).ok_or_else(|| StoreError::Empty(self.path.clone()))
-            }
+            "last" => runs
+                .next_back()
+                .map(str::to_owned)
+                .ok_or_else(|| StoreError::Empty(self.path.clone())),
             _ => one_of(runs, prefix),
         }
     }

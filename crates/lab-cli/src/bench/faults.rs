@@ -1,7 +1,7 @@
 //! `millstream-lab bench faults`: the outcome of streams under each fault.
 
 use super::way::DIRECTIONS;
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::numbers::one_of;
 use crate::output::{Join, Report};
@@ -9,7 +9,7 @@ use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
 use millstream_measure::Measured;
-use serde_json::json;
+use serde::Serialize;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
 ///
@@ -44,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let ways = args.direction;
     if args.list {
-        return Ok(listing(&each(&cases, ways)));
+        return listing(&each(&cases, ways));
     }
     interrupt::install();
     let mut faults = Faults { rows: Vec::new() };
@@ -54,7 +54,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = (unsound > 0).then(|| {
         format!("{unsound} of {} streams failed their check: see the table above", rows.len())
     });
-    Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
+    report(table(&rows), &Results { rows: &rows }, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rows: &'a [FaultRow],
+}
+
+#[derive(Serialize)]
+struct Listing {
+    faults: Vec<ListedFault>,
+}
+
+#[derive(Serialize)]
+struct ListedFault {
+    fault: &'static str,
+    direction: Direction,
+    specs: Vec<String>,
 }
 
 /// Each case in each direction.
@@ -80,17 +97,18 @@ impl Experiment for Faults {
     }
 }
 
-fn listing(all: &[(&FaultCase, Direction)]) -> Report {
+fn listing(all: &[(&'static FaultCase, Direction)]) -> anyhow::Result<Report> {
     let text = Table::of(all.iter())
         .left("", |(case, _)| case.name)
         .left("", |(_, way)| way.name())
         .left("", |(case, way)| case.specs(*way).join("; "))
         .text();
-    let mut faults = Vec::new();
-    for (case, way) in all {
-        faults.push(json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) }));
-    }
-    Report::done(text, json!({ "faults": faults }))
+    let listed = |(case, way): &(&'static FaultCase, Direction)| ListedFault {
+        fault: case.name,
+        direction: *way,
+        specs: case.specs(*way),
+    };
+    report(text, &Listing { faults: all.iter().map(listed).collect() }, None)
 }
 
 fn table(rows: &[FaultRow]) -> String {

@@ -1,6 +1,6 @@
 //! `millstream-lab bench offload`: kernels on the CPU and on a device.
 
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
@@ -10,7 +10,6 @@ use millstream_accel::{Accelerator, Kernel, OffloadSettings, StandIn};
 use millstream_dsp::Sample;
 use millstream_measure::Measured;
 use serde::Serialize;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,11 +104,26 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let refused = all.whole()?.refused;
     let failure = rows.is_empty().then(|| refused.join("; "));
     let text = if rows.is_empty() { String::new() } else { text(&device.name(), &rows, &refused) };
-    let results = json!({
-        "device": device.name(), "measure_s": args.measure, "repetitions": args.repeat,
-        "rows": rows, "refused": refused, "right": right(&rows),
-    });
-    Ok(Report { text, results, failure })
+    let results = Results {
+        device: device.name(),
+        measure_s: args.measure,
+        repetitions: args.repeat,
+        rows: &rows,
+        refused: &refused,
+        right: right(&rows),
+    };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    device: String,
+    measure_s: f64,
+    repetitions: u32,
+    rows: &'a [Row],
+    refused: &'a [String],
+    /// Right choices, and all.
+    right: (usize, usize),
 }
 
 /// The measurement of both sides, for each kernel and size of batches.

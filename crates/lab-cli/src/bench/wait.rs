@@ -1,17 +1,18 @@
 //! `millstream-lab bench wait`: the price of each wait mode.
 
 use super::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
 use crate::table::Table;
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::waiting::{Wait, WaitCase, WaitLine, WaitTable, wait};
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use serde_json::json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measures what each wait mode costs a thread that receives, and how soon it has a packet. Needs
@@ -62,11 +63,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut waiting = Waiting { args: &args, stage: &mut stage, table: WaitTable::default() };
     let failure = in_rounds(&mut waiting, &args.cases(), args.repeat as usize).failure();
     let table = waiting.table;
-    let results = json!({
-        "places": stage.places(), "measure_s": args.measure, "repetitions": args.repeat,
-        "fifo": args.seats.fifo(), "rows": table.lines,
-    });
-    Ok(Report { text: text(&args, &table), results, failure })
+    let results = Results {
+        places: stage.places(),
+        measure_s: args.measure,
+        repetitions: args.repeat,
+        fifo: args.seats.fifo(),
+        rows: &table.lines,
+    };
+    report(text(&args, &table), &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    measure_s: f64,
+    repetitions: u32,
+    fifo: Option<u32>,
+    rows: &'a [WaitLine],
 }
 
 /// The measurement of wait modes.

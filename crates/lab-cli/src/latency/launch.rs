@@ -1,7 +1,7 @@
 //! `millstream-lab latency launch`: how near to its launch time a packet leaves.
 
 use crate::bench::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{one_of, seconds, seconds_or_0, whole, within};
@@ -11,9 +11,11 @@ use crate::table::Table;
 use millstream_lab::packets::launch::{
     LaunchFigures, LaunchLine, LaunchTable, LaunchVia, Launching, launch,
 };
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::picture::short_time;
 use millstream_measure::{Measured, Observed};
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -99,13 +101,33 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let nothing = asked().count() > 0 && asked().all(|line| line.sent == 0);
     let why = asked().find_map(|line| line.refused.clone()).filter(|_| nothing);
     let failure = all.ended.as_ref().map(describe).or(why);
-    let results = json!({
-        "places": stage.places(), "frame_bytes": args.size, "count": args.count,
-        "interval_s": args.interval, "lead_s": args.lead, "batch": args.batch,
-        "tolerance_s": args.tolerance, "repetitions": args.repeat, "rows": table.lines,
-        "records": all.records,
-    });
-    Ok(Report { text: text(&args, &table), results, failure })
+    let results = Results {
+        places: stage.places(),
+        frame_bytes: args.size,
+        count: args.count,
+        interval_s: args.interval,
+        lead_s: args.lead,
+        batch: args.batch,
+        tolerance_s: args.tolerance,
+        repetitions: args.repeat,
+        rows: &table.lines,
+        records: &all.records,
+    };
+    report(text(&args, &table), &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    frame_bytes: u32,
+    count: u64,
+    interval_s: f64,
+    lead_s: f64,
+    batch: u32,
+    tolerance_s: f64,
+    repetitions: u32,
+    rows: &'a [LaunchLine],
+    records: &'a [Measured],
 }
 
 impl Args {

@@ -1,7 +1,7 @@
 //! `millstream-lab latency port`: round trips through a port with other traffic.
 
 use crate::bench::places;
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{cpu, one_of, positive, rate, whole};
@@ -12,10 +12,11 @@ use millstream_lab::packets::port::{
     Against, Bulk, CaseResults, PortCase, PortFigures, PortTable, PortTopology, Probing,
     QueueLimit, came_ns, frame_ns, through,
 };
-use millstream_lab::packets::testbed::ActivePorts;
+use millstream_lab::packets::testbed::{ActivePorts, SideSetup};
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::picture::{short_spread, short_time};
 use millstream_measure::{Measured, Observed};
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -141,12 +142,27 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let all = in_rounds(&mut probes, &cases, args.repeat as usize);
     let mut table = probes.table;
     table.sum_up();
-    let results = json!({
-        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.packet_rate,
-        "count": args.count, "repetitions": args.repeat, "rows": table.lines,
-        "records": all.records,
-    });
-    Ok(Report { text: text(&args, &table), results, failure: all.failure() })
+    let results = Results {
+        places: stage.places(),
+        frame_bytes: args.size,
+        probes_pps: args.packet_rate,
+        count: args.count,
+        repetitions: args.repeat,
+        rows: &table.lines,
+        records: &all.records,
+    };
+    report(text(&args, &table), &results, all.failure())
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    frame_bytes: u32,
+    probes_pps: f64,
+    count: u64,
+    repetitions: u32,
+    rows: &'a [CaseResults],
+    records: &'a [Measured],
 }
 
 /// The measurement of round trips through a port.

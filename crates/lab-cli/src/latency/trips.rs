@@ -3,7 +3,7 @@
 use super::explain;
 use super::late::LateArgs;
 use crate::bench::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{rate, whole};
@@ -14,9 +14,11 @@ use millstream_lab::explain::RoundTripMonitor;
 use millstream_lab::packets::job::RoundTrips;
 use millstream_lab::packets::round_trips::{PATIENCE, QUANTILES, TripLine, trip};
 use millstream_lab::packets::rows::round_trip;
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{Carriage, PathRow, Round, Testbed, TripTable};
 use millstream_measure::picture::{draw, short_spread, short_time};
 use millstream_measure::{Measured, Observed};
+use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -91,15 +93,35 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
         let why = counting.find_map(|line| line.refused.as_deref());
         format!("no row could be measured: {}", why.unwrap_or("no row is left"))
     });
-    let results = json!({
-        "places": stage.places(), "frame_bytes": args.size, "probes_pps": args.probes_pps(),
-        "count": args.count, "repetitions": args.repeat, "fifo": args.ground.seats.fifo(),
-        "quantiles": QUANTILES, "rows": table.lines,
-        "topology": stage.topology(), "records": all.records,
-    });
+    let results = Results {
+        places: stage.places(),
+        frame_bytes: args.size,
+        probes_pps: args.probes_pps(),
+        count: args.count,
+        repetitions: args.repeat,
+        fifo: args.ground.seats.fifo(),
+        quantiles: QUANTILES,
+        rows: &table.lines,
+        topology: stage.topology(),
+        records: &all.records,
+    };
     let failure = all.ended.as_ref().map(describe).or(nothing);
     let text = text(args, stage.topology(), &table) + &explain::table::of_records(&all.records);
-    Ok(Report { text, results, failure })
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    frame_bytes: u32,
+    probes_pps: Option<f64>,
+    count: u64,
+    repetitions: u32,
+    fifo: Option<u32>,
+    quantiles: [f64; QUANTILES.len()],
+    rows: &'a [TripLine],
+    topology: &'a str,
+    records: &'a [Measured],
 }
 
 /// The measurement of round trips.

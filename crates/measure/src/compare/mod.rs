@@ -208,9 +208,9 @@ mod tests {
         let mut noise = Random::new(seed);
         let mut records = Vec::new();
         for restart in 0..6 {
-            let level = base_ns * f64::from(0.05 * noise.normal()).exp();
+            let level = base_ns * (0.05 * noise.normal()).exp();
             for sample in 0..3 {
-                let mut value = || (level * f64::from(0.2 * noise.normal()).exp()) as u64;
+                let mut value = || (level * (0.2 * noise.normal()).exp()) as u64;
                 let values: Vec<u64> = (0..300).map(|_| value()).collect();
                 let one = record("timer", &values);
                 let run = label.to_owned();
@@ -298,7 +298,7 @@ mod tests {
         let mut wrong = 0;
         let rule = ChangeRule { effect_min: 0.0, ..ChangeRule::default() };
         for _ in 0..200 {
-            let mut start = |_| f64::from(0.1 * noise.normal()).exp() * 1e4;
+            let mut start = |_| (0.1 * noise.normal()).exp() * 1e4;
             let mut starts = || -> Vec<f64> { (0..6).map(&mut start).collect() };
             let mut cell = |_| {
                 let sets = vec![(&none, starts(), 0), (&none, starts(), 0)];

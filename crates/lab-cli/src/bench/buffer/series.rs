@@ -3,7 +3,7 @@
 use super::search::calculated;
 use super::{Args, check};
 use crate::child_radio::ChildRadio;
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::output::Report;
 use crate::table::Table;
@@ -12,7 +12,7 @@ use millstream_lab::response::{self, Response};
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
-use serde_json::json;
+use serde::Serialize;
 
 /// Buffers, as multiples of the calculated one.
 const MULTIPLES: [u64; 4] = [1, 2, 4, 8];
@@ -61,8 +61,15 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
             one.buffer_samples
         )
     });
-    let results = json!({ "rate_hz": args.rate, "series": all, "delay_per_buffer": slope });
-    Ok(Report { text, results, failure })
+    let results = Results { rate_hz: args.rate, series: &all, delay_per_buffer: slope };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rate_hz: f64,
+    series: &'a [Response],
+    delay_per_buffer: f64,
 }
 
 /// The measurement of delays, by the samples of the transmit buffer.

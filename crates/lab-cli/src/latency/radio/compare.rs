@@ -3,7 +3,7 @@
 
 use super::{Args, radio_options};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
@@ -13,7 +13,7 @@ use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::Measured;
 use millstream_stats::{MedianEstimate, Pairs, Ratio, Summary, adjusted, chance};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Stdio;
@@ -93,12 +93,13 @@ impl ComparedLink {
 }
 
 /// The measurements of a link.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct Figures {
     /// Medians and 99th percentiles of the rounds, nanoseconds.
     medians_ns: Vec<f64>,
     p99_ns: Vec<f64>,
     /// The last failure.
+    #[serde(skip)]
     failure: Option<String>,
 }
 
@@ -118,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut links = Links { args, bed: &bed, own, cpus, folder: folder.path(), all };
     let cases: Vec<usize> = (0..args.compare.len()).collect();
     in_rounds(&mut links, &cases, args.repeats() as usize).whole()?;
-    Ok(report(args, &links.all))
+    summed_up(args, &links.all)
 }
 
 /// The comparison of links, each by its position.
@@ -203,7 +204,7 @@ fn measure(
     Ok([median, p99])
 }
 
-fn report(args: &Args, all: &[Figures]) -> Report {
+fn summed_up(args: &Args, all: &[Figures]) -> anyhow::Result<Report> {
     let base = &all[0].medians_ns;
     let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
     let ps = adjusted(&ps);
@@ -254,11 +255,13 @@ fn report(args: &Args, all: &[Figures]) -> Report {
     let failure = (!failed.is_empty()).then(|| {
         format!("not measured in each round: {}; the table has the reason", failed.join("; "))
     });
-    let raw: Vec<_> = all
-        .iter()
-        .map(|one| json!({ "medians_ns": one.medians_ns, "p99_ns": one.p99_ns }))
-        .collect();
-    Report { text, results: json!({ "rows": rows, "rounds": raw }), failure }
+    report(text, &Results { rows: &rows, rounds: all }, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rows: &'a [Row],
+    rounds: &'a [Figures],
 }
 
 /// A row of the table.
