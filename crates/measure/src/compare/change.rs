@@ -229,7 +229,7 @@ mod tests {
             (found.changes.len(), found.untold)
         };
         assert_eq!((untold(4), untold(6)), ((0, vec![1]), (1, vec![])));
-        // Of the 84 ways to choose the three largest of nine, four put them or the others at an end.
+        // With three starts no set of three can stand out.
         let found = change_points(&sets([100.0, 300.0, 100.0], 3), ALPHA, &ChangeRule::default());
         assert_eq!((found.changes.len(), &found.untold[..]), (0, &[1, 2][..]));
         // For equal sets, six starts suffice for that result.
