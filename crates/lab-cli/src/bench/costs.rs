@@ -3,7 +3,7 @@
 use crate::samples::entries;
 use millstream_measure::{Measured, Observed};
 use millstream_stats::Histogram;
-use serde_json::Value;
+use serde::Serialize;
 
 /// Returns a sample of one value, in nanoseconds. `series` ends with what the time was spent for.
 pub fn cost(
@@ -11,7 +11,7 @@ pub fn cost(
     series: String,
     ns: f64,
     started: &str,
-    parameters: Value,
+    parameters: &impl Serialize,
 ) -> Measured {
     let mut histogram = Histogram::default();
     histogram.record(ns.max(0.0).round() as u64);

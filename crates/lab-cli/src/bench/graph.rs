@@ -16,7 +16,6 @@ use millstream_lab::graph::{
 use millstream_measure::Measured;
 use millstream_stats::Summary;
 use serde::Serialize;
-use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -130,8 +129,15 @@ fn record(row: &GraphRow, entry: &GraphFigures, started: &str) -> Measured {
     let contender = entry.contender.name();
     let series =
         format!("{}, {} CPU, {contender}: CPU time of a million items", row.case, row.cpus);
-    let parameters = json!({ "graph": row.case, "cpus": row.cpus, "contender": contender });
-    cost("graph", series, entry.cpu_s_per_gigaitem.median * 1e6, started, parameters)
+    let parameters = Parameters { graph: row.case, cpus: row.cpus, contender };
+    cost("graph", series, entry.cpu_s_per_gigaitem.median * 1e6, started, &parameters)
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    graph: GraphCase,
+    cpus: usize,
+    contender: &'static str,
 }
 
 /// What was given, or all.

@@ -16,7 +16,6 @@ use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::picture::short_time;
 use millstream_measure::{Measured, Observed};
 use serde::Serialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -188,20 +187,21 @@ impl Experiment for Launches<'_> {
 
 /// One repetition; nothing where no packet came, because a record has latencies.
 fn measured(via: LaunchVia, how: &Launching, found: &LaunchFigures) -> Option<Measured> {
-    let parameters = json!({
-        "via": via.name(), "frame_bytes": how.frame_bytes, "batch": how.batch,
-        "interval_ns": how.interval.as_nanos() as u64, "lead_ns": how.lead.as_nanos() as u64,
-        "tolerance_ns": how.tolerance.as_nanos() as u64,
-        "class": how.fifo.map(|priority| format!("fifo:{priority}")),
-    });
+    let parameters = Parameters {
+        via: via.name(),
+        frame_bytes: how.frame_bytes,
+        batch: how.batch,
+        interval_ns: how.interval.as_nanos() as u64,
+        lead_ns: how.lead.as_nanos() as u64,
+        tolerance_ns: how.tolerance.as_nanos() as u64,
+        class: how.fifo.map(|priority| format!("fifo:{priority}")),
+    };
     let (sent, arrived) = (&found.sent, &found.arrived);
     let quantile = |share| arrived.offsets.quantile_ns(share);
-    let details = json!({
-        "cpu_s": sent.cpu_s, "queue": found.queued.as_ref().map(|queued| &queued.kind),
-        "offset_ns": {
-            "min": quantile(0.0), "p50": quantile(0.5), "p99": quantile(0.99), "max": quantile(1.0),
-        },
-    });
+    let offset_ns =
+        Offsets { min: quantile(0.0), p50: quantile(0.5), p99: quantile(0.99), max: quantile(1.0) };
+    let queue = found.queued.as_ref().map(|queued| &*queued.kind);
+    let details = Details { cpu_s: sent.cpu_s, queue, offset_ns };
     let counters = [
         ("early", arrived.early),
         ("late", arrived.late),
@@ -213,12 +213,38 @@ fn measured(via: LaunchVia, how: &Launching, found: &LaunchFigures) -> Option<Me
     (arrived.offsets.count() > 0).then(|| Measured {
         measurement: "launch".to_owned(),
         series: via.name().to_owned(),
-        parameters: entries(parameters),
+        parameters: entries(&parameters),
         observed: Observed::from(arrived.offsets.distances()),
         counters: BTreeMap::from(counters.map(|(name, count)| (name.to_owned(), count))),
-        details: entries(details),
+        details: entries(&details),
         ..Measured::default()
     })
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    via: &'static str,
+    frame_bytes: usize,
+    batch: usize,
+    interval_ns: u64,
+    lead_ns: u64,
+    tolerance_ns: u64,
+    class: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    cpu_s: f64,
+    queue: Option<&'a str>,
+    offset_ns: Offsets,
+}
+
+#[derive(Serialize)]
+struct Offsets {
+    min: Option<i64>,
+    p50: Option<i64>,
+    p99: Option<i64>,
+    max: Option<i64>,
 }
 
 /// All rows, the repetitions of each together.

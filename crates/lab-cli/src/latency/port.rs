@@ -9,7 +9,7 @@ use crate::output::{Report, note, percent};
 use crate::samples::entries;
 use crate::table::Table;
 use millstream_lab::packets::port::{
-    Against, Bulk, CaseResults, PortCase, PortFigures, PortTable, PortTopology, Probing,
+    Against, Bound, Bulk, CaseResults, PortCase, PortFigures, PortTable, PortTopology, Probing,
     QueueLimit, came_ns, frame_ns, through,
 };
 use millstream_lab::packets::testbed::{ActivePorts, SideSetup};
@@ -17,7 +17,6 @@ use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::picture::{short_spread, short_time};
 use millstream_measure::{Measured, Observed};
 use serde::Serialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -247,33 +246,73 @@ impl Args {
 fn measured(case: &PortCase, how: &Probing, found: &PortFigures) -> Measured {
     let bulk = (case.topology != PortTopology::Shared).then_some(case.bulk);
     let queue = (case.topology == PortTopology::Bulk).then_some(case.queue);
-    let parameters = json!({
-        "topology": case.topology, "port_bps": case.rate_bps, "frame_bytes": how.frame_bytes,
-        "rate_pps": how.rate_pps, "bulk_frame_bytes": bulk.map(|bulk| bulk.frame_bytes),
-        "bulk_share": bulk.map(|bulk| bulk.share), "bulk_burst": bulk.map(|bulk| bulk.burst),
-        "queue_packets": queue, "class": how.fifo.map(|priority| format!("fifo:{priority}")),
-    });
+    let parameters = Parameters {
+        topology: case.topology,
+        port_bps: case.rate_bps,
+        frame_bytes: how.frame_bytes,
+        rate_pps: how.rate_pps,
+        bulk_frame_bytes: bulk.map(|bulk| bulk.frame_bytes),
+        bulk_share: bulk.map(|bulk| bulk.share),
+        bulk_burst: bulk.map(|bulk| bulk.burst),
+        queue_packets: queue,
+        class: how.fifo.map(|priority| format!("fifo:{priority}")),
+    };
     // The predicted waits for other frames.
     let waits = case.waits(found.busy);
     let wait_ns = |quantile| waits.quantile_ns(quantile);
-    let details = json!({
-        "cpu_share": found.trips.cpu_share, "bound": case.bound(), "busy": found.busy,
-        "wait_ns": {"p50": wait_ns(0.5), "p99": wait_ns(0.99)}, "bulk_offered": found.offered,
-        "port_sent_packets": found.queued.packets, "port_sent_bytes": found.queued.bytes,
-        "queue": found.queued.kind,
-    });
+    let details = Details {
+        cpu_share: found.trips.cpu_share,
+        bound: case.bound(),
+        busy: found.busy,
+        wait_ns: PortWait { p50: wait_ns(0.5), p99: wait_ns(0.99) },
+        bulk_offered: found.offered,
+        port_sent_packets: found.queued.packets.into(),
+        port_sent_bytes: found.queued.bytes,
+        queue: &found.queued.kind,
+    };
     Measured {
         measurement: "port".to_owned(),
         series: case.name(),
-        parameters: entries(parameters),
+        parameters: entries(&parameters),
         observed: Observed::from(found.trips.from_due.clone()),
         counters: BTreeMap::from([
             ("lost".to_owned(), found.trips.lost),
             ("dropped by the port's queue".to_owned(), u64::from(found.queued.drops)),
         ]),
-        details: entries(details),
+        details: entries(&details),
         ..Measured::default()
     }
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    topology: PortTopology,
+    port_bps: f64,
+    frame_bytes: usize,
+    rate_pps: f64,
+    bulk_frame_bytes: Option<usize>,
+    bulk_share: Option<f64>,
+    bulk_burst: Option<u32>,
+    queue_packets: Option<u32>,
+    class: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    cpu_share: f64,
+    bound: Bound,
+    busy: f64,
+    wait_ns: PortWait,
+    bulk_offered: u64,
+    port_sent_packets: u64,
+    port_sent_bytes: u64,
+    queue: &'a str,
+}
+
+#[derive(Serialize)]
+struct PortWait {
+    p50: f64,
+    p99: f64,
 }
 
 /// All rows, and their limits.

@@ -4,6 +4,7 @@ mod timerlat;
 
 use super::late::LateArgs;
 use super::{class, explain};
+use crate::experiment::report;
 use crate::interrupt;
 use crate::live::during_with;
 use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
@@ -17,7 +18,7 @@ use millstream_lab::timer::{LowLatencyGuard, THREADS, TimerSamples, TimerSpec, m
 use millstream_measure::Measured;
 use millstream_measure::picture;
 use millstream_stats::SharedHistogram;
-use serde_json::json;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -142,7 +143,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     records.append(&mut kernels);
     let summary = samples::summary(&records);
-    Ok(Report { text, results: json!({ "series": summary, "records": records }), failure })
+    report(text, &Results { series: summary, records }, failure)
+}
+
+#[derive(Serialize)]
+struct Results {
+    series: Vec<samples::SeriesFigures>,
+    records: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    cpu: usize,
+    via: &'static str,
+    class: String,
+    interval_ns: u64,
+    explain_above_us: Option<u64>,
+    handicap_ns: Option<u64>,
 }
 
 impl Args {
@@ -183,17 +200,20 @@ fn measured(
     started: &str,
     taken: TimerSamples,
 ) -> Measured {
-    let parameters = json!({
-        "cpu": taken.cpu, "via": mechanism_name(plan.mechanism), "class": plan.class.to_string(),
-        "interval_ns": plan.interval_ns, "explain_above_us": above_us,
-        "handicap_ns": (plan.handicap_ns > 0).then_some(plan.handicap_ns),
-    });
+    let parameters = Parameters {
+        cpu: taken.cpu,
+        via: mechanism_name(plan.mechanism),
+        class: plan.class.to_string(),
+        interval_ns: plan.interval_ns,
+        explain_above_us: above_us,
+        handicap_ns: (plan.handicap_ns > 0).then_some(plan.handicap_ns),
+    };
     let mut counters = BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]);
     counters.extend(above_us.map(|us| (format!("later than {us} us"), taken.late)));
     Measured {
         measurement: "timer".to_owned(),
         series: format!("cpu {}", taken.cpu),
-        parameters: samples::entries(parameters),
+        parameters: samples::entries(&parameters),
         started: started.to_owned(),
         seconds: taken.seconds,
         observed: taken.observed,

@@ -19,7 +19,6 @@ use millstream_lab::packets::{Carriage, PathRow, Round, Testbed, TripTable};
 use millstream_measure::picture::{draw, short_spread, short_time};
 use millstream_measure::{Measured, Observed};
 use serde::Serialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -228,21 +227,41 @@ fn measured(row: &PathRow, round: &Round, found: &FoundTrips) -> Measured {
     let FoundTrips { trips, topology, bridged } = found;
     let frames = matches!(row.active.path, Carriage::Frames | Carriage::IpFrames);
     let beside = round.load_pps.map_or(String::new(), |load| format!(" beside {load:.0} pps"));
-    let parameters = json!({
-        "row": row.name, "link": row.active.link, "frame_bytes": round.frame_bytes,
-        "rate_pps": round.rate_pps, "load_pps": round.load_pps,
-        "class": round.fifo.map(|priority| format!("fifo:{priority}")),
-    });
+    let parameters = Parameters {
+        row: &row.name,
+        link: &row.active.link,
+        frame_bytes: round.frame_bytes,
+        rate_pps: round.rate_pps,
+        load_pps: round.load_pps,
+        class: round.fifo.map(|priority| format!("fifo:{priority}")),
+    };
+    let details = Details { cpu_share: trips.cpu_share, bridge_frames: *bridged };
     Measured {
         measurement: if frames { "link" } else { "udp" }.to_owned(),
         series: format!("{}{beside}", row.name),
-        parameters: entries(parameters),
+        parameters: entries(&parameters),
         topology: (*topology).to_owned(),
         observed: Observed::from(trips.from_due.clone()),
         counters: BTreeMap::from([("lost".to_owned(), trips.lost)]),
-        details: entries(json!({ "cpu_share": trips.cpu_share, "bridge_frames": bridged })),
+        details: entries(&details),
         ..Measured::default()
     }
+}
+
+#[derive(Serialize)]
+struct Parameters<'a> {
+    row: &'a str,
+    link: &'a str,
+    frame_bytes: usize,
+    rate_pps: Option<f64>,
+    load_pps: Option<f64>,
+    class: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Details {
+    cpu_share: f64,
+    bridge_frames: Option<u64>,
 }
 
 /// All rows, the repetitions of each together.

@@ -18,7 +18,6 @@ use millstream_lab::atsc::{
 use millstream_measure::Measured;
 use millstream_stats::Summary;
 use serde::Serialize;
-use serde_json::json;
 use std::fmt::Write;
 
 /// The signal of the measurement: a good one, as of most receivers.
@@ -85,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let receiver = entry.contender.to_string();
         let series = format!("{receiver}: CPU time of a second of signal");
         let ns = entry.cpu_s_per_signal_s.median * 1e9;
-        cost("atsc", series, ns, &started, json!({ "receiver": receiver }))
+        cost("atsc", series, ns, &started, &Parameters { receiver })
     };
     let records: Vec<_> = outcome.entries.iter().map(record).collect();
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
@@ -106,6 +105,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         outcome: &outcome,
     };
     report(text, &results, None)
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    receiver: String,
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ mod text;
 
 pub use text::{places, refusals};
 
-use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
@@ -15,12 +15,13 @@ use crate::output::{Report, describe, note, now};
 use millstream_host::doctor::measure::system_call_ns;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{
     Carriage, PacketTable, PathRow, RowResults, Span, StageError, Testbed, Workload, measure,
     untraceable,
 };
 use millstream_measure::Measured;
-use serde_json::json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measures how many packets a second each link carries.
@@ -158,19 +159,18 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let tables = args.workload.iter().map(|_| tables()).collect();
     let mut rates = PacketRates { args: &args, stage: &mut stage, tables };
     let all = in_rounds(&mut rates, &cases, args.turns(traces));
-    let mut tables = rates.tables;
-    let mut report = Report::done(String::new(), json!({}));
-    let (mut results, mut records) = (Vec::new(), Vec::new());
-    for (workload, tables) in args.workload.iter().copied().zip(&mut tables) {
-        for table in &mut *tables {
+    let tables = rates.tables;
+    let (mut text, mut failure) = (String::new(), None);
+    let (mut workloads, mut records) = (Vec::new(), Vec::new());
+    for (workload, mut tables) in args.workload.iter().copied().zip(tables) {
+        for table in &mut tables {
             table.sum_up();
-            report.text += &text::table(workload, table, text::layout(stage.places()));
+            text += &text::table(workload, table, text::layout(stage.places()));
             if args.per_packet {
-                report.text += &budget::table(table);
+                text += &budget::table(table);
             }
             records.extend(record::of(&args, workload, table, stage.topology(), &started));
         }
-        results.push(json!({ "workload": workload, "tables": tables }));
         // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
         let measured = |table: &PacketTable| {
@@ -179,22 +179,47 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             table.lines.iter().filter(counts).any(|line| line.ratio.is_some())
         };
         if !tables.iter().any(measured) {
-            report.failure = Some("no row could be measured".to_owned());
+            failure = Some("no row could be measured".to_owned());
         }
+        workloads.push(WorkloadResults { workload, tables });
     }
-    report.failure = all.ended.as_ref().map(describe).or(report.failure);
-    report.results = json!({
-        "places": stage.places(), "topology": stage.topology(),
-        "layout": text::layout(stage.places()),
-        "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
-        "untraced": untraced, "system_call_ns": call_ns, "batch": args.batch,
-        "receive_batch": args.receive_batch, "records": records,
-    });
-    report.text += &text::call(call_ns);
-    if let Some(why) = untraced {
-        report.text += &text::untraced(&why);
-    }
-    Ok(report)
+    text += &text::call(call_ns);
+    text += &untraced.as_deref().map_or(String::new(), text::untraced);
+    let results = Results {
+        places: stage.places(),
+        topology: stage.topology(),
+        layout: text::layout(stage.places()),
+        duration_s: args.duration,
+        offered_pps: args.packet_rate,
+        workloads,
+        untraced,
+        system_call_ns: call_ns,
+        batch: args.batch,
+        receive_batch: args.receive_batch,
+        records,
+    };
+    report(text, &results, all.ended.as_ref().map(describe).or(failure))
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    topology: &'a str,
+    layout: &'a str,
+    duration_s: f64,
+    offered_pps: Option<f64>,
+    workloads: Vec<WorkloadResults>,
+    untraced: Option<String>,
+    system_call_ns: f64,
+    batch: Option<u32>,
+    receive_batch: Option<u32>,
+    records: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct WorkloadResults {
+    workload: Workload,
+    tables: Vec<PacketTable>,
 }
 
 /// The measurement of rows: a table for each workload and size. The rounds after the last
