@@ -11,8 +11,9 @@ use millstream_radio::graph::{RadioChain, StreamDirection};
 use millstream_radio::{Device, DeviceArgs};
 use millstream_wire::regs::client_zero::Edge;
 use sensors::SensorEntry;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 /// Opens one radio and shows its parts: clocks, sources, channels, blocks, connections, endpoints.
 ///
@@ -36,11 +37,45 @@ pub struct Args {
     args: DeviceArgs,
 }
 
+crate::results! {
+    also [sensors::results],
+
+    /// The parts of a radio.
+    struct ProbedRadio<'a> {
+        /// Its address.
+        addr: Ipv4Addr,
+        /// Samples per second.
+        rate_hz: f64,
+        /// Bytes of the longest packet.
+        packet_bytes_max: usize,
+        /// Number of receive channels.
+        rx_channels: usize,
+        /// Number of transmit channels.
+        tx_channels: usize,
+        /// What it says about itself.
+        device: &'a BTreeMap<String, String>,
+        /// Its sensors.
+        sensors: Vec<sensors::SensorDocument<'a>>,
+        /// The lines of each heading: versions, clocks, sources, stream, links, channels, rates,
+        /// front_ends, blocks, connections and stream_endpoints.
+        #[serde(flatten)]
+        parts: BTreeMap<String, Vec<ProbedLine<'a>>>,
+    }
+
+    /// A line below a heading.
+    struct ProbedLine<'a> {
+        /// The part.
+        name: &'a str,
+        /// What is known about it.
+        value: &'a str,
+    }
+}
+
 /// Succeeds when the radio could be opened.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let device = Device::open(args.args).context("cannot open the radio")?;
     let tree = Tree::of(&device);
-    Ok(Report::done(tree.words(), tree.json(&device)))
+    Ok(Report::of(tree.words(), &tree.document(&device)))
 }
 
 /// Headings with their lines: a name and its value.
@@ -54,7 +89,7 @@ impl Tree {
     fn of(device: &Device) -> Self {
         let info = device.info();
         let named = |(name, value): (&String, &String)| (name.clone(), value.clone());
-        let clock = |clock: &std::collections::BTreeMap<String, String>| {
+        let clock = |clock: &BTreeMap<String, String>| {
             let field = |name: &str| clock.get(name).map_or("?", String::as_str);
             (field("name").to_owned(), format!("{} Hz", field("freq")))
         };
@@ -108,20 +143,24 @@ impl Tree {
         text
     }
 
-    fn json(&self, device: &Device) -> Value {
-        let branch = |lines: &Vec<(String, String)>| -> Vec<Value> {
-            lines.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    fn document<'a>(&'a self, device: &'a Device) -> ProbedRadio<'a> {
+        // They have fields of their own.
+        let others = |heading: &str| !["device", "sensors"].contains(&heading);
+        let branches = self.branches.iter().filter(|(heading, _)| others(heading));
+        let branch = |(heading, lines): &'a (&str, Vec<(String, String)>)| {
+            let lines = lines.iter().map(|(name, value)| ProbedLine { name, value });
+            (heading.replace(' ', "_"), lines.collect())
         };
-        let mut json = json!({
-            "addr": device.address(), "rate_hz": device.rate_hz(),
-            "packet_bytes_max": device.frame_bytes(), "rx_channels": device.rx_channels(),
-            "tx_channels": device.tx_channels(), "device": device.info().device,
-        });
-        for (heading, lines) in self.branches.iter().filter(|(heading, _)| *heading != "device") {
-            json[heading.replace(' ', "_")] = branch(lines).into();
+        ProbedRadio {
+            addr: device.address(),
+            rate_hz: device.rate_hz(),
+            packet_bytes_max: device.frame_bytes(),
+            rx_channels: device.rx_channels(),
+            tx_channels: device.tx_channels(),
+            device: &device.info().device,
+            sensors: self.sensors.iter().map(SensorEntry::document).collect(),
+            parts: branches.map(branch).collect(),
         }
-        json["sensors"] = self.sensors.iter().map(SensorEntry::json).collect();
-        json
     }
 }
 

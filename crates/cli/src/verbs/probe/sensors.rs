@@ -3,9 +3,28 @@
 use millstream_radio::device::SensorReading;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, RadioError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// A sensor and its value.
+crate::results! {
+    /// A sensor and its value.
+    pub struct SensorDocument<'a> {
+        /// `motherboard`, or the direction and channel.
+        place: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its value: a truth value, a number or text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+        /// The unit of the value.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unit: Option<&'a str>,
+        /// Why it cannot be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+    }
+}
+
+/// A sensor and its reading.
 pub struct SensorEntry {
     /// `motherboard`, or the direction and channel.
     place: String,
@@ -54,29 +73,32 @@ impl SensorEntry {
     }
 
     /// Returns the same for programs: the value as its type says.
-    pub fn json(&self) -> Value {
-        let mut json = json!({ "place": self.place, "name": self.name });
-        match &self.reading {
-            Ok(reading) => {
-                let number = || reading.as_f64().map(Value::from);
-                let truth = reading.as_bool().map(Value::from);
-                json["value"] = match reading.kind.as_str() {
-                    "BOOLEAN" => truth,
-                    "INTEGER" | "REALNUM" => number(),
-                    _ => None,
-                }
-                .unwrap_or_else(|| reading.value.clone().into());
-                json["unit"] = reading.unit.clone().into();
-            }
-            Err(error) => json["error"] = error.clone().into(),
+    pub fn document(&self) -> SensorDocument<'_> {
+        let Self { place, name, reading } = self;
+        let value = |reading: &SensorReading| {
+            let typed = match reading.kind.as_str() {
+                "BOOLEAN" => reading.as_bool().map(Value::from),
+                "INTEGER" | "REALNUM" => reading.as_f64().map(Value::from),
+                _ => None,
+            };
+            typed.unwrap_or_else(|| reading.value.clone().into())
+        };
+        let read = reading.as_ref().ok();
+        SensorDocument {
+            place,
+            name,
+            value: read.map(value),
+            unit: read.map(|reading| reading.unit.as_str()),
+            error: reading.as_ref().err().map(String::as_str),
         }
-        json
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::document;
+    use serde_json::json;
 
     #[test]
     fn values_have_units_and_types() {
@@ -92,14 +114,23 @@ mod tests {
         };
         let line = |entry: &SensorEntry| entry.line().1;
         let locked = entry("true", "locked", "BOOLEAN");
-        assert_eq!((line(&locked), &locked.json()["value"]), ("true".into(), &json!(true)));
+        assert_eq!(
+            (line(&locked), document(&locked.document())["value"].clone()),
+            ("true".into(), json!(true))
+        );
         assert_eq!(line(&entry("false", "locked", "BOOLEAN")), "false (not locked)");
         let warm = entry("41.5", "C", "REALNUM");
-        assert_eq!((line(&warm), &warm.json()["value"]), ("41.5 C".into(), &json!(41.5)));
+        assert_eq!(
+            (line(&warm), document(&warm.document())["value"].clone()),
+            ("41.5 C".into(), json!(41.5))
+        );
         let text = entry("$GPGGA,1", "", "STRING");
-        assert_eq!((line(&text), &text.json()["value"]), ("$GPGGA,1".into(), &json!("$GPGGA,1")));
+        assert_eq!(
+            (line(&text), document(&text.document())["value"].clone()),
+            ("$GPGGA,1".into(), json!("$GPGGA,1"))
+        );
         let broken = SensorEntry { reading: Err("no".into()), ..entry("", "", "") };
         assert_eq!(broken.line(), ("rx 0 x".into(), "cannot be read: no".into()));
-        assert_eq!(broken.json()["error"], "no");
+        assert_eq!(document(&broken.document())["error"], "no");
     }
 }

@@ -9,11 +9,11 @@ mod view;
 use crate::block_types;
 use crate::dashboard::{Dashboard, DashboardTopic, WebArgs, facts_of};
 use crate::force::ForceArgs;
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::graph_run;
 use crate::live::Live;
-use crate::output::{Report, note};
-use crate::signal::SignalReport;
+use crate::output::{Report, document, note};
+use crate::signal::{self, SignalReport};
 use crate::{stdout, stored};
 use anyhow::Context;
 use millstream_atsc::blocks::Monitors;
@@ -21,13 +21,14 @@ use millstream_flow::{Graph, GraphFile, Plan, Snapshot};
 use millstream_publish::{Publications, PublishLedger};
 use plan::{PlanArg, RequestedPlan};
 use send::{Outbox, Sending};
-use serde_json::json;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use supervisor::Supervisor;
-use view::LiveView;
+use view::{LiveView, SeenCaches};
 
 /// Runs a flowgraph.
 ///
@@ -85,6 +86,40 @@ pub struct Args {
     web: WebArgs,
 }
 
+crate::results! {
+    also [graph_report::results, signal::results, view::results],
+
+    /// A run of a graph.
+    struct RanGraph<'a> {
+        /// The run.
+        run: &'a GraphReport,
+        /// The ledgers of its sources.
+        ledgers: &'a [LedgerReport],
+        /// What sinks published.
+        published: &'a [PublishLedger],
+        /// Its receivers.
+        signals: &'a [SignalReport],
+        /// Blocks that --adapt moved.
+        moves: usize,
+        /// Messages that were sent, and moves, with their times.
+        events: &'a [String],
+        /// Advice to tune the graph again.
+        advice: Option<String>,
+        /// Choices of accelerators.
+        choices: Vec<String>,
+        /// What --live saw of the caches.
+        caches: Option<SeenCaches<'a>>,
+    }
+
+    /// The metrics of all blocks, for sinks that publish them.
+    struct PublishedMetrics<'a> {
+        /// Time since the start, seconds.
+        elapsed_s: f64,
+        /// The metrics of each block.
+        blocks: BTreeMap<&'a str, Value>,
+    }
+}
+
 /// Runs until every source has ended or the user asks to end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
@@ -131,22 +166,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let signals = SignalReport::all(&monitors);
     let published = publications.ledgers();
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
-    let (seen, caches) = view.map(|mut view| view.end(&run)).unwrap_or_default();
-    Ok(Report {
-        text: summary::text(&run, &ledgers, &published, &signals) + &seen,
-        failure: failure(&run, &ledgers, &published, &signals),
-        results: json!({
-            "run": run,
-            "ledgers": ledgers,
-            "published": published,
-            "signals": signals,
-            "moves": attendant.moves,
-            "events": attendant.events,
-            "advice": advice,
-            "choices": choices,
-            "caches": caches,
-        }),
-    })
+    let (seen, caches) = view.as_mut().map(|view| view.end(&run)).unzip();
+    let text = summary::text(&run, &ledgers, &published, &signals) + &seen.unwrap_or_default();
+    let failure = failure(&run, &ledgers, &published, &signals);
+    let results = RanGraph {
+        run: &run,
+        ledgers: &ledgers,
+        published: &published,
+        signals: &signals,
+        moves: attendant.moves,
+        events: &attendant.events,
+        advice,
+        choices,
+        caches,
+    };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// Who attends to a running graph: its supervisor, and displays that the user asked for.
@@ -199,9 +233,10 @@ fn attended(
 
 /// The metrics of all blocks, for sinks that publish them.
 fn metrics(elapsed: Duration, snapshot: &Snapshot) -> String {
-    let blocks: serde_json::Map<_, _> =
-        snapshot.blocks.iter().map(|block| (block.name.clone(), json!(block.metrics))).collect();
-    json!({ "elapsed_s": elapsed.as_secs_f64(), "blocks": blocks }).to_string()
+    let blocks =
+        snapshot.blocks.iter().map(|block| (block.name.as_str(), document(&block.metrics)));
+    let (elapsed_s, blocks) = (elapsed.as_secs_f64(), blocks.collect());
+    document(&PublishedMetrics { elapsed_s, blocks }).to_string()
 }
 
 fn failure(
