@@ -155,10 +155,11 @@ pub fn page(verbs: &[VerbShapes]) -> String {
 
 const HEAD: &str = "# JSON documents
 
-With `--json` a command prints one object with `command`, `environment` and `results`; after a failure
-also `error`. This page lists the fields of `results` for each command: its own object first, then the
-objects inside. A command with several jobs has an object for each. Types in capitals that have no entry
-here are those of the Rust library, whose documentation explains their fields.
+With `--json` a command prints one object with `command`, `environment` and `results`; after a
+failure also `error`. This page lists the fields of `results` for each command: its own object
+first, then the objects inside, each where it first occurs. A command with several jobs has an
+object for each. An object without an entry here is one of the Rust library, whose documentation
+explains its fields.
 
 The page is made from the structs of the program, and a test compares it with them.
 ";
