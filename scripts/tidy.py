@@ -42,6 +42,9 @@ LINK_NAMES_ELSEWHERE = {
     "crates/emulator/src/rpc/description.rs": "a transport, as MPM names it",
 }
 
+# Where json! still makes documents outside tests: the laboratory.
+JSON_ELSEWHERE = {"crates/lab/src", "crates/lab-cli/src", "crates/measure/src"}
+
 # Names of public types that stand for more than one thing, and why they may.
 SAME_NAME = {
     "Args": "the arguments of a command, in each command's module",
@@ -212,6 +215,23 @@ def type_problems():
         yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: remove it"
 
 
+def json_problems():
+    """Documents that are put together by hand: a struct with `Serialize` names its fields once, with their types."""
+    unused = set(JSON_ELSEWHERE)
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        name = path.relative_to(ROOT)
+        if is_test(name):
+            continue
+        for number, line in enumerate(without_tests(path).splitlines(), 1):
+            if re.search(r"\bjson!", line) and not line.lstrip().startswith("//"):
+                places = {str(name), *map(str, name.parents)} & JSON_ELSEWHERE
+                unused -= places
+                if not places:
+                    yield f"{name}:{number}: json! outside tests: derive `Serialize` (verbs: `results!`, crates/cli/src/results.rs)"
+    for place in sorted(unused):
+        yield f"scripts/tidy.py: JSON_ELSEWHERE has `{place}`, which has no json! any more: remove it"
+
+
 def target_problems():
     """Scripts that look for what cargo has built in a folder that they name themselves."""
     # Not the folder that a script gives to cargo, and not `$target`.
@@ -229,9 +249,9 @@ def target_problems():
 def main():
     """Prints every problem."""
     problems = [*crate_problems(), *file_problems(), *document_problems(), *order_problems(),
-                *link_problems(), *type_problems(), *target_problems()]
+                *link_problems(), *type_problems(), *json_problems(), *target_problems()]
     print("\n".join(problems) if problems else
-          "tidy: crates, files, lines, documents, ordered accesses, links, type names and target folders follow the rules")
+          "tidy: crates, files, lines, documents, ordered accesses, links, type names, documents of JSON and target folders follow the rules")
     sys.exit(1 if problems else 0)
 
 
