@@ -1,7 +1,7 @@
 //! Measures how late a sleeping thread wakes up, as a distribution. `millstream-lab latency timer`
 //! does it with real-time classes, a thread on each CPU, and an estimate of the maximum.
 
-use millstream::measure::Histogram;
+use millstream::stats::Histogram;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 # CROSS_RUSTFLAGS adds options of rustc. What is compiled holds nothing of this machine: no debug information, and paths that
 # are the same everywhere. A target with -gnu is for shared libraries, and its linker is that of this machine or of maturin.
 #
-# Rust's own libraries, its linker and the C library musl come by rustup. The C code of the dependencies (SQLite) is compiled by
+# Rust's own libraries, its linker and the C library musl come by rustup. C code of a dependency would be compiled by
 # Zig's C compiler from PyPI, which has the headers of every target. Test programs for aarch64 run under QEMU's user-mode
 # emulation (Debian package qemu-user).
 set -euo pipefail

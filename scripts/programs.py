@@ -85,7 +85,7 @@ def in_shell(text):
     text = re.sub(r"<<-?\s*'?(\w+)'?[^\n]*\n.*?\n\s*\1\n", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.S)
     text = re.sub(r"(?m)(^|(?<=\s))#.*$", "", text)
     text = re.sub(r"'[^']*'", lambda m: "Q" + "\n" * m.group(0).count("\n"), text)
-    text = re.sub(r"\$\(\([^()]*\)\)|\$\{[^{}]*\}", "Q", text)
+    text = re.sub(r"\$?\(\([^()]*\)\)|\$\{[^{}]*\}", "Q", text)
     # Of a text in double quotes only what is run within it.
     def runs(match):
         inside = re.findall(r"\$\(([^()]*)\)", match.group(0))
@@ -137,7 +137,7 @@ def calls():
     """(file, line, program)."""
     for path in sorted(ROOT.glob("crates/**/*.rs")):
         yield from ((path, *call) for call in in_rust(path))
-    for folder in ("peers", "scripts", "fuzz", ".ci"):
+    for folder in ("peers", "scripts", "scripts/guests", "docs/evidence", "fuzz", ".ci"):
         for path in sorted((ROOT / folder).glob("*")):
             if not path.is_file() or path.suffix in (".txt", ".md", ".c", ".cpp", ".supp", ".toml", ".lock"):
                 continue

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 target=aarch64-unknown-linux-musl
-crates=(wire ring dsp cpu draw flow blocks atsc measure planner)
+crates=(wire ring dsp cpu draw stats flow blocks atsc measure planner)
 packages=("${crates[@]/#/-pmillstream-}")
 
 # What user-mode emulation does not do as a kernel does.

@@ -75,9 +75,9 @@ while read -r what irqs napi priority options <&3; do
   unchanged=(--append irqaffinity=0)
   [ "$irqs" = 1 ] || unchanged+=(--unchanged)
   check "placement: ${what//-/ }" "placement: as asked, 3 threads of interrupts" --kernel "$rt" "${card[@]}" "${files[@]}" \
-    --file "$PWD/scripts/guest-placements.sh" "${unchanged[@]}" -- host shield 1 --measure 0 --interface eth0 --class fifo:50 \
+    --file "$PWD/scripts/guests/placements.sh" "${unchanged[@]}" -- host shield 1 --measure 0 --interface eth0 --class fifo:50 \
     --interrupt-class "fifo:$priority" "${options[@]}" \
-    -- "$(command -v sh)" "$PWD/scripts/guest-placements.sh" "$irqs" "$napi" "$priority"
+    -- "$(command -v sh)" "$PWD/scripts/guests/placements.sh" "$irqs" "$napi" "$priority"
 done 3<<'END'
 interrupts-away-from-the-stream,-soft 0 - 60 --napi soft
 interrupts-and-NAPI-threads-with-the-stream 1 1 60 --napi with --napi-class fifo:60

@@ -166,7 +166,7 @@ def order_problems():
 
 def without_tests(path):
     """A file's code, without the tests at its end."""
-    return re.split(r"^#\[cfg\(test\)\]\nmod \w+ \{", path.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
+    return re.split(r"^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+ \{", path.read_text(), maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def link_problems():
@@ -212,6 +212,17 @@ def type_problems():
         yield f"scripts/tidy.py: SAME_NAME has `{name}`, which stands for one thing only: remove it"
 
 
+def json_problems():
+    """Documents that are put together by hand: a struct with `Serialize` names its fields once, with their types."""
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        name = path.relative_to(ROOT)
+        if is_test(name):
+            continue
+        for number, line in enumerate(without_tests(path).splitlines(), 1):
+            if re.search(r"\bjson!", line) and not line.lstrip().startswith("//"):
+                yield f"{name}:{number}: json! outside tests: derive `Serialize` (verbs: `results!`, crates/cli/src/results.rs)"
+
+
 def target_problems():
     """Scripts that look for what cargo has built in a folder that they name themselves."""
     # Not the folder that a script gives to cargo, and not `$target`.
@@ -222,16 +233,16 @@ def target_problems():
         if not path.is_file() or path.suffix in (".md", ".txt", ".lock") or path == pathlib.Path(__file__).resolve():
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if named.search(re.sub(r"^\s*#.*|^\s*@echo.*", "", line)):
+            if named.search(re.sub(r"^\s*#.*|## .*", "", line)):
                 yield f"{path.relative_to(ROOT)}:{number}: names cargo's target folder: ask scripts/target.sh (peers: `built`)"
 
 
 def main():
     """Prints every problem."""
     problems = [*crate_problems(), *file_problems(), *document_problems(), *order_problems(),
-                *link_problems(), *type_problems(), *target_problems()]
+                *link_problems(), *type_problems(), *json_problems(), *target_problems()]
     print("\n".join(problems) if problems else
-          "tidy: crates, files, lines, documents, ordered accesses, links, type names and target folders follow the rules")
+          "tidy: crates, files, lines, documents, ordered accesses, links, type names, documents of JSON and target folders follow the rules")
     sys.exit(1 if problems else 0)
 
 

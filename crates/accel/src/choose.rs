@@ -95,9 +95,7 @@ pub fn choose(
 #[must_use]
 pub fn median(costs: &[SampleCost]) -> SampleCost {
     let of = |value: fn(&SampleCost) -> f64| {
-        let mut values: Vec<_> = costs.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        millstream_stats::median(&costs.iter().map(value).collect::<Vec<_>>())
     };
     SampleCost { ns: of(|cost| cost.ns), cpu_ns: of(|cost| cost.cpu_ns) }
 }

@@ -7,16 +7,13 @@
 //! them hold at once in 19 of 20 cases (Bonferroni).
 
 use crate::Best;
+use millstream_stats::Mean;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::f64::consts::FRAC_PI_2;
 
 /// The share of cases in which an interval, or one of several, does not hold.
 const WRONG: f64 = 0.05;
 /// Recordings that it takes at least to be sure.
 const LEAST: usize = 5;
-/// More degrees of freedom than that make no difference.
-const FREEDOM_MAX: usize = 10_000;
 
 /// The best setting compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,20 +41,15 @@ impl Confidence {
     ) -> Option<(usize, Self)> {
         let sign = if best.prefers(1.0, 0.0) { 1.0 } else { -1.0 };
         let wrong = WRONG / others.len().max(1) as f64;
-        let mut quantiles = BTreeMap::new();
         let compared = others.iter().map(|b| {
             let pairs = a.iter().zip(*b);
             let differences: Vec<f64> = pairs
                 .filter_map(|(a, b)| Some(sign * ((*a)? - (*b)?)))
                 .filter(|d| d.is_finite())
                 .collect();
-            let (better_by, error) = mean(&differences);
-            let recordings = differences.len();
-            let half_width = error.map(|error| {
-                let freedom = recordings - 1;
-                error * *quantiles.entry(freedom).or_insert_with(|| student(freedom, wrong))
-            });
-            Self { next: String::new(), better_by, half_width, recordings }
+            let mean = Mean::of(&differences);
+            let half_width = mean.half_width(wrong);
+            Self { next: String::new(), better_by: mean.mean, half_width, recordings: mean.count }
         });
         compared.enumerate().min_by(|(_, a), (_, b)| a.strength().total_cmp(&b.strength()))
     }
@@ -94,73 +86,12 @@ impl Confidence {
 /// Returns half the width of the 95 % confidence interval of the mean of some numbers.
 #[must_use]
 pub(crate) fn half_width(numbers: &[f64]) -> Option<f64> {
-    mean(numbers).1.map(|error| error * student(numbers.len() - 1, WRONG))
-}
-
-/// Returns the mean of some numbers and its standard error; `None` for one number.
-fn mean(numbers: &[f64]) -> (f64, Option<f64>) {
-    let count = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / count.max(1.0);
-    let Some(freedom) = numbers.len().checked_sub(1).filter(|freedom| *freedom > 0) else {
-        return (mean, None);
-    };
-    let square = numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
-    (mean, Some((square / freedom as f64 / count).sqrt()))
-}
-
-/// Returns the value that Student's t exceeds, to either side, in a share `wrong` of cases. With
-/// t = √freedom · tan(angle), its density is proportional to a power of the cosine.
-fn student(freedom: usize, wrong: f64) -> f64 {
-    let freedom = freedom.min(FREEDOM_MAX) as f64;
-    let beyond = |angle: f64| {
-        // Simpson's rule.
-        const STEPS: u32 = 2000;
-        let step = (FRAC_PI_2 - angle) / f64::from(STEPS);
-        let weight = |at| if at == 0 || at == STEPS { 1.0 } else { f64::from(2 + at % 2 * 2) };
-        let density = |at| (angle + step * f64::from(at)).cos().max(0.0).powf(freedom - 1.0);
-        (0..=STEPS).map(|at| weight(at) * density(at)).sum::<f64>() * step / 3.0
-    };
-    let all = beyond(0.0);
-    let (mut low, mut high) = (0.0, FRAC_PI_2);
-    for _ in 0..50 {
-        let middle = (low + high) / 2.0;
-        match beyond(middle) > wrong * all {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    freedom.sqrt() * low.tan()
+    Mean::of(numbers).half_width(WRONG)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_those_of_the_tables() {
-        for (freedom, wrong, expected) in [
-            (1, 0.05, 12.706),
-            (4, 0.05, 2.776),
-            (30, 0.05, 2.042),
-            (40, 0.05, 2.021),
-            (1_000_000, 0.05, 1.960),
-            (1, 0.001, 636.619),
-            (9, 0.001, 4.781),
-        ] {
-            let found = student(freedom, wrong);
-            assert!((found - expected).abs() < 6e-4, "{freedom} {wrong}: {found}");
-        }
-    }
-
-    #[test]
-    fn an_interval_is_that_of_the_tables() {
-        // Mean 3, standard deviation √2.5, five numbers.
-        let half = half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        assert!((half - 2.7764 * (2.5f64 / 5.0).sqrt()).abs() < 1e-4);
-        assert_eq!(half_width(&[7.0]), None);
-        assert_eq!(half_width(&[]), None);
-        assert_eq!(half_width(&[2.0; 40]), Some(0.0));
-    }
 
     fn some(values: &[f64]) -> Vec<Option<f64>> {
         values.iter().map(|x| Some(*x)).collect()

@@ -107,7 +107,7 @@ impl<T: Item> LatencyProbe<T> {
             input: In::new(),
             output: Out::new(),
             epoch: epoch(),
-            ages_ns: LatencyHistogram::new(),
+            ages_ns: LatencyHistogram::default(),
             told: None,
             marks: Counter::new(),
             p50_ms: Gauge::new(),

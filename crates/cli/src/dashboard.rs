@@ -10,7 +10,7 @@ pub use control::{end_of_run, unknown_control, value_of};
 use crate::block_types;
 use crate::graph_report::GraphReport;
 use crate::interrupt;
-use crate::output::{note, now};
+use crate::output::{document, note, now};
 use crate::signal::SignalReport;
 use anyhow::Context;
 use millstream_atsc::params::SEGMENT_SYMBOLS;
@@ -23,7 +23,8 @@ use millstream_web::{
     WebAddress, WebServer,
 };
 use moment::Moment;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,7 +182,7 @@ impl DashboardPlan {
             controls: control_infos(&controls, &topic.limits),
             title: topic.title,
             command: std::env::args().collect(),
-            environment: json!(Environment::read(Path::new("/"), &now())),
+            environment: document(&Environment::read(Path::new("/"), &now())),
             graph: graph_document(&shape),
             ..Hello::default()
         };
@@ -200,13 +201,33 @@ fn is_segments(graph: &Graph, output: &str) -> bool {
     item.is_ok_and(|item| item == millstream_flow::ItemType::of::<Segment>())
 }
 
+/// The graph that a page draws.
+#[derive(Serialize)]
+struct DrawnShape<'a> {
+    blocks: Vec<DrawnBlock<'a>>,
+    edges: Vec<DrawnEdge<'a>>,
+}
+
+#[derive(Serialize)]
+struct DrawnBlock<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct DrawnEdge<'a> {
+    from: &'a str,
+    to: &'a str,
+    item_bytes: u64,
+}
+
 fn graph_document(shape: &Shape) -> Value {
-    let blocks: Vec<_> = shape.blocks.iter().map(|block| json!({"name": block.name})).collect();
-    let edges = shape
-        .edges
-        .iter()
-        .map(|edge| json!({"from": edge.output, "to": edge.input, "item_bytes": edge.item_bytes}));
-    json!({"blocks": blocks, "edges": edges.collect::<Vec<_>>()})
+    let edges = shape.edges.iter().map(|edge| DrawnEdge {
+        from: &edge.output,
+        to: &edge.input,
+        item_bytes: edge.item_bytes,
+    });
+    let blocks = shape.blocks.iter().map(|block| DrawnBlock { name: &block.name });
+    document(&DrawnShape { blocks: blocks.collect(), edges: edges.collect() })
 }
 
 fn control_infos(
@@ -256,7 +277,7 @@ impl Dashboard {
         }
         if self.plan.as_ref() != Some(running.plan()) {
             let plan = running.plan().clone();
-            self.board().change(|hello| hello.plan = json!(plan));
+            self.board().change(|hello| hello.plan = document(&plan));
             self.plan = Some(plan);
         }
         let moment = Moment::of(now, elapsed, running, signals());

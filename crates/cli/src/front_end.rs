@@ -6,7 +6,6 @@ use crate::start::note_taken;
 use anyhow::ensure;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, DeviceArgs, DeviceSet, TuneRequest, TuneResult};
-use serde::Serialize;
 
 /// The settings of the front ends; each has one value for all channels, or one for each.
 #[derive(clap::Args, Clone, Default)]
@@ -56,23 +55,25 @@ fn gain(text: &str) -> Result<GainSetting, String> {
     if text == "auto" { Ok(GainSetting::Automatic) } else { decibels(text).map(GainSetting::Db) }
 }
 
-/// The settings that a channel's front end took; `None` for those that were not requested.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ChannelTuning {
-    /// The frequency in the middle of the band, Hz.
-    pub freq_hz: Option<f64>,
-    /// The local oscillator, Hz.
-    pub rf_hz: Option<f64>,
-    /// The shift by the DDC or DUC, Hz.
-    pub dsp_hz: Option<f64>,
-    /// The gain, dB.
-    pub gain_db: Option<f64>,
-    /// Whether the radio controls the gain.
-    pub automatic_gain: bool,
-    /// The antenna.
-    pub antenna: Option<String>,
-    /// The bandwidth of the analogue filter, Hz.
-    pub bandwidth_hz: Option<f64>,
+crate::results! {
+    /// The settings that a channel's front end took; `None` for those that were not requested.
+    #[derive(Debug, Clone, Default)]
+    pub struct ChannelTuning {
+        /// The frequency in the middle of the band, Hz.
+        freq_hz: Option<f64>,
+        /// The local oscillator, Hz.
+        rf_hz: Option<f64>,
+        /// The shift by the DDC or DUC, Hz.
+        dsp_hz: Option<f64>,
+        /// The gain, dB.
+        gain_db: Option<f64>,
+        /// Whether the radio controls the gain.
+        automatic_gain: bool,
+        /// The antenna.
+        antenna: Option<String>,
+        /// The bandwidth of the analogue filter, Hz.
+        bandwidth_hz: Option<f64>,
+    }
 }
 
 impl FrontEndArgs {

@@ -3,26 +3,41 @@
 use crate::output::Join;
 use millstream_flow::{BlockStats, Plan, Profile, Snapshot};
 use millstream_radio::{Cause, Ledger};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// The result of a run.
-#[derive(Serialize)]
-pub struct GraphReport {
-    /// Whether the user ended it early.
-    pub interrupted: bool,
-    /// Wall-clock time, seconds.
-    pub elapsed_s: f64,
-    /// CPU time of the whole process, seconds.
-    pub cpu_s: f64,
-    /// The plan at its end.
-    pub plan: Plan,
-    /// The costs of its blocks and connections over the whole run.
-    pub profile: Profile,
-    /// The last counters.
-    #[serde(flatten)]
-    pub snapshot: Snapshot,
+crate::results! {
+    /// The result of a run.
+    pub struct GraphReport {
+        /// Whether the user ended it early.
+        interrupted: bool,
+        /// Wall-clock time, seconds.
+        elapsed_s: f64,
+        /// CPU time of the whole process, seconds.
+        cpu_s: f64,
+        /// The plan at its end.
+        plan: Plan,
+        /// The costs of its blocks and connections over the whole run.
+        profile: Profile,
+        /// The last counters.
+        #[serde(flatten)]
+        snapshot: Snapshot,
+    }
+
+    /// The ledger of one stream, read from the counters of its source block.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct LedgerReport {
+        /// Expected samples.
+        expected: u64,
+        /// Delivered samples.
+        delivered: u64,
+        /// Samples lost, by cause.
+        lost: BTreeMap<&'static str, u64>,
+        /// Samples that arrived after the end: neither expected nor lost.
+        after_end: u64,
+        /// expected = delivered + lost.
+        balances: bool,
+    }
 }
 
 /// The causes of losses, and how many samples each lost.
@@ -35,21 +50,6 @@ pub fn causes(lost: impl Iterator<Item = (impl Display, u64)>) -> String {
 /// Whether a ledger balances, in words.
 pub fn verdict(balances: bool) -> &'static str {
     if balances { "balances" } else { "DOES NOT BALANCE" }
-}
-
-/// The ledger of one stream, read from the counters of its source block.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct LedgerReport {
-    /// Expected samples.
-    pub expected: u64,
-    /// Delivered samples.
-    pub delivered: u64,
-    /// Samples lost, by cause.
-    pub lost: BTreeMap<&'static str, u64>,
-    /// Samples that arrived after the end: neither expected nor lost.
-    pub after_end: u64,
-    /// expected = delivered + lost.
-    pub balances: bool,
 }
 
 impl From<&Ledger> for LedgerReport {

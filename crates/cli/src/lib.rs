@@ -19,6 +19,7 @@ pub mod output;
 mod playback;
 mod printable;
 pub mod program;
+pub mod results;
 mod signal;
 mod start;
 mod stdout;
@@ -78,6 +79,12 @@ fn release() -> &'static str {
 #[must_use]
 pub fn command() -> clap::Command {
     command_of::<UserVerbs>()
+}
+
+/// Every verb with the objects of its documents (`--json`).
+#[must_use]
+pub fn documents() -> Vec<results::VerbShapes> {
+    verbs::results()
 }
 
 /// Runs the verb of this process's command line.

@@ -2,6 +2,7 @@
 //! or with `--json` one document on standard output, whatever happened.
 
 use crate::printable::printable;
+use crate::results::VerbResult;
 use crate::stdout;
 use millstream_cpu::Environment;
 use serde::Serialize;
@@ -28,10 +29,26 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of a finished job.
+    /// A report of a finished job: its text, and its document.
+    pub fn of(text: String, results: &impl VerbResult) -> Self {
+        Self { text, results: document(results), failure: None }
+    }
+
+    /// The same with a reason why the job was not done, if there is one.
+    #[must_use]
+    pub fn failing(self, failure: Option<String>) -> Self {
+        Self { failure, ..self }
+    }
+
+    /// A report of a finished job whose document is of no struct.
     pub fn done(text: String, results: Value) -> Self {
         Self { text, results, failure: None }
     }
+}
+
+/// The JSON value of what this program has made itself.
+pub fn document(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).expect("our structs have fields with names that are text")
 }
 
 /// The document of `--json`. `error` is present when the exit status is not 0; `results` as soon as

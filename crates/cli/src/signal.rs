@@ -3,20 +3,21 @@
 use crate::output::signed;
 use millstream_atsc::blocks::Monitors;
 use millstream_atsc::monitor::{LockState, MissingSamples, ReceiverStatus, StateChange};
-use serde::Serialize;
 
-/// One receiver's figures.
-#[derive(Debug, Clone, Serialize)]
-pub struct SignalReport {
-    /// The receiver's name in its graph.
-    pub receiver: String,
-    /// Its figures.
-    #[serde(flatten)]
-    pub status: ReceiverStatus,
-    /// Its last changes of state.
-    pub events: Vec<StateChange>,
-    /// The last gaps in its samples that were reported to it.
-    pub gaps: Vec<MissingSamples>,
+crate::results! {
+    /// One receiver's figures.
+    #[derive(Debug, Clone)]
+    pub struct SignalReport {
+        /// The receiver's name in its graph.
+        receiver: String,
+        /// Its figures.
+        #[serde(flatten)]
+        status: ReceiverStatus,
+        /// Its last changes of state.
+        events: Vec<StateChange>,
+        /// The last gaps in its samples that were reported to it.
+        gaps: Vec<MissingSamples>,
+    }
 }
 
 impl SignalReport {

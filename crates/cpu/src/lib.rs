@@ -6,13 +6,11 @@
 //! recorded on another machine tests the parsers.
 
 pub mod alarm;
-mod classes;
 pub mod counters;
 mod cpu_set;
 mod environment;
 pub mod folders;
 mod hash;
-pub mod histogram;
 pub mod listener;
 pub mod occupancy;
 pub mod proc;
@@ -23,11 +21,9 @@ pub mod threads;
 mod topology;
 pub mod usage;
 
-pub use classes::Classes;
 pub use cpu_set::{CpuSet, ParseCpuSetError};
 pub use environment::{CacheSize, Environment, KernelOrigin, Nic, NicCoalescing, sha256};
 pub use hash::fnv1a;
-pub use histogram::Histogram;
 pub use topology::{
     Cache, Core, FULL_CAPACITY, RecordedError, RecordedMachine, Topology, TopologyError,
 };

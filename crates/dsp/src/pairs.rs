@@ -296,7 +296,7 @@ mod tests {
         add_products(&[Group { start: 154, taps: [[1; 2]; 16] }], &loud(200), &mut [0; LANES]);
     }
 
-    /// Runs a filter of `2 N` taps; the outputs of scripts/arm64_cost.py are `blocks * BLOCK`.
+    /// Runs a filter of `2 N` taps; the outputs of arm64_cost.py are `blocks * BLOCK`.
     fn cost<const N: usize>(blocks: usize) {
         let x = loud(blocks * BLOCK + 2 * N - 1);
         let taps = PairTaps::new(&std::array::from_fn::<_, N, _>(|j| [j as f32 - 7.3, -0.2]));
@@ -309,19 +309,19 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_a_short_filter() {
         cost::<16>(26);
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_a_long_filter() {
         cost::<416>(1);
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_scattered_taps() {
         let x = loud(200);
         let taps = std::array::from_fn(|j| [j as i16 * 997, -(j as i16)]);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_rounding() {
         let x = noise(832, 3);
         let [mut plain, mut fast] = [[0; 832]; 2];

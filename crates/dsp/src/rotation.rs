@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_the_rotation() {
         let (samples, weights) = ([[Sample::new(0.3, -0.2); LANES]; 50], [[0.3; LANES]; 50]);
         let (rotation, mut out) = (turn(0.7), [[[0; 2]; LANES]; 50]);

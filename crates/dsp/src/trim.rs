@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_the_moments() {
         let samples = [Sample::new(0.3, -0.2); 800];
         let [mut plain, mut fast] = [[[0.0; LANES]; 5]; 2];

@@ -6,7 +6,9 @@
 use crate::counters::Counters;
 use crate::faults::{FaultState, Faults};
 use crate::tcp::{Malformed, Service, TcpEvent};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Longest request, bytes.
@@ -14,6 +16,26 @@ const LINE_BYTES_MAX: usize = 4096;
 
 const REQUESTS: &str = "{\"op\":\"add\",\"fault\":TEXT}, {\"op\":\"remove\",\"id\":N}, \
     {\"op\":\"list\"}, {\"op\":\"clear\"} or {\"op\":\"counters\"}";
+
+/// The reply to a request that could be done.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Reply {
+    Added { id: u64 },
+    Removed { fault: FaultState },
+    Listed { faults: Vec<FaultState> },
+    Cleared { removed: usize },
+    Counted { counters: BTreeMap<&'static str, u64> },
+    Refused { error: String },
+}
+
+/// A reply as it is sent.
+#[derive(Serialize)]
+struct ReplyLine {
+    ok: bool,
+    #[serde(flatten)]
+    reply: Reply,
+}
 
 /// The control channel as a [`Service`].
 pub(crate) struct ControlChannel {
@@ -36,16 +58,16 @@ impl Service for ControlChannel {
         let end = unread.iter().position(|&byte| byte == b'\n');
         if end.unwrap_or(unread.len()) > LINE_BYTES_MAX {
             let reason = format!("a request has at most {LINE_BYTES_MAX} bytes");
-            append(unsent, &failure(reason));
+            append(unsent, Reply::Refused { error: reason });
             return Err(Malformed);
         }
         let Some(end) = end else { return Ok(false) };
         let reply = self.reply(&unread[..end]);
         unread.drain(..=end);
         self.counters.control_channel_requests.inc();
-        let refused = reply["ok"] == false;
+        let refused = matches!(reply, Reply::Refused { .. });
         self.counters.control_channel_errors.add(u64::from(refused));
-        append(unsent, &reply);
+        append(unsent, reply);
         Ok(true)
     }
 
@@ -61,35 +83,28 @@ impl Service for ControlChannel {
 }
 
 impl ControlChannel {
-    fn reply(&self, line: &[u8]) -> Value {
-        match serde_json::from_slice(line) {
-            Ok(request) => self.execute(&request).unwrap_or_else(failure),
-            Err(error) => failure(format!("not JSON: {error}; accepted: {REQUESTS}")),
-        }
+    fn reply(&self, line: &[u8]) -> Reply {
+        let request = serde_json::from_slice(line)
+            .map_err(|error| format!("not JSON: {error}; accepted: {REQUESTS}"));
+        let done = request.and_then(|request| self.execute(&request));
+        done.unwrap_or_else(|error| Reply::Refused { error })
     }
 
-    fn execute(&self, request: &Value) -> Result<Value, String> {
+    fn execute(&self, request: &Value) -> Result<Reply, String> {
         Ok(match request["op"].as_str() {
             Some("add") => {
                 let text = request["fault"].as_str().ok_or("`fault` must be a text")?;
-                json!({ "ok": true, "id": self.faults.add(text).map_err(|e| e.to_string())? })
+                Reply::Added { id: self.faults.add(text).map_err(|e| e.to_string())? }
             }
             Some("remove") => {
                 let id = request["id"].as_u64().ok_or("`id` must be the number of a fault")?;
-                let state = self.faults.remove(id).ok_or_else(|| self.unknown(id))?;
-                json!({ "ok": true, "fault": state.to_json() })
+                Reply::Removed { fault: self.faults.remove(id).ok_or_else(|| self.unknown(id))? }
             }
-            Some("list") => {
-                let faults = self.faults.list();
-                let faults: Vec<_> = faults.iter().map(FaultState::to_json).collect();
-                json!({ "ok": true, "faults": faults })
-            }
-            Some("clear") => json!({ "ok": true, "removed": self.faults.clear() }),
+            Some("list") => Reply::Listed { faults: self.faults.list() },
+            Some("clear") => Reply::Cleared { removed: self.faults.clear() },
             Some("counters") => {
                 let entries = self.counters.snapshot().entries().into_iter();
-                let counters: Map<_, _> =
-                    entries.map(|(name, value)| (name.to_owned(), value.into())).collect();
-                json!({ "ok": true, "counters": counters })
+                Reply::Counted { counters: entries.collect() }
             }
             _ => return Err(format!("there is no such request; the requests are: {REQUESTS}")),
         })
@@ -104,12 +119,10 @@ impl ControlChannel {
     }
 }
 
-fn failure(reason: String) -> Value {
-    json!({ "ok": false, "error": reason })
-}
-
-fn append(unsent: &mut Vec<u8>, reply: &Value) {
-    unsent.extend_from_slice(reply.to_string().as_bytes());
+fn append(unsent: &mut Vec<u8>, reply: Reply) {
+    let ok = !matches!(reply, Reply::Refused { .. });
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *unsent, &ReplyLine { ok, reply });
     unsent.push(b'\n');
 }
 
@@ -118,6 +131,7 @@ mod tests {
     use super::*;
     use crate::faults::DeviceFaults;
     use millstream_wire::chdr::Width;
+    use serde_json::json;
 
     fn channel() -> ControlChannel {
         let faults = Faults::new(Arc::new(DeviceFaults::new(1e6, 1.0)), Width::W64);

@@ -8,9 +8,10 @@ mod shape;
 mod tap;
 mod watchdog;
 
+pub use latency::LatencyStats;
 pub(crate) use latency::{Budget, LatencyBoard, Marks, Meters};
-pub use latency::{LatencyHistogram, LatencyStats};
 pub use memory::{MemoryError, PathMemory, PathStage};
+pub use millstream_stats::LatencyHistogram;
 pub use profile::{BlockCost, EdgeCost, Profile};
 pub use shape::{BlockShape, EdgeShape, Shape};
 pub(crate) use watchdog::{BlockScene, RunningBlock, Scene, WatchdogState};

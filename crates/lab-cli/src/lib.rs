@@ -5,6 +5,7 @@
 //! a radio that is measured, or a command in a guest, is this program started again.
 
 mod bench;
+mod experiment;
 mod lab;
 mod latency;
 mod network;

@@ -1,10 +1,12 @@
 //! Samples of a measurement as text: a line a series, the samples of each together.
 
 use crate::table::Table;
+use millstream_measure::Measured;
 use millstream_measure::extreme::{Estimate, NoEstimate};
 use millstream_measure::picture::{draw, short_time};
-use millstream_measure::{Histogram, Measured};
-use serde_json::{Map, Value, json};
+use millstream_stats::Histogram;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// Range of the estimate of the largest latency: this many times the number of values seen.
@@ -12,9 +14,9 @@ const AHEAD: u64 = 10;
 /// Seed of the interval's bootstrap.
 const SEED: u64 = 1;
 
-/// The entries of an object that have a value, as parameters or details of a record.
-pub fn entries(object: Value) -> Map<String, Value> {
-    let Value::Object(mut entries) = object else { return Map::new() };
+/// The fields of a struct that have a value, as parameters or details of a record.
+pub fn entries(fields: &impl Serialize) -> Map<String, Value> {
+    let Ok(Value::Object(mut entries)) = serde_json::to_value(fields) else { return Map::new() };
     entries.retain(|_, value| !value.is_null());
     entries
 }
@@ -147,17 +149,38 @@ fn tail(shape: f64) -> &'static str {
     }
 }
 
-/// The same figures as JSON.
-pub fn summary(records: &[Measured]) -> Vec<Value> {
+/// The figures of a series, as documents have them.
+#[derive(Serialize)]
+pub struct SeriesFigures {
+    series: String,
+    count: u64,
+    min_ns: u64,
+    mode_ns: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    p99_9_ns: u64,
+    max_ns: u64,
+    tail: Option<Estimate>,
+}
+
+/// The figures of each series.
+pub fn summary(records: &[Measured]) -> Vec<SeriesFigures> {
     let line = |(name, samples): &(&str, Vec<&Measured>)| {
         let histogram = together(samples);
         let quantile = |share| histogram.quantile_ns(share);
-        json!({
-            "series": name, "count": histogram.count(), "min_ns": histogram.min_ns(),
-            "mode_ns": histogram.mode_ns(), "p50_ns": quantile(0.5), "p90_ns": quantile(0.9),
-            "p99_ns": quantile(0.99), "p99_9_ns": quantile(0.999), "max_ns": histogram.max_ns(),
-            "tail": estimate(samples).ok(),
-        })
+        SeriesFigures {
+            series: (*name).to_owned(),
+            count: histogram.count(),
+            min_ns: histogram.min_ns(),
+            mode_ns: histogram.mode_ns(),
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p99_ns: quantile(0.99),
+            p99_9_ns: quantile(0.999),
+            max_ns: histogram.max_ns(),
+            tail: estimate(samples).ok(),
+        }
     };
     series(records).iter().map(line).collect()
 }

@@ -10,7 +10,7 @@
 //! assert!(!buffer::holds(65_536, 250e6, 300e-6));
 //! ```
 
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 
 /// Samples that cover `latency_s` at `rate_hz`.
 pub fn samples_for(latency_s: f64, rate_hz: f64) -> u64 {
@@ -64,7 +64,7 @@ pub enum SizingError {
 ///
 /// Nothing is extrapolated: a probability below one in the number of measured latencies is an
 /// error. The latency is the upper edge of a histogram's class, so the answer errs on the large
-/// side by at most [`millstream_measure::histogram::RESOLUTION`].
+/// side by at most [`millstream_stats::RESOLUTION`].
 ///
 /// # Errors
 /// [`SizingError`].

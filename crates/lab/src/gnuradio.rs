@@ -1,9 +1,8 @@
 //! GNU Radio as a peer: a script in a Python that has it, with one request and one answer a line.
 
 use crate::helper::HelperProcess;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -72,8 +71,9 @@ impl Script {
     ///
     /// # Errors
     /// [`PeerError`] when the script ends instead.
-    pub fn ask<T: DeserializeOwned>(&mut self, request: &Value) -> Result<T, PeerError> {
-        self.process.say(&request.to_string()).map_err(|_| self.ended())?;
+    pub fn ask<T: DeserializeOwned>(&mut self, request: &impl Serialize) -> Result<T, PeerError> {
+        let said = serde_json::to_string(request).map_err(io::Error::from);
+        said.and_then(|line| self.process.say(&line)).map_err(|_| self.ended())?;
         self.answer()
     }
 

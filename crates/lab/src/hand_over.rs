@@ -4,8 +4,8 @@
 //! Both threads yield their CPU while they have nothing to do, so that the figure is that of the
 //! queue and not of a way to wait, and both run also on one CPU.
 
-use millstream_measure::statistics::{Pairs, Ratio};
 use millstream_ring::spsc;
+use millstream_stats::{Pairs, Ratio};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::mpsc::{TrySendError, sync_channel};

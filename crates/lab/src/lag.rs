@@ -1,6 +1,6 @@
 //! The lag of a consumer behind a radio's clock.
 
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 use std::time::{Duration, Instant};
 
 /// The samples of this time define zero.

@@ -7,10 +7,10 @@
 //! turnaround of one try, exactly.
 
 use crate::rate::RateError;
-use millstream_measure::Histogram;
 use millstream_radio::{
     Complex32, Device, RxArgs, RxEvent, RxStreamer, TxArgs, TxEvent, TxMetadata, TxStreamer,
 };
+use millstream_stats::Histogram;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

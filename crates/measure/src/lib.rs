@@ -6,8 +6,7 @@
 //! | [`explained`] | the causes of single late answers |
 //! | [`load`] | profiles of the load during a measurement, and the machine's activity meanwhile |
 //! | [`failure`] | a start without a result, stored with its run |
-//! | [`histogram`], [`summary`] | latencies as a distribution; repeated figures in short |
-//! | [`statistics`] | significant results from few starts |
+//! | [`statistics`] | the one figure of a start, and of a set of starts |
 //! | [`extreme`] | the tail beyond the measured values, with its uncertainty |
 //! | [`design`] | runs by plan: restarts, random order, variances, a stop rule |
 //! | [`compare`] | significant differences between results |
@@ -28,10 +27,7 @@ pub mod reference;
 pub mod report;
 pub mod statistics;
 pub mod store;
-pub mod summary;
 
 pub use failure::Failure;
-pub use millstream_cpu::{Histogram, histogram};
 pub use observed::Observed;
 pub use record::{Measured, Record};
-pub use summary::Summary;

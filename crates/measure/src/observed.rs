@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use millstream_stats::Histogram;
 
 /// The capacity for maxima; of independent values the expected number is the logarithm of their
 /// count.

@@ -1,6 +1,6 @@
 //! A histogram for the terminal.
 
-use crate::{Histogram, Summary};
+use millstream_stats::{Histogram, SharedHistogram, Summary, short_ratio};
 use std::fmt::Write;
 
 /// The largest number of rows of a picture.
@@ -9,6 +9,8 @@ const ROWS: usize = 20;
 const STEP_MIN: f64 = 1.1;
 /// Characters of the longest bar.
 const BAR_CHARS: usize = 50;
+/// Heights of a bar, from the lowest that is not nothing.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws a histogram: a row per class of latencies, with the share of values and a bar. Classes
 /// grow by a constant factor, so that a long tail stays visible; a non-empty row shows at least a
@@ -34,6 +36,27 @@ pub fn draw(histogram: &Histogram) -> String {
     text
 }
 
+/// Describes a distribution of latencies in one line: a bar for each factor of two, from the first
+/// class with a value to the last. A bar is one step higher for ten times as many values, so that a
+/// single late one shows.
+#[must_use]
+pub fn line(histogram: &SharedHistogram<0>) -> String {
+    let counts: Vec<(u64, u64)> = histogram.counts().collect();
+    let held = |(_, count): &(u64, u64)| *count > 0;
+    let (Some(first), Some(last)) = (counts.iter().position(held), counts.iter().rposition(held))
+    else {
+        return "nothing yet".to_owned();
+    };
+    let bar = |(_, count): &(u64, u64)| match count.checked_ilog10() {
+        None => ' ',
+        Some(tens) => HEIGHTS[(tens as usize).min(HEIGHTS.len() - 1)],
+    };
+    let bars: String = counts[first..=last].iter().map(bar).collect();
+    let from_ns = first.checked_sub(1).map_or(0, |below| counts[below].0 + 1);
+    let [from, to] = [from_ns, histogram.max()].map(short_time);
+    format!("{from} {bars} {to}, {} in all", histogram.count())
+}
+
 /// Formats a time with the unit that fits it.
 pub fn short_time(ns: u64) -> String {
     let ns = ns as f64;
@@ -45,17 +68,6 @@ pub fn short_time(ns: u64) -> String {
     };
     let digits = if unit == "ns" || value >= 100.0 { 0 } else { 1 };
     format!("{value:.digits$} {unit}")
-}
-
-/// Formats a ratio with three significant digits, also far from 1.
-pub fn short_ratio(ratio: f64) -> String {
-    // The exponent after rounding: 0.9996 has that of 1.00.
-    let rounded = format!("{ratio:.2e}");
-    let exponent = rounded.split_once('e').and_then(|(_, digits)| digits.parse::<i32>().ok());
-    match exponent {
-        Some(exponent @ -5..=5) => format!("{ratio:.*}", (2 - exponent).max(0) as usize),
-        _ => rounded,
-    }
 }
 
 /// Formats a ratio with the smallest and the largest: `1.02 (0.98-1.10)`.
@@ -116,23 +128,21 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_keeps_three_digits_whatever_its_size() {
-        for (ratio, text) in [
-            (0.0024, "0.00240"),
-            (0.9996, "1.00"),
-            (0.07, "0.0700"),
-            (1.234, "1.23"),
-            (12.345, "12.3"),
-            (417.4, "417"),
-            (4170.4, "4170"),
-            (0.0, "0.00"),
-            (2.5e-9, "2.50e-9"),
-            (f64::INFINITY, "inf"),
-        ] {
-            assert_eq!(short_ratio(ratio), text);
-        }
+    fn a_spread_has_the_middle_first() {
         let quick = Summary { min: 0.0021, median: 0.0024, max: 0.0031, count: 3 };
         assert_eq!(short_spread(&quick), "0.00240 (0.00210-0.00310)");
+    }
+
+    #[test]
+    fn a_lone_late_value_shows_in_a_line() {
+        let live = SharedHistogram::default();
+        assert_eq!(line(&live), "nothing yet");
+        (0..1000).for_each(|_| live.record(300));
+        (0..20).for_each(|_| live.record(600));
+        live.record(9_000);
+        assert_eq!(line(&live), "256 ns ▄▂   ▁ 9.0 µs, 1021 in all");
+        live.record(0);
+        assert!(line(&live).starts_with("0 ns ▁"), "{}", line(&live));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 use crate::explained::Explained;
-use crate::{Failure, Histogram, Observed};
+use crate::{Failure, Observed};
+use millstream_stats::Histogram;
 
 /// The version of [`Record`] that this program writes.
 pub const FORMAT: u32 = 1;

@@ -1,64 +1,48 @@
-//! The store of results: one SQLite file. A record is stored whole, as its line of JSON; the
-//! columns in the same row serve to find it.
+//! The store of results: one file of JSON lines, which only grows. Each line is one change, so a
+//! change is there as a whole or, after a killed writer, not at all. Writers lock the file
+//! (flock(2)); a reader needs no lock.
 
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use millstream_cpu::folders;
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::Failure;
 use crate::design::{StartResult, Unit};
 use crate::record::{Record, RecordError};
 
-mod begun;
 mod held;
 
-pub use begun::Begun;
-
-/// The longest wait while another process uses the file.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The version of the tables.
-const VERSION: i64 = 2;
-
-const TABLES: &str = "
-    CREATE TABLE IF NOT EXISTS record (
-        id INTEGER PRIMARY KEY,
-        run TEXT NOT NULL, variant TEXT NOT NULL, name TEXT NOT NULL, series TEXT NOT NULL,
-        load TEXT NOT NULL, restart INTEGER NOT NULL, sample INTEGER NOT NULL,
-        started TEXT NOT NULL, kernel TEXT NOT NULL,
-        count INTEGER NOT NULL, max_ns INTEGER NOT NULL, body TEXT NOT NULL,
-        UNIQUE (run, variant, name, series, load, restart, sample)
-    );
-";
+/// The first line of a store.
+const HEAD: &str = "{\"millstream_store\":3}\n";
 
 /// The reason why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// SQLite failed on the file.
-    #[error("the store {path}: {source}")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// The error of SQLite.
-        source: rusqlite::Error,
-    },
-    /// The folder of the file cannot be made.
+    /// The file, or its folder, cannot be used.
     #[error("cannot use the store {path}: {source}")]
-    Folder {
-        /// The folder.
+    File {
+        /// The file.
         path: PathBuf,
         /// The error of the kernel.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// A later version made it.
-    #[error("the store {path} has version {version}, newer than {VERSION}: use a newer millstream")]
-    Newer {
+    /// The file is something else, or a store of another version.
+    #[error(
+        "{path} is no store of this version of millstream (line {line}: {source}): give another \
+         --store FILE"
+    )]
+    Other {
         /// The file.
         path: PathBuf,
-        /// Its version.
-        version: i64,
+        /// The line that cannot be read, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
     },
     /// A record in it is wrong.
     #[error(transparent)]
@@ -126,23 +110,123 @@ pub struct Listed {
     pub max_ns: u64,
 }
 
+/// A started run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The run's name.
+    pub run: String,
+    /// The command line, the program's own name first.
+    pub command: Vec<String>,
+    /// The working folder of the command: relative paths start there.
+    pub folder: PathBuf,
+    /// The plan's text; the file may have changed since.
+    pub plan: String,
+}
+
+/// A line of the store.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    /// A run was started, so that it can be resumed.
+    Begun(Begun),
+    /// Results came.
+    Added {
+        /// The start whose earlier failure they replace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Failure>,
+        records: Vec<Record>,
+        failures: Vec<Failure>,
+    },
+}
+
+/// What the lines that were read say together.
+#[derive(Debug, Default)]
+struct Contents {
+    begun: Vec<Begun>,
+    records: Vec<Record>,
+    failures: Vec<Failure>,
+}
+
+/// The place of a record in a store.
+type Place<'r> = (&'r str, &'r str, &'r str, &'r str, &'r str, u32, u32);
+
+fn place(record: &Record) -> Place<'_> {
+    let Record { run, variant, name, load, restart, sample, measured, .. } = record;
+    (run, variant, name, &measured.series, load, *restart, *sample)
+}
+
+/// Whether two failures are of the same start.
+fn is_same_start(one: &Failure, other: &Failure) -> bool {
+    let start =
+        |of: &Failure| (of.run.clone(), of.variant.clone(), of.name.clone(), of.load.clone());
+    one.restart == other.restart && start(one) == start(other)
+}
+
+impl Contents {
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Begun(begun) => {
+                self.begun.retain(|one| one.run != begun.run);
+                self.begun.push(begun);
+            }
+            Change::Added { again, records, failures } => {
+                let is_again = |failure: &Failure| {
+                    let again = again.as_ref().is_some_and(|again| is_same_start(failure, again));
+                    again && !failure.partial
+                };
+                self.failures.retain(|failure| !is_again(failure));
+                for failure in failures {
+                    self.failures.retain(|one| !is_same_start(one, &failure));
+                    self.failures.push(failure);
+                }
+                self.records.extend(records);
+            }
+        }
+    }
+
+    /// Returns those of the records that are new.
+    fn new_ones(&self, records: &[Record]) -> Result<Vec<Record>, StoreError> {
+        let mut known: BTreeMap<Place<'_>, &Record> =
+            self.records.iter().map(|record| (place(record), record)).collect();
+        let mut new = Vec::new();
+        for record in records {
+            if record.environment.kernel_release.is_none() {
+                return Err(RecordError::NoEnvironment.into());
+            }
+            match known.get(&place(record)) {
+                None => new.push(record.clone()),
+                Some(one) if *one == record => continue,
+                // A number that was written and read again may end in another digit.
+                Some(one) if Record::parse(&record.to_line())? == **one => continue,
+                Some(_) => return Err(StoreError::Taken(record.run.clone())),
+            }
+            known.insert(place(record), record);
+        }
+        Ok(new)
+    }
+}
+
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
-    connection: Connection,
+    file: File,
+    /// The bytes that were read, and what they say.
+    read: u64,
+    lines: usize,
+    contents: Contents,
     held: Option<held::RunLock>,
 }
 
 impl Store {
-    /// Returns the path of the user's store: `$XDG_STATE_HOME/millstream/lab.sqlite`, usually below
+    /// Returns the path of the user's store: `$XDG_STATE_HOME/millstream/lab.jsonl`, usually below
     /// `~/.local/state`.
     ///
     /// # Errors
     /// [`StoreError::NoPlace`].
     pub fn path_of_user(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, StoreError> {
         let state = folders::state(variable).ok_or(StoreError::NoPlace)?;
-        Ok(state.join("millstream/lab.sqlite"))
+        Ok(state.join("millstream/lab.jsonl"))
     }
 
     /// Opens a store; makes it if it does not exist.
@@ -150,41 +234,75 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        folder
-            .map_or(Ok(()), std::fs::create_dir_all)
-            .map_err(|source| StoreError::Folder { path: path.to_owned(), source })?;
-        let fail = |source| StoreError::Sqlite { path: path.to_owned(), source };
-        let connection = Connection::open(path).map_err(fail)?;
-        let store = Self { path: path.to_owned(), connection, held: None };
-        let version = store.prepare().map_err(fail)?;
-        if version > VERSION {
-            return Err(StoreError::Newer { path: path.to_owned(), version });
-        }
+        let open = || {
+            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                std::fs::create_dir_all(folder)?;
+            }
+            OpenOptions::new().read(true).append(true).create(true).open(path)
+        };
+        let file = open().map_err(fail(path))?;
+        let (path, contents) = (path.to_owned(), Contents::default());
+        let mut store = Self { path, file, read: 0, lines: 0, contents, held: None };
+        store.refresh()?;
         Ok(store)
     }
 
-    fn prepare(&self) -> rusqlite::Result<i64> {
-        self.connection.busy_timeout(PATIENCE)?;
-        let version = self.connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version < VERSION {
-            self.connection.execute_batch(&[TABLES, begun::TABLES].concat())?;
-            self.connection.pragma_update(None, "user_version", VERSION)?;
-        }
-        Ok(version)
-    }
-
-    fn fail(&self) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
-        let path = self.path.clone();
-        move |source| StoreError::Sqlite { path: path.clone(), source }
-    }
-
-    /// Returns the first column of a query.
-    fn texts(&self, query: &str, values: impl Params) -> Result<Vec<String>, StoreError> {
-        let rows = || -> rusqlite::Result<Vec<String>> {
-            self.connection.prepare(query)?.query_map(values, |row| row.get(0))?.collect()
+    /// Reads what was added meanwhile, but for a line without an end: its writer was killed, or is
+    /// still writing.
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        let mut bytes = Vec::new();
+        let mut read = || {
+            self.file.seek(SeekFrom::Start(self.read))?;
+            self.file.read_to_end(&mut bytes)
         };
-        rows().map_err(self.fail())
+        read().map_err(fail(&self.path))?;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if line.last() != Some(&b'\n') && self.lines > 0 {
+                break;
+            }
+            if self.lines > 0 || line != HEAD.as_bytes() {
+                let change = serde_json::from_slice(line).map_err(|source| StoreError::Other {
+                    path: self.path.clone(),
+                    line: self.lines + 1,
+                    source,
+                })?;
+                self.contents.apply(change);
+            }
+            self.read += line.len() as u64;
+            self.lines += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the change that `make` finds with the newest contents.
+    fn change<T>(
+        &mut self,
+        make: impl FnOnce(&Contents) -> Result<(T, Change), StoreError>,
+    ) -> Result<T, StoreError> {
+        self.file.lock().map_err(fail(&self.path))?;
+        let done = || {
+            self.refresh()?;
+            let (result, change) = make(&self.contents)?;
+            let head = if self.read == 0 { HEAD } else { "" };
+            let line = serde_json::to_string(&change).map_err(io::Error::from);
+            let write = || {
+                let lines = format!("{head}{}\n", line?);
+                // The rest of a killed writer's line goes.
+                self.file.set_len(self.read)?;
+                self.file.write_all(lines.as_bytes())?;
+                self.file.sync_data()?;
+                self.read += lines.len() as u64;
+                self.lines += lines.lines().count();
+                Ok(())
+            };
+            write().map_err(fail(&self.path))?;
+            self.contents.apply(change);
+            Ok(result)
+        };
+        let done = done();
+        // It ends with the process, too.
+        let _ = self.file.unlock();
+        done
     }
 
     /// Returns the path.
@@ -197,7 +315,7 @@ impl Store {
     /// number of new records.
     ///
     /// # Errors
-    /// [`StoreError::Sqlite`]; [`StoreError::Record`] for a record without its machine;
+    /// [`StoreError::File`]; [`StoreError::Record`] for a record without its machine;
     /// [`StoreError::Taken`] when another record has the same place in its run.
     pub fn add(&mut self, known: &StartResult) -> Result<usize, StoreError> {
         self.put(None, known)
@@ -208,86 +326,111 @@ impl Store {
     /// # Errors
     /// As [`Store::add`].
     pub fn keep(&mut self, unit: &Unit<'_>, given: &StartResult) -> Result<(), StoreError> {
-        self.put(Some(unit), given).map(drop)
+        let Unit { run, cell, restart, .. } = unit;
+        let again = Failure {
+            run: (*run).to_owned(),
+            variant: cell.variant.clone(),
+            name: cell.name.clone(),
+            load: cell.load.name.clone(),
+            restart: *restart,
+            ..Failure::default()
+        };
+        self.put(Some(again), given).map(drop)
     }
 
-    fn put(&mut self, unit: Option<&Unit<'_>>, known: &StartResult) -> Result<usize, StoreError> {
-        let fail = self.fail();
-        let change = self.connection.transaction().map_err(&fail)?;
-        let mut added = 0;
-        unit.map_or(Ok(()), |unit| begun::forget(&change, unit)).map_err(&fail)?;
-        begun::add(&change, &known.failures).map_err(&fail)?;
-        for record in &known.records {
-            let kernel = record.environment.kernel_release.as_deref();
-            let kernel = kernel.ok_or(RecordError::NoEnvironment)?;
-            let (measured, line) = (&record.measured, record.to_line());
-            let histogram = &measured.observed.histogram;
-            let done = change.execute(
-                "INSERT OR IGNORE INTO record (run, variant, name, series, load, restart, sample,
-                     started, kernel, count, max_ns, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-                params![
-                    record.run,
-                    record.variant,
-                    record.name,
-                    measured.series,
-                    record.load,
-                    record.restart,
-                    record.sample,
-                    measured.started,
-                    kernel,
-                    i64::try_from(histogram.count()).unwrap_or(i64::MAX),
-                    i64::try_from(histogram.max_ns()).unwrap_or(i64::MAX),
-                    line,
-                ],
-            );
-            let new = done.map_err(&fail)?;
-            added += new;
-            // The text alone does not suffice: a number that was read and written again may end in
-            // another digit.
-            let known = || -> rusqlite::Result<bool> {
-                let known = "SELECT body FROM record WHERE run = ?1 AND variant = ?2 AND name = ?3
-                         AND series = ?4 AND load = ?5 AND restart = ?6 AND sample = ?7";
-                let Record { run, variant, name, load, restart, sample, .. } = record;
-                let place = params![run, variant, name, measured.series, load, restart, sample];
-                let body: String = change.query_row(known, place, |row| row.get(0))?;
-                Ok(body == line || Record::parse(&body).is_ok_and(|known| known == *record))
-            };
-            if new == 0 && !known().map_err(&fail)? {
-                return Err(StoreError::Taken(record.run.clone()));
+    fn put(&mut self, again: Option<Failure>, known: &StartResult) -> Result<usize, StoreError> {
+        self.change(|contents| {
+            let records = contents.new_ones(&known.records)?;
+            let failures = known.failures.clone();
+            Ok((records.len(), Change::Added { again, records, failures }))
+        })
+    }
+
+    /// Stores a started run, which this process holds until the store is closed. The name must be
+    /// new, or that of a run without any record or failure.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`]; [`StoreError::Alive`]; [`StoreError`].
+    pub fn begin(&mut self, begun: &Begun) -> Result<(), StoreError> {
+        self.held = None;
+        self.held = Some(held::RunLock::hold(&self.path, &begun.run)?);
+        self.change(|contents| {
+            let Contents { records, failures, .. } = contents;
+            if records.iter().any(|one| one.run == begun.run)
+                || failures.iter().any(|one| one.run == begun.run)
+            {
+                return Err(StoreError::Exists(begun.run.clone()));
             }
-        }
-        change.commit().map_err(&fail)?;
-        Ok(added)
+            // A path that is no text cannot be written.
+            let folder = begun.folder.to_string_lossy().into_owned().into();
+            Ok(((), Change::Begun(Begun { folder, ..begun.clone() })))
+        })
+    }
+
+    /// Finds the started run with this prefix; `last` is the one that was started last.
+    ///
+    /// # Errors
+    /// [`StoreError::NotBegun`], [`StoreError::Several`].
+    pub fn begun(&self, prefix: &str) -> Result<Begun, StoreError> {
+        let all = &self.contents.begun;
+        let run = match prefix {
+            "last" => all.last().map(|begun| begun.run.clone()),
+            _ => match one_of(all.iter().map(|begun| &*begun.run), prefix) {
+                Err(StoreError::NoRun(_)) => None,
+                run => Some(run?),
+            },
+        };
+        let begun = run.and_then(|run| all.iter().find(|begun| begun.run == run));
+        // It may exist without a plan: imported.
+        begun.cloned().ok_or_else(|| StoreError::NotBegun(prefix.to_owned()))
+    }
+
+    /// Returns the known results of a run to resume, which this process holds until the store is
+    /// closed. Starts without a result are left out: they are missing, and are made again.
+    ///
+    /// # Errors
+    /// [`StoreError::Alive`]; [`StoreError`].
+    pub fn take_up(&mut self, run: &str) -> Result<StartResult, StoreError> {
+        self.held = None;
+        self.held = Some(held::RunLock::hold(&self.path, run)?);
+        self.refresh()?;
+        let mut failures = self.failures(run);
+        failures.retain(|failure| failure.partial);
+        Ok(StartResult { records: self.records(run, None), failures })
+    }
+
+    /// Returns the names of runs without any record.
+    #[must_use]
+    pub fn without_records(&self) -> Vec<String> {
+        let Contents { begun, records, failures } = &self.contents;
+        let begun = begun.iter().map(|begun| &begun.run);
+        let mut runs: Vec<_> = begun.chain(failures.iter().map(|failure| &failure.run)).collect();
+        runs.retain(|run| records.iter().all(|record| record.run != **run));
+        runs.sort_unstable();
+        runs.dedup();
+        runs.into_iter().cloned().collect()
+    }
+
+    /// Returns the starts of a run that have no result.
+    #[must_use]
+    pub fn failures(&self, run: &str) -> Vec<Failure> {
+        self.contents.failures.iter().filter(|failure| failure.run == run).cloned().collect()
     }
 
     /// Lists every run and variant, the oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError::Sqlite`].
-    pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
-        let listed = |row: &Row<'_>| {
-            Ok(Listed {
-                run: row.get(0)?,
-                variant: row.get(1)?,
-                started: row.get(2)?,
-                kernel: row.get(3)?,
-                names: row.get(4)?,
-                loads: row.get(5)?,
-                restarts: row.get(6)?,
-                records: row.get(7)?,
-                max_ns: row.get::<_, i64>(8)?.unsigned_abs(),
-            })
-        };
-        let query = || -> rusqlite::Result<Vec<Listed>> {
-            let mut query = self.connection.prepare(
-                "SELECT run, variant, min(started), min(kernel), group_concat(DISTINCT name),
-                     group_concat(DISTINCT load), max(restart) + 1, count(*), max(max_ns)
-                 FROM record GROUP BY run, variant ORDER BY min(started), min(id)",
-            )?;
-            query.query_map([], listed)?.collect()
-        };
-        query().map_err(self.fail())
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        let mut all: Vec<Listed> = Vec::new();
+        let mut at: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for record in &self.contents.records {
+            let at = *at.entry((&record.run, &record.variant)).or_insert_with(|| {
+                all.push(Listed::of(record));
+                all.len() - 1
+            });
+            all[at].add(record);
+        }
+        all.sort_by(|one, other| one.started.cmp(&other.started));
+        all
     }
 
     /// Finds the run with this prefix; `last` is the one that was added last.
@@ -295,37 +438,77 @@ impl Store {
     /// # Errors
     /// [`StoreError::Empty`], [`StoreError::NoRun`], [`StoreError::Several`].
     pub fn find(&self, prefix: &str) -> Result<String, StoreError> {
-        let newest = "SELECT run FROM record ORDER BY id DESC LIMIT 1";
-        if prefix == "last" {
-            let run = self.connection.query_row(newest, [], |row| row.get(0)).optional();
-            return run.map_err(self.fail())?.ok_or_else(|| StoreError::Empty(self.path.clone()));
+        let mut runs = self.contents.records.iter().map(|record| &*record.run);
+        match prefix {
+            "last" => runs
+                .next_back()
+                .map(str::to_owned)
+                .ok_or_else(|| StoreError::Empty(self.path.clone())),
+            _ => one_of(runs, prefix),
         }
-        one_of(self.list()?.into_iter().map(|listed| listed.run).collect(), prefix)
     }
 
     /// Returns the records of a run, of one variant or of all, in the order in which they were
     /// added.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn records(&self, run: &str, variant: Option<&str>) -> Result<Vec<Record>, StoreError> {
-        let query = "SELECT body FROM record
-                     WHERE run = ?1 AND (?2 IS NULL OR variant = ?2) ORDER BY id";
-        let lines = self.texts(query, params![run, variant])?;
-        lines.iter().map(|line| Ok(Record::parse(line)?)).collect()
+    #[must_use]
+    pub fn records(&self, run: &str, variant: Option<&str>) -> Vec<Record> {
+        let wanted = |record: &&Record| {
+            record.run == run && variant.is_none_or(|variant| record.variant == variant)
+        };
+        self.contents.records.iter().filter(wanted).cloned().collect()
     }
 }
 
+impl Listed {
+    /// The row of this record's run and variant, without it.
+    fn of(record: &Record) -> Self {
+        Self {
+            run: record.run.clone(),
+            variant: record.variant.clone(),
+            started: record.measured.started.clone(),
+            kernel: record.environment.kernel_release.clone().unwrap_or_default(),
+            names: String::new(),
+            loads: String::new(),
+            restarts: 0,
+            records: 0,
+            max_ns: 0,
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let started = &record.measured.started;
+        if *started < self.started {
+            self.started.clone_from(started);
+        }
+        for (list, name) in [(&mut self.names, &record.name), (&mut self.loads, &record.load)] {
+            if self.records == 0 {
+                list.clone_from(name);
+            } else if list.split(',').all(|one| one != name) {
+                *list += &format!(",{name}");
+            }
+        }
+        self.restarts = self.restarts.max(record.restart + 1);
+        self.records += 1;
+        self.max_ns = self.max_ns.max(record.measured.observed.histogram.max_ns());
+    }
+}
+
+/// Says that the store at a path cannot be used.
+fn fail(path: &Path) -> impl FnOnce(io::Error) -> StoreError + use<> {
+    let path = path.to_owned();
+    move |source| StoreError::File { path, source }
+}
+
 /// Returns the one of these runs with this prefix.
-fn one_of(mut runs: Vec<String>, prefix: &str) -> Result<String, StoreError> {
-    if runs.iter().any(|run| run == prefix) {
+fn one_of<'r>(runs: impl Iterator<Item = &'r str>, prefix: &str) -> Result<String, StoreError> {
+    let mut runs: Vec<_> = runs.filter(|run| run.starts_with(prefix)).collect();
+    if runs.contains(&prefix) {
         return Ok(prefix.to_owned());
     }
-    runs.retain(|run| run.starts_with(prefix));
-    runs.sort();
+    runs.sort_unstable();
     runs.dedup();
-    match &runs[..] {
-        [run] => Ok(run.clone()),
+    match runs[..] {
+        [run] => Ok(run.to_owned()),
         [] => Err(StoreError::NoRun(prefix.to_owned())),
         _ => Err(StoreError::Several { prefix: prefix.to_owned(), runs: runs.join(", ") }),
     }
@@ -334,6 +517,7 @@ fn one_of(mut runs: Vec<String>, prefix: &str) -> Result<String, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::MeasurementPlan;
     use crate::record::tests::record;
 
     fn known(records: &[Record]) -> StartResult {
@@ -348,7 +532,7 @@ mod tests {
     #[test]
     fn what_is_added_is_there_once_also_for_the_next_who_opens_it() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deep/lab.sqlite");
+        let path = folder.path().join("deep/lab.jsonl");
         let records = [place("run 1", "a", 0), place("run 1", "a", 1), place("run 1", "b", 0)];
         let mut store = Store::open(&path).unwrap();
         assert_eq!(store.add(&known(&records)).unwrap(), 3);
@@ -358,9 +542,9 @@ mod tests {
         assert!(error.contains("`run 1` already contains another record"), "{error}");
         drop(store);
         let store = Store::open(&path).unwrap();
-        assert_eq!(store.records("run 1", Some("a")).unwrap(), records[..2]);
-        assert_eq!(store.records("run 1", None).unwrap().len(), 3);
-        let listed = store.list().unwrap();
+        assert_eq!(store.records("run 1", Some("a")), records[..2]);
+        assert_eq!(store.records("run 1", None).len(), 3);
+        let listed = store.list();
         assert_eq!((listed.len(), listed[0].restarts, listed[0].records), (2, 2, 2));
         assert_eq!((&*listed[0].names, listed[0].max_ns), ("timer", 7));
     }
@@ -381,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_its_machine_is_refused_and_so_is_a_later_store() {
+    fn what_says_nothing_of_its_machine_is_refused_and_so_is_another_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let mut store = Store::open(&path).unwrap();
@@ -389,12 +573,88 @@ mod tests {
         nowhere.environment.kernel_release = None;
         let error = store.add(&known(&[place("r", "", 0), nowhere])).unwrap_err().to_string();
         assert!(error.contains("does not describe the machine"), "{error}");
-        assert_eq!(store.list().unwrap(), [], "all or none");
-        store.connection.pragma_update(None, "user_version", 3).unwrap();
+        assert_eq!(store.list(), [], "all or none");
         drop(store);
-        let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("version 3, newer than 2"), "{error}");
-        std::fs::write(&path, "this is no store, and far too long to be an empty one").unwrap();
-        assert!(matches!(Store::open(&path), Err(StoreError::Sqlite { .. })));
+        for other in ["this is no store, and far too long to be an empty one", "SQLite format 3\0"]
+        {
+            std::fs::write(&path, other).unwrap();
+            let error = Store::open(&path).unwrap_err().to_string();
+            assert!(error.contains("is no store of this version of millstream (line 1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_killed_writer_is_as_if_it_had_not_been_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let mut store = Store::open(&path).unwrap();
+        store.add(&known(&[place("r", "", 0)])).unwrap();
+        let mut beside = OpenOptions::new().append(true).open(&path).unwrap();
+        beside.write_all(b"{\"added\":{\"records\":[").unwrap();
+        assert_eq!(Store::open(&path).unwrap().records("r", None).len(), 1);
+        let mut second = Store::open(&path).unwrap();
+        second.add(&known(&[place("r", "", 1)])).unwrap();
+        assert_eq!(store.add(&known(&[place("r", "", 1)])).unwrap(), 0, "it sees what others add");
+        assert_eq!(Store::open(&path).unwrap().records("r", None).len(), 2);
+    }
+
+    fn begun(run: &str) -> Begun {
+        let command = ["millstream", "lab", "run", "a plan.toml"].map(str::to_owned).to_vec();
+        Begun { run: run.to_owned(), command, folder: "/x y".into(), plan: "name = \"p\"".into() }
+    }
+
+    #[test]
+    fn a_run_is_taken_up_with_what_it_has_and_without_what_gave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let mut store = Store::open(&path).unwrap();
+        store.begin(&begun("night 1")).unwrap();
+        store.begin(&begun("night 1")).expect("it gave nothing yet");
+        store.begin(&begun("night 2")).unwrap();
+        let failure = |name: &str, partial| Failure {
+            run: "night 2".to_owned(),
+            name: name.to_owned(),
+            load: "idle".to_owned(),
+            partial,
+            ..Failure::default()
+        };
+        let records = vec![crate::Record { run: "night 2".to_owned(), ..record("timer", &[5]) }];
+        let failures = vec![failure("boot", false), failure("udp", true)];
+        store.add(&StartResult { records: records.clone(), failures: failures.clone() }).unwrap();
+        drop(store);
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.failures("night 2"), failures);
+        assert_eq!(store.begun("last").unwrap(), begun("night 2"));
+        assert_eq!(store.without_records(), ["night 1"]);
+        assert_eq!(store.begun("night 1").unwrap(), begun("night 1"));
+        assert!(matches!(store.begun("night"), Err(StoreError::Several { .. })));
+        assert!(matches!(store.begun("day"), Err(StoreError::NotBegun(_))));
+        let known = store.take_up("night 2").unwrap();
+        assert_eq!(known, StartResult { records, failures: failures[1..].to_vec() });
+        assert_eq!(store.failures("night 2"), failures, "until the start is made again");
+        let error = store.begin(&begun("night 2")).unwrap_err().to_string();
+        assert!(error.contains("lab resume"), "{error}");
+        let plan = "name = \"p\"\nmeasurement = [{ name = \"boot\", args = [] }]";
+        let cell = MeasurementPlan::parse(plan).unwrap().cells().unwrap().remove(0);
+        let unit = Unit { run: "night 2", cell: &cell, restart: 0, number: (0, 1) };
+        store.keep(&unit, &known).unwrap();
+        assert_eq!(store.failures("night 2"), failures[1..]);
+    }
+
+    #[test]
+    fn who_has_a_run_in_hand_has_it_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let [mut first, mut second] = [(); 2].map(|()| Store::open(&path).unwrap());
+        first.begin(&begun("a b")).unwrap();
+        let alive = |result: Result<(), _>| matches!(result, Err(StoreError::Alive(_)));
+        assert!(alive(second.take_up("a b").map(drop)));
+        assert!(alive(second.begin(&begun("a b"))));
+        second.begin(&begun("a_b")).unwrap();
+        drop(first);
+        second.take_up("a b").unwrap();
+        drop(second);
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["s"], "no lock is left");
     }
 }

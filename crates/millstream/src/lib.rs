@@ -36,7 +36,7 @@
 //! | `record` | `record` | recordings with SigMF metadata, read and written |
 //! | `links` | `link`, `net` | links for datagrams and frames, the IPv4 stack |
 //! | `dpdk` | | the link `dpdk`, over the machine's libdpdk; not a default |
-//! | `measure` | `measure` | distributions, statistics, the store of measurements; not a default |
+//! | `stats` | `stats` | histograms, medians, intervals, tests, random numbers; not a default |
 //!
 //! A program that needs less switches the default features off and names those that it needs:
 //! `millstream = { version = "0.1", default-features = false, features = ["radio"] }`.
@@ -51,12 +51,12 @@ pub use millstream_client as client;
 pub use millstream_emulator as emulator;
 #[cfg(feature = "links")]
 pub use millstream_link as link;
-#[cfg(feature = "measure")]
-pub use millstream_measure as measure;
 #[cfg(feature = "links")]
 pub use millstream_net as net;
 #[cfg(feature = "radio")]
 pub use millstream_radio as radio;
+#[cfg(feature = "stats")]
+pub use millstream_stats as stats;
 
 #[cfg(all(feature = "radio", feature = "emulator"))]
 mod emulated;

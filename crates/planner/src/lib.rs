@@ -6,5 +6,4 @@
 
 pub mod adapt;
 pub mod place;
-mod random;
 pub mod tune;

@@ -33,7 +33,6 @@ mod sift;
 #[cfg(test)]
 mod simulated;
 mod space;
-pub mod statistics;
 mod store;
 mod sweep;
 #[cfg(test)]
@@ -41,10 +40,10 @@ mod tables;
 
 pub use log::{AttemptResult, Percent, PlanAttempt};
 pub use machine::MachineDescription;
+pub use millstream_stats::RatioEstimate;
 pub use rehearsal::{Length, Objective, Rehearsal, RehearsalError};
 pub use search::{Tuned, tune};
 pub use session::{PlanMeasurement, PlanMeasurer, Settings, TrialError, TuneError, TuningProgress};
 pub use space::{PlanLayout, Space, TuningStage};
-pub use statistics::RatioEstimate;
 pub use store::{PlanKey, PlanStore, PlanStoreError, StoreFile, StoredPlan};
 pub use sweep::{ExhaustiveSearch, sweep};

@@ -18,7 +18,8 @@ pub(crate) struct DocumentWriter {
 impl DocumentWriter {
     /// Makes a writer for messages of up to about `bytes` bytes; longer ones allocate.
     pub fn new(label: &str, bytes: usize) -> Self {
-        let start = format!("{{\"stream\":{},\"seq\":", serde_json::json!(label)).into_bytes();
+        let start =
+            format!("{{\"stream\":{},\"seq\":", serde_json::Value::from(label)).into_bytes();
         let text = Vec::with_capacity(start.len() + bytes);
         Self { start, text, next: 0 }
     }

@@ -9,7 +9,8 @@ use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
 use crate::wire_stream::{Received, WireStream, check_address, check_login};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
@@ -22,6 +23,23 @@ const BATCHES_MAX: usize = 1024;
 const BATCH_BYTES: usize = 16 << 10;
 /// A server's limit when it does not say another: 1 MiB.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+
+/// The options of `CONNECT`, by the protocol of NATS clients.
+#[derive(Serialize)]
+struct ConnectOptions<'a> {
+    verbose: bool,
+    pedantic: bool,
+    name: &'static str,
+    lang: &'static str,
+    version: &'static str,
+    protocol: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pass: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auth_token: Option<&'a String>,
+}
 
 /// A subject at a NATS server.
 pub struct NatsOutlet {
@@ -87,22 +105,20 @@ impl NatsOutlet {
                 self.server
             )));
         }
-        let mut connect = json!({
-            "verbose": false,
-            "pedantic": false,
-            "name": "millstream",
-            "lang": "rust",
-            "version": env!("CARGO_PKG_VERSION"),
-            "protocol": 1,
-        });
         let NatsLogin { user, password, token } = &self.login;
-        if !user.is_empty() {
-            connect["user"] = json!(user);
-            connect["pass"] = json!(password);
-        }
-        if !token.is_empty() {
-            connect["auth_token"] = json!(token);
-        }
+        let named = |text| (!user.is_empty()).then_some(text);
+        let connect = ConnectOptions {
+            verbose: false,
+            pedantic: false,
+            name: "millstream",
+            lang: "rust",
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: 1,
+            user: named(user),
+            pass: named(password),
+            auth_token: (!token.is_empty()).then_some(token),
+        };
+        let connect = serde_json::to_value(connect).unwrap_or_default();
         Ok(format!("CONNECT {connect}\r\nPING\r\n"))
     }
 }

@@ -142,7 +142,7 @@ impl ZenohNetwork<'_> {
                      tcp/ADDRESS:PORT, such as tcp/192.168.20.3:7447"
                 )));
             }
-            set(&format!("{name}/endpoints"), &serde_json::json!(list).to_string())?;
+            set(&format!("{name}/endpoints"), &serde_json::Value::from(list).to_string())?;
         }
         if self.config.is_empty() {
             let wait = "transport/link/tx/queue/congestion_control/block/wait_before_close";

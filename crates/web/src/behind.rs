@@ -1,55 +1,15 @@
 //! How far the host is behind the radio: the delay of samples beyond that of the fastest ones.
 
 use millstream_flow::TagTime;
+use millstream_stats::SharedHistogram;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Classes of a histogram: 1 µs, 2 µs, 4 µs, … 8.4 s, and all above.
-const CLASSES: usize = 25;
 /// The fastest samples of two such periods are the reference: clocks drift apart.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Delays by classes. One thread writes, any thread reads.
-#[derive(Debug, Default)]
-pub(crate) struct Histogram {
-    counts: [AtomicU64; CLASSES],
-    sum_ns: AtomicU64,
-    max_ns: AtomicU64,
-}
-
-/// The values of a [`Histogram`] at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct HistogramValues {
-    pub bounds_s: Vec<f64>,
-    pub counts: Vec<u64>,
-    pub sum_s: f64,
-    pub max_s: f64,
-}
-
-impl Histogram {
-    fn record(&self, delay_ns: u64) {
-        let class = (64 - (delay_ns / 1000).leading_zeros() as usize).min(CLASSES - 1);
-        let add = |number: &AtomicU64, value: u64| {
-            number.store(number.load(Ordering::Relaxed).wrapping_add(value), Ordering::Relaxed);
-        };
-        add(&self.counts[class], 1);
-        add(&self.sum_ns, delay_ns);
-        if delay_ns > self.max_ns.load(Ordering::Relaxed) {
-            self.max_ns.store(delay_ns, Ordering::Relaxed);
-        }
-    }
-
-    pub fn values(&self) -> HistogramValues {
-        let seconds = |number: &AtomicU64| number.load(Ordering::Relaxed) as f64 / 1e9;
-        HistogramValues {
-            bounds_s: (0..CLASSES - 1).map(|class| (1u64 << class) as f64 / 1e6).collect(),
-            counts: self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
-            sum_s: seconds(&self.sum_ns),
-            max_s: seconds(&self.max_ns),
-        }
-    }
-}
+/// Delays in nanoseconds, a class for each factor of two.
+pub(crate) type Delays = SharedHistogram<0>;
 
 /// Compares the times of samples with this machine's clock.
 #[derive(Debug)]
@@ -61,11 +21,11 @@ pub(crate) struct BehindMeter {
     /// The least difference of the clocks in this period and the one before, seconds.
     least: [f64; 2],
     period_began: Duration,
-    histogram: Arc<Histogram>,
+    histogram: Arc<Delays>,
 }
 
 impl BehindMeter {
-    pub fn new(rate_hz: Option<f64>, histogram: Arc<Histogram>) -> Self {
+    pub fn new(rate_hz: Option<f64>, histogram: Arc<Delays>) -> Self {
         let rate_hz = rate_hz.filter(|rate| *rate > 0.0);
         let least = [f64::INFINITY; 2];
         let period_began = Duration::ZERO;
@@ -123,22 +83,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_are_in_their_classes() {
-        let histogram = Histogram::default();
-        for delay_ns in [0, 999, 1000, 1999, 2000, 1_000_000, u64::MAX / 4] {
-            histogram.record(delay_ns);
-        }
-        let values = histogram.values();
-        assert_eq!((&values.counts[..3], values.counts[CLASSES - 1]), (&[2, 2, 1][..], 1));
-        assert_eq!((values.bounds_s[0], values.bounds_s[1]), (1e-6, 2e-6));
-        assert_eq!(values.counts.len(), values.bounds_s.len() + 1);
-        // 1 ms lies between 512 µs and 1024 µs.
-        assert_eq!(values.counts[10], 1);
-    }
-
-    #[test]
     fn a_pause_and_another_rate_are_no_delay_and_another_clock_is_not_compared() {
-        let histogram = Arc::new(Histogram::default());
+        let histogram = Arc::new(Delays::default());
         let mut meter = BehindMeter::new(Some(1000.0), Arc::clone(&histogram));
         let (begin, at) = (Instant::now(), Duration::from_millis);
         let time = |seconds| TagTime { seconds, fraction: 0 };
@@ -149,17 +95,17 @@ mod tests {
         meter.anchor(100, time(700));
         meter.note(200, begin + at(2300));
         meter.note(300, begin + at(2500));
-        assert!(histogram.values().max_s < 1e-6, "{:?}", histogram.values());
-        assert_eq!(histogram.values().counts.iter().sum::<u64>(), 3);
+        assert!(histogram.max() < 1000, "{}", histogram.max());
+        assert_eq!(histogram.count(), 3);
         meter.turn_off();
         assert!(!meter.is_on());
         meter.note(900, begin + at(9000));
-        assert_eq!(histogram.values().counts.iter().sum::<u64>(), 3);
+        assert_eq!(histogram.count(), 3);
     }
 
     #[test]
     fn the_fastest_samples_are_the_reference_and_drift_is_forgotten() {
-        let histogram = Arc::new(Histogram::default());
+        let histogram = Arc::new(Delays::default());
         let mut meter = BehindMeter::new(Some(1000.0), Arc::clone(&histogram));
         let begin = Instant::now();
         assert!(!meter.is_on());
@@ -167,7 +113,7 @@ mod tests {
         assert!(meter.is_on());
         let mut at = |ms: u64, items: u64| {
             meter.note(items, begin + Duration::from_millis(ms));
-            histogram.values().max_s
+            histogram.max() as f64 / 1e9
         };
         // A hundred samples a tenth of a second, the third hundred 20 ms late.
         assert!(at(100, 100) < 1e-6 && at(200, 200) < 1e-6);
@@ -177,9 +123,9 @@ mod tests {
         for hundred in 5..400 {
             at(hundred * 100 + 30, hundred * 100);
         }
-        let values = histogram.values();
-        assert!((values.max_s - 0.03).abs() < 1e-6);
-        let late: u64 = values.counts[15..].iter().sum();
+        assert!((histogram.max() as f64 / 1e9 - 0.03).abs() < 1e-6);
+        let late = histogram.counts().filter(|(last_ns, _)| *last_ns > 20_000_000);
+        let late: u64 = late.map(|(_, count)| count).sum();
         assert!((90..=210).contains(&late), "{late}");
     }
 }

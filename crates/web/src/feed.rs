@@ -1,6 +1,6 @@
 //! The server's side of a stream: asks for samples when a client is due, and makes lines of them.
 
-use crate::behind::Histogram;
+use crate::behind::Delays;
 use crate::board::Board;
 use crate::documents::{Event, LatencyStatus, StreamInfo, StreamKind};
 use crate::frame::{FLAG_GAP, FLAG_TICKS, FrameHeader, encode_values};
@@ -21,7 +21,7 @@ const LOSSES_KEPT: usize = 1024;
 pub(crate) struct StreamFeed {
     pub info: StreamInfo,
     source: Box<dyn SampleSource>,
-    behind: Arc<Histogram>,
+    behind: Arc<Delays>,
     samples: Samples,
     asked: Option<OpenQuestion>,
     levels: HashMap<usize, Levels>,
@@ -45,7 +45,7 @@ struct OpenQuestion {
 }
 
 impl StreamFeed {
-    pub fn new(info: StreamInfo, source: Box<dyn SampleSource>, behind: Arc<Histogram>) -> Self {
+    pub fn new(info: StreamInfo, source: Box<dyn SampleSource>, behind: Arc<Delays>) -> Self {
         Self {
             info,
             source,
@@ -278,19 +278,9 @@ impl StreamFeed {
 
     /// The delays of this stream, if its times are known.
     pub fn latency(&self) -> Option<LatencyStatus> {
-        let values = self.behind.values();
-        let count = values.counts.iter().sum();
-        (count > 0).then(|| LatencyStatus {
-            name: "behind",
-            stream: self.info.name.clone(),
-            about: "how far the host is behind the radio, beyond the fastest samples of the last \
-                    20 s",
-            unit: "s",
-            count,
-            max: values.max_s,
-            sum: values.sum_s,
-            bounds: values.bounds_s,
-            counts: values.counts,
-        })
+        let about = "how far the host is behind the radio, beyond the fastest samples of the last \
+                     20 s";
+        let named = ("behind", &*self.info.name, about);
+        (self.behind.count() > 0).then(|| LatencyStatus::of(named, &self.behind))
     }
 }

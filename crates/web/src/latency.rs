@@ -1,23 +1,19 @@
 //! Latencies that a run measures by itself, as a histogram.
 
 use crate::documents::LatencyStatus;
+use millstream_stats::SharedHistogram;
 
-/// Four classes from a power of two to the next, of nanoseconds.
-type Classes = millstream_cpu::Classes<2>;
-
-/// The largest values of the first and the last class, nanoseconds: 1 µs and 8.6 s.
+/// The largest values of the first and the last class that is shown, nanoseconds: 1 µs and 8.6 s.
 const ENDS: (u64, u64) = ((1 << 10) - 1, (1 << 33) - 1);
 
-/// A histogram of latencies. Its run records them; [`status`](Self::status) is what the dashboard
-/// shows.
-#[derive(Clone, Debug)]
+/// Latencies with four classes from a power of two to the next. Its run records them;
+/// [`status`](Self::status) is what the dashboard shows.
+#[derive(Debug)]
 pub struct ShownLatency {
     name: &'static str,
     stream: String,
     about: &'static str,
-    counts: Vec<u64>,
-    sum_s: f64,
-    max_ns: u64,
+    histogram: SharedHistogram<2>,
 }
 
 impl ShownLatency {
@@ -25,35 +21,46 @@ impl ShownLatency {
     /// words what the latency is.
     #[must_use]
     pub fn new(name: &'static str, stream: &str, about: &'static str) -> Self {
-        let classes = Classes::of(ENDS.1) - Classes::of(ENDS.0) + 1;
-        let counts = vec![0; classes + 1];
-        Self { name, stream: stream.to_owned(), about, counts, sum_s: 0.0, max_ns: 0 }
+        Self { name, stream: stream.to_owned(), about, histogram: SharedHistogram::default() }
     }
 
     /// Counts a latency, nanoseconds.
     pub fn record(&mut self, latency_ns: u64) {
-        let class = Classes::of(latency_ns).saturating_sub(Classes::of(ENDS.0));
-        let last = self.counts.len() - 1;
-        self.counts[class.min(last)] += 1;
-        self.sum_s += latency_ns as f64 / 1e9;
-        self.max_ns = self.max_ns.max(latency_ns);
+        self.histogram.record(latency_ns);
     }
 
     /// Returns the values so far.
     #[must_use]
     pub fn status(&self) -> LatencyStatus {
-        let first = Classes::of(ENDS.0);
-        let bounds = (first..first + self.counts.len() - 1).map(Classes::last);
-        LatencyStatus {
-            name: self.name,
-            stream: self.stream.clone(),
-            about: self.about,
+        LatencyStatus::of((self.name, &self.stream, self.about), &self.histogram)
+    }
+}
+
+impl LatencyStatus {
+    /// Shows a histogram of nanoseconds, by its name, stream and meaning.
+    pub(crate) fn of<const BITS: u32>(
+        (name, stream, about): (&'static str, &str, &'static str),
+        histogram: &SharedHistogram<BITS>,
+    ) -> Self {
+        let (mut bounds, mut counts, mut rest) = (Vec::new(), Vec::new(), 0);
+        for (last_ns, count) in histogram.counts() {
+            rest += count;
+            if (ENDS.0..=ENDS.1).contains(&last_ns) {
+                bounds.push(last_ns as f64 / 1e9);
+                counts.push(std::mem::take(&mut rest));
+            }
+        }
+        counts.push(rest);
+        Self {
+            name,
+            stream: stream.to_owned(),
+            about,
             unit: "s",
-            count: self.counts.iter().sum(),
-            max: self.max_ns as f64 / 1e9,
-            sum: self.sum_s,
-            bounds: bounds.map(|bound| bound as f64 / 1e9).collect(),
-            counts: self.counts.clone(),
+            count: counts.iter().sum(),
+            max: histogram.max() as f64 / 1e9,
+            sum: histogram.sum() as f64 / 1e9,
+            bounds,
+            counts,
         }
     }
 }

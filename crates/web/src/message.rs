@@ -1,6 +1,7 @@
-//! Messages from clients.
+//! Messages from clients and to them.
 
-use serde::Deserialize;
+use crate::documents::{Event, Hello, ServerStatus, Status};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The longest message from a client, bytes.
@@ -36,6 +37,44 @@ pub(crate) enum ClientMessage {
     Unsubscribe { stream: u16 },
     /// Set something.
     Control { id: u64, target: String, name: String, value: Value },
+}
+
+/// A message to a client.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ServerMessage<'a> {
+    /// What does not change, or seldom.
+    Hello {
+        protocol: &'static str,
+        version: &'static str,
+        /// Identifies this run of the program.
+        run: &'a str,
+        /// Whether clients may set something.
+        control: bool,
+        started_unix_s: f64,
+        #[serde(flatten)]
+        hello: Hello,
+    },
+    /// The state.
+    Status {
+        seq: u64,
+        server: ServerStatus,
+        #[serde(flatten)]
+        status: Status,
+    },
+    /// What has happened.
+    Events { events: Vec<Event> },
+    /// The answer to a wish.
+    Reply { id: u64, ok: bool, text: &'a str },
+    /// A message was of no use.
+    Error { text: &'a str },
+}
+
+impl ServerMessage<'_> {
+    /// Its JSON.
+    pub fn document(&self) -> Value {
+        serde_json::to_value(self).expect("our structs have fields with names that are text")
+    }
 }
 
 /// A valid wish for lines.

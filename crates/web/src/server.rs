@@ -3,11 +3,11 @@
 mod answers;
 mod connection;
 
-use crate::board::{Board, ControlRequest, unix_s};
+use crate::board::{Board, ControlReply, ControlRequest, unix_s};
 use crate::documents::{ServerStatus, WatchedStatus};
 use crate::feed::StreamFeed;
 use crate::guard::{Guard, random_hex};
-use crate::message::{ClientMessage, Wish};
+use crate::message::{ClientMessage, ServerMessage, Wish};
 use crate::refusal::{Refusal, RefusalCounts};
 use crate::session::Session;
 use crate::{StreamKind, session};
@@ -223,9 +223,8 @@ impl Service {
                     None
                 };
                 if let Some(text) = refused {
-                    let reply =
-                        serde_json::json!({"type": "reply", "id": id, "ok": false, "text": text});
-                    session.say(reply.to_string());
+                    let reply = ServerMessage::Reply { id, ok: false, text };
+                    session.say(reply.document().to_string());
                 }
             }
         }
@@ -266,9 +265,8 @@ impl Service {
         let is_news = self.sessions().any(|session| session.hello_version != Some(version));
         let hello = is_news.then(|| self.hello());
         for reply in self.board.read(|state| std::mem::take(&mut state.replies)) {
-            let text = serde_json::json!({
-                "type": "reply", "id": reply.id, "ok": reply.ok, "text": reply.text,
-            });
+            let ControlReply { id, ok, text, .. } = &reply;
+            let text = ServerMessage::Reply { id: *id, ok: *ok, text }.document();
             if let Some(session) = self.sessions().find(|session| session.id == reply.session) {
                 session.say(text.to_string());
             }

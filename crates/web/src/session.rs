@@ -2,7 +2,7 @@
 
 use crate::feed::StreamFeed;
 use crate::frame::encode;
-use crate::message::{MESSAGE_BYTES_MAX, Wish};
+use crate::message::{MESSAGE_BYTES_MAX, ServerMessage, Wish};
 use crate::refusal::Refusal;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -151,8 +151,7 @@ impl Session {
     /// Tells that a message was of no use.
     pub fn complain(&mut self, text: &str, now: Instant) -> Option<Refusal> {
         self.strikes += 1;
-        let message = serde_json::json!({"type": "error", "text": text});
-        self.say(message.to_string());
+        self.say(ServerMessage::Error { text }.document().to_string());
         let over = self.strikes >= STRIKES_MAX;
         over.then(|| self.close(Refusal::Message, CloseCode::Policy, now))
     }

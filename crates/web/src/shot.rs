@@ -2,7 +2,7 @@
 //! them. A shot goes to the stream empty and comes back full; without one on its way the stream
 //! looks at one number for each batch.
 
-use crate::behind::{BehindMeter, Histogram};
+use crate::behind::{BehindMeter, Delays};
 use millstream_flow::{Complex, Item, OutputTap, SC16_SCALE, Tag, TagTime, TagValue, keys};
 use millstream_ring::spsc::{Receiver, Sender, channel};
 use std::sync::Arc;
@@ -104,11 +104,11 @@ pub(crate) trait SampleSource: Send {
 pub(crate) fn shots<T: Item>(
     rate_hz: Option<f64>,
     (show, gain): (Show<T>, f32),
-) -> (ShotTap<T>, ShotSource<T>, Arc<Histogram>) {
+) -> (ShotTap<T>, ShotSource<T>, Arc<Delays>) {
     let (ask, requests) = channel(1);
     let (answers, receive) = channel(1);
     let (tag, tags) = channel(TAGS_MAX);
-    let behind = Arc::new(Histogram::default());
+    let behind = Arc::new(Delays::default());
     let tap = ShotTap {
         requests,
         answers,

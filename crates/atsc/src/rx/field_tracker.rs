@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_the_field_search() {
         let (a, b) = (levels(1), levels(2));
         let (a, b) = (&a[..PN511], &b[..PN511]);

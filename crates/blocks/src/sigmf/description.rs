@@ -5,7 +5,7 @@
 use super::fields::Fields;
 use super::read;
 use millstream_flow::{ShortText, Tag, TagDocument, TagTime, TagValue, keys};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
 
 /// Captures and gaps whose memory is reserved; more of them cost an allocation each time their
@@ -205,12 +205,18 @@ impl RecordingNotes {
         {
             let comment =
                 format!("rate_hz = {given} of the sink was not used: the stream has {tagged}");
-            annotations.push(json!({
-                "core:sample_start": 0, "core:label": "rate_hz", "core:comment": comment,
-            }));
+            annotations.push(Value::from_iter([
+                ("core:sample_start", Value::from(0)),
+                ("core:label", "rate_hz".into()),
+                ("core:comment", comment.into()),
+            ]));
         }
         annotations.sort_by_key(|one| one["core:sample_start"].as_u64());
-        json!({ "global": self.global(), "captures": captures, "annotations": annotations })
+        Value::from_iter([
+            ("global", self.global().into()),
+            ("captures", Value::from(captures)),
+            ("annotations", annotations.into()),
+        ])
     }
 
     fn global(&self) -> Map<String, Value> {
@@ -221,20 +227,25 @@ impl RecordingNotes {
         }
         scale(&mut global, "core:offset", self.ratio);
         let mut set = |key: &str, value: Value| global.insert(key.to_owned(), value);
-        set("core:version", json!("1.0.0"));
-        set("core:datatype", json!(self.datatype));
-        set("core:recorder", json!(concat!("millstream ", env!("CARGO_PKG_VERSION"))));
+        set("core:version", "1.0.0".into());
+        set("core:datatype", self.datatype.into());
+        set("core:recorder", concat!("millstream ", env!("CARGO_PKG_VERSION")).into());
         if let Some(hardware) = &self.hardware {
-            set("core:hw", json!(hardware));
+            set("core:hw", hardware.as_str().into());
         }
         if let Some(description) = &self.description {
-            set("core:description", json!(description));
+            set("core:description", description.as_str().into());
         }
         if let Some(rate_hz) = self.rate_hz() {
-            set("core:sample_rate", json!(rate_hz));
+            set("core:sample_rate", rate_hz.into());
         }
-        let ours = json!({ "name": "millstream", "version": "1.0.0", "optional": true });
-        let extensions = global.entry("core:extensions").or_insert_with(|| json!([]));
+        let ours = Value::from_iter([
+            ("name", Value::from("millstream")),
+            ("version", "1.0.0".into()),
+            ("optional", true.into()),
+        ]);
+        let extensions =
+            global.entry("core:extensions").or_insert_with(|| Value::Array(Vec::new()));
         if let Some(list) = extensions.as_array_mut()
             && list.iter().all(|one| one["name"] != "millstream")
         {
@@ -293,22 +304,22 @@ impl RecordingNotes {
         // Without a rate no tag can have the time.
         scale(&mut capture, "core:global_index", self.ratio);
         let mut set = |key: &str, value: Value| capture.insert(key.to_owned(), value);
-        set("core:sample_start", json!(segment.first_sample));
+        set("core:sample_start", segment.first_sample.into());
         if let Some(index) = index {
-            set("core:global_index", json!(index));
+            set("core:global_index", index.into());
         }
         let Settings { freq_hz, gain_db, antenna, bandwidth_hz } = segment.settings;
         if let Some(hz) = freq_hz {
-            set("core:frequency", json!(hz));
+            set("core:frequency", hz.into());
         }
         if let Some(db) = gain_db {
-            set("millstream:gain_db", json!(db));
+            set("millstream:gain_db", db.into());
         }
         if let Some(name) = antenna {
-            set("millstream:antenna", json!(name.as_str()));
+            set("millstream:antenna", name.as_str().into());
         }
         if let Some(hz) = bandwidth_hz {
-            set("millstream:bandwidth_hz", json!(hz));
+            set("millstream:bandwidth_hz", hz.into());
         }
         // A recording that is copied was not made now.
         let began = (segment.first_sample == 0 && self.global.is_none()).then_some(self.began);
@@ -326,7 +337,7 @@ impl RecordingNotes {
                     0 => humantime::format_rfc3339_micros(time).to_string(),
                     _ => humantime::format_rfc3339_nanos(time).to_string(),
                 };
-                set("core:datetime", json!(text));
+                set("core:datetime", text.into());
             }
         }
         Value::Object(capture)
@@ -348,7 +359,7 @@ impl RecordingNotes {
     }
 
     fn annotation(&self, tag: &Tag) -> Value {
-        let start = json!(tag.offset);
+        let start = Value::from(tag.offset);
         match (tag.key, tag.value) {
             (keys::ANNOTATION, TagValue::Document(document)) => {
                 let mut annotation = object(Some(document));
@@ -357,25 +368,26 @@ impl RecordingNotes {
                 Value::Object(annotation)
             }
             (keys::ANNOTATION, value) => {
-                json!({ "core:sample_start": start, "core:label": value.to_string() })
+                let label = value.to_string().into();
+                Value::from_iter([("core:sample_start", start), ("core:label", label)])
             }
-            (key, value) => json!({
-                "core:sample_start": start,
-                "core:label": key.name(),
-                "core:comment": value.to_string(),
-            }),
+            (key, value) => Value::from_iter([
+                ("core:sample_start", start),
+                ("core:label", key.name().into()),
+                ("core:comment", value.to_string().into()),
+            ]),
         }
     }
 }
 
 fn missing(first_sample: u64, label: &str, samples: u64) -> Value {
-    json!({
-        "core:sample_start": first_sample,
-        "core:sample_count": 0,
-        "core:label": label,
-        "core:comment": format!("{samples} samples missing before this one"),
-        "millstream:missing_samples": samples,
-    })
+    Value::from_iter([
+        ("core:sample_start", Value::from(first_sample)),
+        ("core:sample_count", 0.into()),
+        ("core:label", label.into()),
+        ("core:comment", format!("{samples} samples missing before this one").into()),
+        ("millstream:missing_samples", samples.into()),
+    ])
 }
 
 /// Returns the object of a document.
@@ -392,6 +404,6 @@ fn scale(object: &mut Map<String, Value>, key: &str, ratio: f64) {
     if ratio != 1.0
         && let Some(count) = object.get(key).and_then(Value::as_f64)
     {
-        object.insert(key.to_owned(), json!((count * ratio).round() as u64));
+        object.insert(key.to_owned(), ((count * ratio).round() as u64).into());
     }
 }

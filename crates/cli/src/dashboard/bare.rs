@@ -1,13 +1,13 @@
 //! The dashboard of a command without a graph.
 
 use super::{DashboardTopic, PERIODS, WebArgs};
-use crate::output::{note, now};
+use crate::output::{document, note, now};
 use millstream_cpu::Environment;
 use millstream_web::{
     BlockStatus, Board, ControlInfo, Hello, LatencyStatus, LedgerStatus, ServerOptions, Status,
     Streams, WebServer,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -46,7 +46,7 @@ impl BareDashboard {
             verb: topic.verb.to_owned(),
             title: topic.title,
             command: std::env::args().collect(),
-            environment: json!(Environment::read(Path::new("/"), &now())),
+            environment: document(&Environment::read(Path::new("/"), &now())),
             controls,
             ..Hello::default()
         };

@@ -1,12 +1,13 @@
 //! The state of a run at one time, and the documents that show it.
 
 use crate::graph_report::{GraphReport, LedgerReport};
+use crate::output::document;
 use crate::signal::SignalReport;
 use millstream_cpu::threads::{self, ThreadInfo};
 use millstream_flow::{BlockStats, Plan, Profile, RunningGraph, Snapshot};
 use millstream_radio::TxCause;
 use millstream_web::{BlockStatus, EdgeStatus, LedgerStatus, PartitionStatus, Status};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -80,7 +81,7 @@ impl Moment {
             busy_ns: block.busy_ns,
             load: share,
             expected_load: plan.and_then(|plan| expected_load(plan, load, &block.name)),
-            metrics: json!(block.metrics),
+            metrics: document(&block.metrics),
         });
         let edges = self.profile.edges.iter().map(|edge| {
             let recent = load.edges.iter().find(|recent| recent.to == edge.to);
@@ -117,7 +118,7 @@ impl Moment {
             blocks: blocks.collect(),
             edges: edges.collect(),
             partitions: partitions.collect(),
-            signals: self.signals.iter().map(|signal| json!(signal)).collect(),
+            signals: self.signals.iter().map(document).collect(),
             latencies: Vec::new(),
         }
     }
@@ -185,9 +186,9 @@ impl Moment {
             snapshot: self.snapshot.clone(),
         };
         let ledgers: Vec<_> = ledgers(&self.snapshot).into_iter().map(|ledger| ledger.1).collect();
-        report.insert("run".to_owned(), json!(run));
-        report.insert("ledgers".to_owned(), json!(ledgers));
-        report.insert("signals".to_owned(), json!(self.signals));
+        report.insert("run".to_owned(), document(&run));
+        report.insert("ledgers".to_owned(), document(&ledgers));
+        report.insert("signals".to_owned(), document(&self.signals));
         Value::Object(report)
     }
 }

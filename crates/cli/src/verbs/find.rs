@@ -6,7 +6,7 @@ use anyhow::Context;
 use millstream_radio::discover::{DISCOVERY_TIMEOUT, DeviceInfo, DiscoveryTarget, discover};
 use millstream_radio::examine::{Examination, examine};
 use millstream_radio::generation::MpmGeneration;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -39,6 +39,34 @@ pub struct Args {
     timeout: f64,
 }
 
+crate::results! {
+    /// The radios that answer.
+    struct FoundRadios<'a> {
+        /// Each of them.
+        radios: Vec<FoundRadio<'a>>,
+    }
+
+    /// A radio that answers.
+    struct FoundRadio<'a> {
+        /// Its address.
+        addr: Ipv4Addr,
+        /// Whether another program uses it.
+        claimed: bool,
+        /// Its answer: product, type, serial, name and more.
+        fields: &'a BTreeMap<String, String>,
+        /// Its version of MPM.
+        mpm: Option<String>,
+        /// Its version of the RFNoC protocol.
+        protocol: Option<String>,
+        /// The name of its FPGA image.
+        image: &'a str,
+        /// Whether this program works with it.
+        usable: bool,
+        /// Why not.
+        obstacle: Option<&'a str>,
+    }
+}
+
 /// Succeeds when at least one radio answers.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (target, place, ask) = match args.addr {
@@ -64,8 +92,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let both = || found.iter().zip(&known);
     let lines = |(at, (one, known))| line(one, &found[..at]) + &second_line(known);
     let text = both().enumerate().map(lines).collect();
-    let radios: Vec<_> = both().map(|(one, known)| to_json(one, known)).collect();
-    Ok(Report::done(text, json!({ "radios": radios })))
+    let radios = both().map(|(one, known)| FoundRadio::of(one, known)).collect();
+    Ok(Report::of(text, &FoundRadios { radios }))
 }
 
 /// Formats a device. `before` are the devices shown already: another address of one of them is the
@@ -108,10 +136,17 @@ fn version<T: std::fmt::Display>((major, minor): (T, T)) -> String {
     format!("{major}.{minor}")
 }
 
-fn to_json(device: &DeviceInfo, known: &Examination) -> Value {
-    json!({
-        "addr": device.address, "claimed": device.is_claimed(), "fields": device.fields,
-        "mpm": known.mpm.map(version), "protocol": known.protocol.map(version),
-        "image": known.image, "usable": known.obstacle.is_none(), "obstacle": known.obstacle,
-    })
+impl<'a> FoundRadio<'a> {
+    fn of(device: &'a DeviceInfo, known: &'a Examination) -> Self {
+        Self {
+            addr: device.address,
+            claimed: device.is_claimed(),
+            fields: &device.fields,
+            mpm: known.mpm.map(version),
+            protocol: known.protocol.map(version),
+            image: &known.image,
+            usable: known.obstacle.is_none(),
+            obstacle: known.obstacle.as_deref(),
+        }
+    }
 }

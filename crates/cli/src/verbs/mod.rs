@@ -1,9 +1,20 @@
 //! One file or folder a verb.
 
 /// The arguments of a group of verbs, and `run`, which runs the given one: `Name(module)` is the
-/// verb `name`, with `Args` and `run` in the module.
+/// verb `name`, with `Args` and `run` in the module. With `typed;` before, each module also has
+/// `results` (see [`results!`](crate::results!)).
 #[macro_export]
 macro_rules! group {
+    (typed; $(#[$about:meta])* $group:ident: $($verb:ident($module:ident)),+ $(,)?) => {
+        $crate::group! { $(#[$about])* $group: $($verb($module)),+ }
+
+        /// Each verb of the group, with the objects of its documents.
+        pub fn results() -> Vec<$crate::results::VerbShapes> {
+            let mut all = Vec::new();
+            $(all.extend($crate::results::Below::below($module::results(), stringify!($module)));)+
+            all
+        }
+    };
     ($(#[$about:meta])* $group:ident: $($(#[$of:meta])* $verb:ident($module:ident)),+ $(,)?) => {
         $(#[$about])*
         #[derive(clap::Args)]
@@ -53,6 +64,7 @@ use crate::Verbs;
 use crate::output::Report;
 
 group! {
+    typed;
     /// The verbs of `millstream`.
     // Daily ones first.
     Verb:

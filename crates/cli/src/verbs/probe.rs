@@ -1,18 +1,17 @@
 //! `millstream probe`: the structure of one radio.
 
-mod sensors;
-
 use crate::output::{Join, Report, short};
 use anyhow::Context;
 use millstream_radio::client_zero::ClientZero;
-use millstream_radio::device::{DeviceLink, SourceKind};
+use millstream_radio::device::{DeviceLink, SensorReading, SourceKind};
 use millstream_radio::generation::MpmGeneration;
 use millstream_radio::graph::{RadioChain, StreamDirection};
-use millstream_radio::{Device, DeviceArgs};
+use millstream_radio::{Device, DeviceArgs, RadioError};
 use millstream_wire::regs::client_zero::Edge;
-use sensors::SensorEntry;
-use serde_json::{Value, json};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 
 /// Opens one radio and shows its parts: clocks, sources, channels, blocks, connections, endpoints.
 ///
@@ -36,11 +35,60 @@ pub struct Args {
     args: DeviceArgs,
 }
 
+crate::results! {
+    /// The parts of a radio.
+    struct ProbedRadio<'a> {
+        /// Its address.
+        addr: Ipv4Addr,
+        /// Samples per second.
+        rate_hz: f64,
+        /// Bytes of the longest packet.
+        packet_bytes_max: usize,
+        /// Number of receive channels.
+        rx_channels: usize,
+        /// Number of transmit channels.
+        tx_channels: usize,
+        /// What it says about itself.
+        device: &'a BTreeMap<String, String>,
+        /// Its sensors.
+        sensors: Vec<SensorDocument<'a>>,
+        /// The lines of each heading: versions, clocks, sources, stream, links, channels, rates,
+        /// front_ends, blocks, connections and stream_endpoints.
+        #[serde(flatten)]
+        parts: BTreeMap<String, Vec<ProbedLine<'a>>>,
+    }
+
+    /// A line below a heading.
+    struct ProbedLine<'a> {
+        /// The part.
+        name: &'a str,
+        /// What is known about it.
+        value: &'a str,
+    }
+
+    /// A sensor and its value.
+    struct SensorDocument<'a> {
+        /// `motherboard`, or the direction and channel.
+        place: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its value: a truth value, a number or text.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+        /// The unit of the value.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unit: Option<&'a str>,
+        /// Why it cannot be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+    }
+}
+
 /// Succeeds when the radio could be opened.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let device = Device::open(args.args).context("cannot open the radio")?;
     let tree = Tree::of(&device);
-    Ok(Report::done(tree.words(), tree.json(&device)))
+    Ok(Report::of(tree.words(), &tree.document(&device)))
 }
 
 /// Headings with their lines: a name and its value.
@@ -54,11 +102,11 @@ impl Tree {
     fn of(device: &Device) -> Self {
         let info = device.info();
         let named = |(name, value): (&String, &String)| (name.clone(), value.clone());
-        let clock = |clock: &std::collections::BTreeMap<String, String>| {
+        let clock = |clock: &BTreeMap<String, String>| {
             let field = |name: &str| clock.get(name).map_or("?", String::as_str);
             (field("name").to_owned(), format!("{} Hz", field("freq")))
         };
-        let sensors = sensors::read(device);
+        let sensors = read_sensors(device);
         let blocks = device.blocks();
         let (major, minor) = (blocks.protocol >> 8, blocks.protocol & 0xFF);
         let time = device.time_ticks().map(|ticks| {
@@ -108,20 +156,24 @@ impl Tree {
         text
     }
 
-    fn json(&self, device: &Device) -> Value {
-        let branch = |lines: &Vec<(String, String)>| -> Vec<Value> {
-            lines.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect()
+    fn document<'a>(&'a self, device: &'a Device) -> ProbedRadio<'a> {
+        // They have fields of their own.
+        let others = |heading: &str| !["device", "sensors"].contains(&heading);
+        let branches = self.branches.iter().filter(|(heading, _)| others(heading));
+        let branch = |(heading, lines): &'a (&str, Vec<(String, String)>)| {
+            let lines = lines.iter().map(|(name, value)| ProbedLine { name, value });
+            (heading.replace(' ', "_"), lines.collect())
         };
-        let mut json = json!({
-            "addr": device.address(), "rate_hz": device.rate_hz(),
-            "packet_bytes_max": device.frame_bytes(), "rx_channels": device.rx_channels(),
-            "tx_channels": device.tx_channels(), "device": device.info().device,
-        });
-        for (heading, lines) in self.branches.iter().filter(|(heading, _)| *heading != "device") {
-            json[heading.replace(' ', "_")] = branch(lines).into();
+        ProbedRadio {
+            addr: device.address(),
+            rate_hz: device.rate_hz(),
+            packet_bytes_max: device.frame_bytes(),
+            rx_channels: device.rx_channels(),
+            tx_channels: device.tx_channels(),
+            device: &device.info().device,
+            sensors: self.sensors.iter().map(SensorEntry::document).collect(),
+            parts: branches.map(branch).collect(),
         }
-        json["sensors"] = self.sensors.iter().map(SensorEntry::json).collect();
-        json
     }
 }
 
@@ -238,4 +290,115 @@ fn endpoints(device: &Device) -> Vec<(String, String)> {
         (format!("{}", endpoint.instance), value)
     };
     device.topology().endpoints.iter().map(line).collect()
+}
+
+/// A sensor and its reading.
+struct SensorEntry {
+    /// `motherboard`, or the direction and channel.
+    place: String,
+    name: String,
+    /// The reading, or why there is none.
+    reading: Result<SensorReading, String>,
+}
+
+/// Reads all sensors: those of the motherboard, and those of each channel. A sensor that cannot be
+/// read is no reason to fail.
+fn read_sensors(device: &Device) -> Vec<SensorEntry> {
+    let entry = |place: &str, name: &String, reading: Result<SensorReading, RadioError>| {
+        let (place, name) = (place.to_owned(), name.clone());
+        SensorEntry { place, name, reading: reading.map_err(|error| error.to_string()) }
+    };
+    let mut all = Vec::new();
+    for name in device.sensors().unwrap_or_default() {
+        all.push(entry("motherboard", &name, device.sensor(&name)));
+    }
+    for (direction, channels) in
+        [(StreamDirection::Rx, device.rx_channels()), (StreamDirection::Tx, device.tx_channels())]
+    {
+        for channel in 0..channels {
+            let place = format!("{} {channel}", direction.name());
+            for name in device.channel_sensors(direction, channel).unwrap_or_default() {
+                let reading = device.channel_sensor(direction, channel, &name);
+                all.push(entry(&place, &name, reading));
+            }
+        }
+    }
+    all
+}
+
+impl SensorEntry {
+    /// Returns the name with its place, and the value with its unit.
+    fn line(&self) -> (String, String) {
+        let value = match &self.reading {
+            Ok(reading) => match reading.as_bool() {
+                Some(true) => reading.value.clone(),
+                Some(false) => format!("{} (not {})", reading.value, reading.unit),
+                None => format!("{} {}", reading.value, reading.unit).trim_end().to_owned(),
+            },
+            Err(error) => format!("cannot be read: {error}"),
+        };
+        (format!("{} {}", self.place, self.name), value)
+    }
+
+    /// Returns the same for programs: the value as its type says.
+    fn document(&self) -> SensorDocument<'_> {
+        let Self { place, name, reading } = self;
+        let value = |reading: &SensorReading| {
+            let typed = match reading.kind.as_str() {
+                "BOOLEAN" => reading.as_bool().map(Value::from),
+                "INTEGER" | "REALNUM" => reading.as_f64().map(Value::from),
+                _ => None,
+            };
+            typed.unwrap_or_else(|| reading.value.clone().into())
+        };
+        let read = reading.as_ref().ok();
+        SensorDocument {
+            place,
+            name,
+            value: read.map(value),
+            unit: read.map(|reading| reading.unit.as_str()),
+            error: reading.as_ref().err().map(String::as_str),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::document;
+    use serde_json::json;
+
+    #[test]
+    fn values_have_units_and_types() {
+        let entry = |value: &str, unit: &str, kind: &str| SensorEntry {
+            place: "rx 0".into(),
+            name: "x".into(),
+            reading: Ok(SensorReading {
+                name: "x".into(),
+                value: value.into(),
+                unit: unit.into(),
+                kind: kind.into(),
+            }),
+        };
+        let line = |entry: &SensorEntry| entry.line().1;
+        let locked = entry("true", "locked", "BOOLEAN");
+        assert_eq!(
+            (line(&locked), document(&locked.document())["value"].clone()),
+            ("true".into(), json!(true))
+        );
+        assert_eq!(line(&entry("false", "locked", "BOOLEAN")), "false (not locked)");
+        let warm = entry("41.5", "C", "REALNUM");
+        assert_eq!(
+            (line(&warm), document(&warm.document())["value"].clone()),
+            ("41.5 C".into(), json!(41.5))
+        );
+        let text = entry("$GPGGA,1", "", "STRING");
+        assert_eq!(
+            (line(&text), document(&text.document())["value"].clone()),
+            ("$GPGGA,1".into(), json!("$GPGGA,1"))
+        );
+        let broken = SensorEntry { reading: Err("no".into()), ..entry("", "", "") };
+        assert_eq!(broken.line(), ("rx 0 x".into(), "cannot be read: no".into()));
+        assert_eq!(document(&broken.document())["error"], "no");
+    }
 }

@@ -1,7 +1,7 @@
 //! `millstream relay`: one receive channel to several receivers, in packets of VITA 49.2.
 
-use crate::front_end::{ChannelTuning, FrontEndArgs};
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::front_end::{self, ChannelTuning, FrontEndArgs};
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, whole};
@@ -14,7 +14,6 @@ use millstream_radio::block::RadioSource;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{DeviceArgs, RxArgs};
 use millstream_wire::vita49::Epoch;
-use serde_json::json;
 use std::time::Duration;
 
 /// Epochs by name.
@@ -88,6 +87,28 @@ pub struct Args {
     /// cause are not a failure.
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
+}
+
+crate::results! {
+    also [graph_report::results, front_end::results],
+
+    /// What was received and sent on.
+    struct Relayed<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// The settings of the front end.
+        tuned: &'a ChannelTuning,
+        /// The samples of the radio.
+        ledger: LedgerReport,
+        /// The packets of each receiver.
+        receivers: &'a [PublishLedger],
+        /// Wall-clock time, seconds.
+        elapsed_s: f64,
+        /// CPU time of the process, seconds.
+        cpu_s: f64,
+        /// Whether the user ended it.
+        interrupted: bool,
+    }
 }
 
 /// Succeeds when all ledgers balance, and no more was lost than allowed.
@@ -198,9 +219,7 @@ fn report(
     } else {
         None
     };
-    let results = json!({
-        "rate_hz": rate_hz, "tuned": tuned, "ledger": ledger, "receivers": receivers,
-        "elapsed_s": run.elapsed_s, "cpu_s": run.cpu_s, "interrupted": run.interrupted,
-    });
-    Ok(Report { text: last_words(&text), results, failure })
+    let GraphReport { elapsed_s, cpu_s, interrupted, .. } = *run;
+    let relayed = Relayed { rate_hz, tuned, ledger, receivers, elapsed_s, cpu_s, interrupted };
+    Ok(Report::of(last_words(&text), &relayed).failing(failure))
 }

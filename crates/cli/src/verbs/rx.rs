@@ -13,7 +13,7 @@ use crate::front_end::{ChannelTuning, FrontEndArgs};
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{one_of, rate, seconds, seconds_or_0, whole};
-use crate::output::Report;
+use crate::output::{Report, document};
 use crate::{interrupt, start, stdout};
 use anyhow::ensure;
 use millstream_flow::blocks::SampleFormat;
@@ -25,7 +25,7 @@ use millstream_web::StreamFacts;
 use record::{ChannelFacts, RecordingTarget, ReopenPlan};
 use remote::RemoteArgs;
 use report::{FinishedRecording, RecordedChannel};
-use serde_json::json;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 use target::{FORMATS, RecordingFiles};
@@ -142,6 +142,20 @@ fn reopen(
     Ok(ReopenPlan { open: Box::new(open), patience })
 }
 
+crate::results! {
+    also [report::results, remote::results],
+
+    /// What the dashboard shows from the start.
+    struct ShownRx<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// Ticks of the radio's clock per sample.
+        ticks_per_sample: NonZero<u32>,
+        /// The settings of each channel.
+        tuned: &'a [ChannelTuning],
+    }
+}
+
 /// Records until the requested end, or until the user ends it; succeeds when that end was reached,
 /// the ledger balances, and no more was lost than allowed.
 pub fn run(args: Args) -> anyhow::Result<Report> {
@@ -211,7 +225,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let channel =
         |(((number, target), ledger), tuned)| RecordedChannel { number, target, tuned, ledger };
     let channels = all.zip(tuned).map(channel).collect();
-    report::report(FinishedRecording {
+    Ok(report::report(FinishedRecording {
         channels,
         rate,
         start_ticks: at,
@@ -219,7 +233,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         wanted,
         max_lost: args.max_lost,
         run,
-    })
+    }))
 }
 
 /// What the recordings say of their channels.
@@ -262,9 +276,8 @@ fn dashboard(
         };
         plan.show(graph, &output, facts)?;
     }
-    let results = json!({
-        "rate_hz": rate.samples_hz(), "ticks_per_sample": rate.ticks_per_sample, "tuned": tuned,
-    });
+    let (rate_hz, ticks_per_sample) = (rate.samples_hz(), rate.ticks_per_sample);
+    let results = document(&ShownRx { rate_hz, ticks_per_sample, tuned });
     let results = results.as_object().cloned().unwrap_or_default();
     plan.start(graph, DashboardTopic { verb: "rx", title, results, ..DashboardTopic::default() })
 }

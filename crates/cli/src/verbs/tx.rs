@@ -124,6 +124,8 @@ pub struct Args {
     web: WebArgs,
 }
 
+crate::results! { also [report::results], }
+
 /// Transmits until the end, or until the user ends it; succeeds when the ledger balances and no
 /// limit is exceeded.
 pub fn run(args: Args) -> anyhow::Result<Report> {

@@ -1,6 +1,7 @@
 //! `millstream view`: a recording in the dashboard.
 
 use crate::dashboard::{DashboardTopic, WebArgs};
+use crate::graph_report::{self, GraphReport};
 use crate::graph_run::attended;
 use crate::numbers::positive;
 use crate::output::{Report, note};
@@ -11,7 +12,6 @@ use millstream_flow::blocks::{NullSink, Throttle};
 use millstream_flow::{Graph, Plan};
 use millstream_radio::Complex32;
 use millstream_web::StreamFacts;
-use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +35,20 @@ pub struct Args {
 
     #[command(flatten)]
     web: WebArgs,
+}
+
+crate::results! {
+    also [graph_report::results],
+
+    /// What was shown.
+    struct ShownRecording {
+        /// Samples per second of the recording.
+        rate_hz: f64,
+        /// Samples shown.
+        samples: u64,
+        /// The run of the graph.
+        run: GraphReport,
+    }
 }
 
 /// Plays the recording, and serves the page until the user ends it.
@@ -93,5 +107,5 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         std::thread::sleep(Duration::from_millis(50));
     }
     let text = format!("{}: {samples} samples shown\n", path.display());
-    Ok(Report::done(text, json!({"rate_hz": rate_hz, "samples": samples, "run": run})))
+    Ok(Report::of(text, &ShownRecording { rate_hz, samples, run }))
 }

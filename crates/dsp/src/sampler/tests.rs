@@ -139,7 +139,7 @@ fn the_fast_copies_give_the_same_bits_at_the_loudest() {
 }
 
 #[test]
-#[ignore = "counted by scripts/arm64_cost.py"]
+#[ignore = "counted by docs/evidence/arm64_cost.py"]
 fn cost_of_the_sampler() {
     let response = |t: f64| Complex::from_polar((-t * t / 90.0).exp(), 2.7 * t);
     let sampler = Sampler::new(256, 19.5, 0.6, response);

@@ -39,7 +39,7 @@ use machine::{FaultKind, PendingFault};
 use millstream_link::fault::{FaultSwitch, RuleCounts, RuleId, Select, TooManyRules};
 use millstream_link::port::Port;
 use millstream_wire::chdr::Width;
-use serde_json::{Value, json};
+use serde::Serialize;
 use spec::{Fault, Packets};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +73,7 @@ impl From<TooManyRules> for FaultError {
 }
 
 /// One fault of a radio, with its counts so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FaultState {
     /// Its number, for removal.
@@ -90,16 +90,6 @@ pub struct FaultState {
     pub overflowed: u64,
     /// It can act no more.
     pub done: bool,
-}
-
-impl FaultState {
-    /// Returns the same as a JSON object.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "id": self.id, "fault": self.fault, "matched": self.matched, "hit": self.hit,
-            "held": self.held, "overflowed": self.overflowed, "done": self.done,
-        })
-    }
 }
 
 /// The faults of one radio. Clones share them.

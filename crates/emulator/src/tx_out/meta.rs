@@ -2,9 +2,51 @@
 //! time, and an annotation with the kind of end of its burst.
 
 use super::{Begin, BurstEnd};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// The metadata file.
+#[derive(Serialize)]
+struct TransmitMetadata {
+    global: TransmitGlobal,
+    captures: Vec<TransmitCapture>,
+    annotations: Vec<TransmitAnnotation>,
+}
+
+#[derive(Serialize)]
+struct TransmitGlobal {
+    #[serde(rename = "core:version")]
+    version: &'static str,
+    #[serde(rename = "core:datatype")]
+    datatype: &'static str,
+    #[serde(rename = "core:hw")]
+    hardware: &'static str,
+    #[serde(rename = "core:recorder")]
+    recorder: &'static str,
+    #[serde(rename = "core:sample_rate", skip_serializing_if = "Option::is_none")]
+    rate_hz: Option<f64>,
+    #[serde(rename = "core:dataset", skip_serializing_if = "Option::is_none")]
+    dataset: Option<String>,
+}
+
+#[derive(Serialize)]
+struct TransmitCapture {
+    #[serde(rename = "core:sample_start")]
+    first: u64,
+    #[serde(rename = "core:global_index")]
+    global_index: u64,
+}
+
+#[derive(Serialize)]
+struct TransmitAnnotation {
+    #[serde(rename = "core:sample_start")]
+    first: u64,
+    #[serde(rename = "core:sample_count")]
+    count: u64,
+    #[serde(rename = "core:label")]
+    label: &'static str,
+}
 
 /// Samples without a gap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,44 +68,37 @@ impl CaptureSegment {
         self.end = Some((end, how));
     }
 
-    fn capture(&self) -> Value {
-        json!({ "core:sample_start": self.first, "core:global_index": self.begin.timestamp })
+    fn capture(&self) -> TransmitCapture {
+        TransmitCapture { first: self.first, global_index: self.begin.timestamp }
     }
 
-    fn annotation(&self) -> Option<Value> {
+    fn annotation(&self) -> Option<TransmitAnnotation> {
         let (end, how) = self.end?;
         let label = match how {
             BurstEnd::EndOfBurst => "end of burst",
             BurstEnd::Underflow => "underflow",
         };
-        Some(json!({
-            "core:sample_start": self.first,
-            "core:sample_count": end - self.first,
-            "core:label": label,
-        }))
+        Some(TransmitAnnotation { first: self.first, count: end - self.first, label })
     }
 }
 
 /// Writes the metadata file of the data file `path`, completely or not at all.
 pub(super) fn write_meta(path: &Path, stretches: &[CaptureSegment]) -> io::Result<()> {
-    let mut global = json!({
-        "core:version": "1.0.0",
-        "core:datatype": "ci16_le",
-        "core:hw": "emulated E320, transmit",
-        "core:recorder": concat!("millstream ", env!("CARGO_PKG_VERSION")),
-    });
-    if let Some(first) = stretches.first() {
-        global["core:sample_rate"] = json!(first.begin.rate_hz);
-    }
     // Only a data file with the extension .sigmf-data is linked to its metadata by name.
-    if path.extension().is_none_or(|extension| extension != "sigmf-data") {
-        global["core:dataset"] = json!(path.file_name().map(|name| name.to_string_lossy()));
-    }
-    let document = json!({
-        "global": global,
-        "captures": stretches.iter().map(CaptureSegment::capture).collect::<Vec<_>>(),
-        "annotations": stretches.iter().filter_map(CaptureSegment::annotation).collect::<Vec<_>>(),
-    });
+    let is_linked = path.extension().is_some_and(|extension| extension == "sigmf-data");
+    let name = path.file_name().filter(|_| !is_linked);
+    let document = TransmitMetadata {
+        global: TransmitGlobal {
+            version: "1.0.0",
+            datatype: "ci16_le",
+            hardware: "emulated E320, transmit",
+            recorder: concat!("millstream ", env!("CARGO_PKG_VERSION")),
+            rate_hz: stretches.first().map(|first| first.begin.rate_hz),
+            dataset: name.map(|name| name.to_string_lossy().into_owned()),
+        },
+        captures: stretches.iter().map(CaptureSegment::capture).collect(),
+        annotations: stretches.iter().filter_map(CaptureSegment::annotation).collect(),
+    };
     let text = serde_json::to_string_pretty(&document)?;
     Ok(millstream_output::store_whole(&meta_of(path), text.as_bytes())?)
 }

@@ -1,13 +1,14 @@
 //! `millstream-lab bench convert`: the rate of sample conversion.
 
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::numbers::{seconds, whole};
 use crate::output::{Report, percent};
 use crate::table::Table;
 use millstream_lab::convert::{ConvertRow, ConvertSpec, FormatPair, measure, uhd};
-use millstream_measure::Summary;
 use millstream_radio::convert::ConvertForm;
-use serde_json::json;
+use millstream_stats::Summary;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,7 +71,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let chosen = ConvertForm::best().name();
     text += &format!("streams on this processor use the form {chosen}\n");
-    Ok(Report::done(text, json!({ "repeats": plan.repeats, "rows": rows, "chosen": chosen })))
+    report(text, &Results { repeats: plan.repeats, rows: &rows, chosen }, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    repeats: usize,
+    rows: &'a [ConvertRow],
+    chosen: &'a str,
 }
 
 /// Million samples per second at one size.

@@ -1,8 +1,9 @@
 //! Costs as records, so that a measurement plan may run a benchmark like a measurement of latency.
 
 use crate::samples::entries;
-use millstream_measure::{Histogram, Measured, Observed};
-use serde_json::Value;
+use millstream_measure::{Measured, Observed};
+use millstream_stats::Histogram;
+use serde::Serialize;
 
 /// Returns a sample of one value, in nanoseconds. `series` ends with what the time was spent for.
 pub fn cost(
@@ -10,7 +11,7 @@ pub fn cost(
     series: String,
     ns: f64,
     started: &str,
-    parameters: Value,
+    parameters: &impl Serialize,
 ) -> Measured {
     let mut histogram = Histogram::default();
     histogram.record(ns.max(0.0).round() as u64);

@@ -1,14 +1,15 @@
 //! `millstream-lab bench faults`: the outcome of streams under each fault.
 
 use super::way::DIRECTIONS;
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::numbers::one_of;
 use crate::output::{Join, Report};
 use crate::table::Table;
 use millstream_lab::Direction;
 use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
-use serde_json::json;
+use millstream_measure::Measured;
+use serde::Serialize;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
 ///
@@ -33,7 +34,7 @@ pub struct Args {
 
 /// Succeeds when every stream behaved as required.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let cases: Vec<&FaultCase> =
+    let cases: Vec<&'static FaultCase> =
         CASES.iter().filter(|case| case.name.contains(&args.only)).collect();
     anyhow::ensure!(
         !cases.is_empty(),
@@ -43,41 +44,71 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     );
     let ways = args.direction;
     if args.list {
-        return Ok(listing(&cases, ways));
+        return listing(&each(&cases, ways));
     }
     interrupt::install();
-    let mut rows = Vec::new();
-    let mut steps = Steps::new(ways.len() * cases.len());
-    for &way in ways {
-        for case in &cases {
-            steps.next(|| format!("{}: {}", way.name(), case.name));
-            rows.push(faults::run(case, way)?);
-            anyhow::ensure!(
-                !interrupt::asked(),
-                "interrupted before all faults were tried: run the command again for a result"
-            );
-        }
-    }
+    let mut faults = Faults { rows: Vec::new() };
+    in_rounds(&mut faults, &each(&cases, ways), 1).whole()?;
+    let rows = faults.rows;
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
     let failure = (unsound > 0).then(|| {
         format!("{unsound} of {} streams failed their check: see the table above", rows.len())
     });
-    Ok(Report { text: table(&rows), results: json!({ "rows": rows }), failure })
+    report(table(&rows), &Results { rows: &rows }, failure)
 }
 
-fn listing(cases: &[&FaultCase], ways: &[Direction]) -> Report {
-    let each = |case| ways.iter().map(move |way: &Direction| (case, *way));
-    let all: Vec<(&&FaultCase, Direction)> = cases.iter().flat_map(each).collect();
+#[derive(Serialize)]
+struct Results<'a> {
+    rows: &'a [FaultRow],
+}
+
+#[derive(Serialize)]
+struct Listing {
+    faults: Vec<ListedFault>,
+}
+
+#[derive(Serialize)]
+struct ListedFault {
+    fault: &'static str,
+    direction: Direction,
+    specs: Vec<String>,
+}
+
+/// Each case in each direction.
+fn each(cases: &[&'static FaultCase], ways: &[Direction]) -> Vec<(&'static FaultCase, Direction)> {
+    ways.iter().flat_map(|way| cases.iter().map(|case| (*case, *way))).collect()
+}
+
+/// The trial of faults.
+struct Faults {
+    rows: Vec<FaultRow>,
+}
+
+impl Experiment for Faults {
+    type Case = (&'static FaultCase, Direction);
+
+    fn name(&self, (case, way): &Self::Case) -> String {
+        format!("{}: {}", way.name(), case.name)
+    }
+
+    fn step(&mut self, (case, way): &Self::Case, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        self.rows.push(faults::run(case, *way)?);
+        Ok(Vec::new())
+    }
+}
+
+fn listing(all: &[(&'static FaultCase, Direction)]) -> anyhow::Result<Report> {
     let text = Table::of(all.iter())
         .left("", |(case, _)| case.name)
         .left("", |(_, way)| way.name())
         .left("", |(case, way)| case.specs(*way).join("; "))
         .text();
-    let mut faults = Vec::new();
-    for (case, way) in &all {
-        faults.push(json!({ "fault": case.name, "direction": way, "specs": case.specs(*way) }));
-    }
-    Report::done(text, json!({ "faults": faults }))
+    let listed = |(case, way): &(&'static FaultCase, Direction)| ListedFault {
+        fault: case.name,
+        direction: *way,
+        specs: case.specs(*way),
+    };
+    report(text, &Listing { faults: all.iter().map(listed).collect() }, None)
 }
 
 fn table(rows: &[FaultRow]) -> String {

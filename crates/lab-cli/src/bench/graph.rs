@@ -2,6 +2,7 @@
 
 use super::costs::cost;
 use super::peer::PeerArgs;
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::numbers::{seconds, whole};
 use crate::output::{Report, count, now, percent};
@@ -12,8 +13,9 @@ use millstream_lab::graph::{
     BlockKernel, ChainShape, GnuRadioGraph, GraphCase, GraphRow, GraphSpec, GraphSubject, ItemKind,
     cost_of_timing, measure,
 };
-use millstream_measure::{Measured, Summary};
-use serde_json::json;
+use millstream_measure::Measured;
+use millstream_stats::Summary;
+use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -97,17 +99,29 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let version = peer.map(|peer| peer.version().to_owned());
     let each = rows.iter().flat_map(|row| row.entries.iter().map(move |entry| (row, entry)));
     let records: Vec<_> = each.map(|(row, entry)| record(row, entry, &started)).collect();
-    let results = json!({
-        "records": records,
-        "repeats": repeats,
-        "time_ms": args.duration * 1e3,
-        "cpus": plan.cpus,
-        "batch_bytes": millstream_flow::plan::default_batch_bytes(),
-        "gnuradio": version,
-        "rows": rows,
-        "cost_of_timing": timing,
-    });
-    Ok(Report::done(text, results))
+    let results = Results {
+        records,
+        repeats,
+        time_ms: args.duration * 1e3,
+        cpus: &plan.cpus,
+        batch_bytes: millstream_flow::plan::default_batch_bytes(),
+        gnuradio: version,
+        rows: &rows,
+        cost_of_timing: timing,
+    };
+    report(text, &results, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    records: Vec<Measured>,
+    repeats: usize,
+    time_ms: f64,
+    cpus: &'a [usize],
+    batch_bytes: usize,
+    gnuradio: Option<String>,
+    rows: &'a [GraphRow],
+    cost_of_timing: Summary,
 }
 
 /// The median over all repetitions.
@@ -115,8 +129,15 @@ fn record(row: &GraphRow, entry: &GraphFigures, started: &str) -> Measured {
     let contender = entry.contender.name();
     let series =
         format!("{}, {} CPU, {contender}: CPU time of a million items", row.case, row.cpus);
-    let parameters = json!({ "graph": row.case, "cpus": row.cpus, "contender": contender });
-    cost("graph", series, entry.cpu_s_per_gigaitem.median * 1e6, started, parameters)
+    let parameters = Parameters { graph: row.case, cpus: row.cpus, contender };
+    cost("graph", series, entry.cpu_s_per_gigaitem.median * 1e6, started, &parameters)
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    graph: GraphCase,
+    cpus: usize,
+    contender: &'static str,
 }
 
 /// What was given, or all.

@@ -1,15 +1,15 @@
 //! `millstream-lab bench offload`: kernels on the CPU and on a device.
 
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
 use crate::table::Table;
 use millstream_accel::choose::{self, SampleCost, Side};
 use millstream_accel::{Accelerator, Kernel, OffloadSettings, StandIn};
 use millstream_dsp::Sample;
+use millstream_measure::Measured;
 use serde::Serialize;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,26 +96,55 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     note(format_args!("device: {}", device.name()));
     let kernels = args.kernels()?;
-    let mut steps = Steps::new(kernels.len() * args.batch.len());
-    let (mut rows, mut refused) = (Vec::new(), Vec::new());
-    for kernel in &kernels {
-        for batch in &args.batch {
-            interrupt::check("every kernel was measured")?;
-            steps.next(|| format!("{kernel}, batches of {batch}"));
-            match args.row(kernel, *batch, &*device) {
-                Ok(row) => rows.push(row),
-                Err(error) => refused.push(error.to_string()),
-            }
-        }
-    }
-    steps.end();
+    let cases: Vec<_> =
+        kernels.iter().flat_map(|kernel| args.batch.iter().map(move |n| (kernel, *n))).collect();
+    let mut sides = Sides { args: &args, device: &*device, rows: Vec::new() };
+    let all = in_rounds(&mut sides, &cases, 1);
+    let rows = sides.rows;
+    let refused = all.whole()?.refused;
     let failure = rows.is_empty().then(|| refused.join("; "));
     let text = if rows.is_empty() { String::new() } else { text(&device.name(), &rows, &refused) };
-    let results = json!({
-        "device": device.name(), "measure_s": args.measure, "repetitions": args.repeat,
-        "rows": rows, "refused": refused, "right": right(&rows),
-    });
-    Ok(Report { text, results, failure })
+    let results = Results {
+        device: device.name(),
+        measure_s: args.measure,
+        repetitions: args.repeat,
+        rows: &rows,
+        refused: &refused,
+        right: right(&rows),
+    };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    device: String,
+    measure_s: f64,
+    repetitions: u32,
+    rows: &'a [Row],
+    refused: &'a [String],
+    /// Right choices, and all.
+    right: (usize, usize),
+}
+
+/// The measurement of both sides, for each kernel and size of batches.
+struct Sides<'a> {
+    args: &'a Args,
+    device: &'a dyn Accelerator,
+    rows: Vec<Row>,
+}
+
+impl<'a> Experiment for Sides<'a> {
+    type Case = (&'a Kernel, usize);
+
+    fn name(&self, (kernel, batch): &Self::Case) -> String {
+        format!("{kernel}, batches of {batch}")
+    }
+
+    fn step(&mut self, case: &Self::Case, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let row = self.args.row(case.0, case.1, self.device);
+        self.rows.push(row.map_err(|error| Unmeasured::Refused(error.to_string()))?);
+        Ok(Vec::new())
+    }
 }
 
 impl Args {

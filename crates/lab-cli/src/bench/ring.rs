@@ -1,12 +1,13 @@
 //! `millstream-lab bench ring`: items between two threads over the ring and over locked queues.
 
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::numbers::whole;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_lab::hand_over::{self, HandOver, QueueKind};
-use millstream_measure::Summary;
-use serde_json::json;
+use millstream_stats::Summary;
+use serde::Serialize;
 
 /// Measures how many items a second pass from one thread to another.
 ///
@@ -43,5 +44,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             one.ring_to_this.as_ref().map_or(String::new(), ToString::to_string)
         });
     let text = format!("{}brackets: 95 % intervals\n", table.text());
-    Ok(Report::done(text, json!({ "count": args.count, "queues": all })))
+    report(text, &Results { count: args.count, queues: &all }, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    count: u64,
+    queues: &'a [HandOver],
 }

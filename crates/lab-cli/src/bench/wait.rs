@@ -1,16 +1,18 @@
 //! `millstream-lab bench wait`: the price of each wait mode.
 
 use super::{places, refusals};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::network::SideArgs;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
 use crate::table::Table;
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::waiting::{Wait, WaitCase, WaitLine, WaitTable, wait};
-use millstream_lab::packets::{StageError, TestNetwork, Testbed};
+use millstream_lab::packets::{TestNetwork, Testbed};
+use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use serde_json::json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measures what each wait mode costs a thread that receives, and how soon it has a packet. Needs
@@ -58,40 +60,55 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
     note(format_args!("{}", places(stage.places())));
-    let mut table = WaitTable::default();
-    let ended = args.take_turns(&mut stage, &mut table);
-    let refused = || table.lines.iter().find_map(|line| line.refused.clone());
-    let failure = ended.err().map(|error| error.to_string()).or_else(refused);
-    let results = json!({
-        "places": stage.places(), "measure_s": args.measure, "repetitions": args.repeat,
-        "fifo": args.seats.fifo(), "rows": table.lines,
-    });
-    Ok(Report { text: text(&args, &table), results, failure })
+    let mut waiting = Waiting { args: &args, stage: &mut stage, table: WaitTable::default() };
+    let failure = in_rounds(&mut waiting, &args.cases(), args.repeat as usize).failure();
+    let table = waiting.table;
+    let results = Results {
+        places: stage.places(),
+        measure_s: args.measure,
+        repetitions: args.repeat,
+        fifo: args.seats.fifo(),
+        rows: &table.lines,
+    };
+    report(text(&args, &table), &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    measure_s: f64,
+    repetitions: u32,
+    fifo: Option<u32>,
+    rows: &'a [WaitLine],
+}
+
+/// The measurement of wait modes.
+struct Waiting<'a> {
+    args: &'a Args,
+    stage: &'a mut Testbed,
+    table: WaitTable,
+}
+
+impl Experiment for Waiting<'_> {
+    type Case = WaitCase;
+
+    fn name(&self, case: &WaitCase) -> String {
+        format!("{}, {}", case.link, case.wait.name())
+    }
+
+    fn step(&mut self, case: &WaitCase, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let span = Duration::from_secs_f64(self.args.measure);
+        let found = wait(self.stage, case, span, self.args.seats.fifo())?;
+        self.table.line(case).add(&found);
+        Ok(Vec::new())
+    }
+
+    fn refused(&mut self, case: &WaitCase, why: &str) {
+        self.table.line(case).refused = Some(why.to_owned());
+    }
 }
 
 impl Args {
-    fn take_turns(&self, stage: &mut Testbed, table: &mut WaitTable) -> Result<(), StageError> {
-        let cases = self.cases();
-        let mut steps = Steps::new(self.repeat as usize * cases.len());
-        let span = Duration::from_secs_f64(self.measure);
-        for _ in 0..self.repeat {
-            for case in &cases {
-                let line = table.line(case);
-                if line.refused.is_some() {
-                    steps.skip();
-                    continue;
-                }
-                steps.next(|| format!("{}, {}", case.link, case.wait.name()));
-                match wait(stage, case, span, self.seats.fifo()) {
-                    Ok(found) => line.add(&found),
-                    Err(StageError::Refused(reason)) => line.refused = Some(reason),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn cases(&self) -> Vec<WaitCase> {
         let mut cases = Vec::new();
         for link in &self.link {

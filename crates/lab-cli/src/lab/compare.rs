@@ -2,11 +2,14 @@
 
 use super::run::failed;
 use super::sets::SetArgs;
+use crate::experiment::report;
 use crate::numbers::positive;
 use crate::output::Report;
+use millstream_measure::Failure;
 use millstream_measure::compare::{ChangeRule, Comparison, SetOrder, compare};
-use millstream_measure::picture::{short_ratio, short_time};
-use serde_json::json;
+use millstream_measure::picture::short_time;
+use millstream_stats::short_ratio;
+use serde::Serialize;
 use std::fmt::Write;
 
 /// Compares runs or variants: ratios to the first one with confidence intervals, and changes.
@@ -68,9 +71,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let failure = (args.fail_on_change && changes > 0)
         .then(|| format!("the comparison reports {changes} changes"));
-    let results =
-        json!({ "rule": rule, "figures": found, "changes": changes, "failures": failures });
-    Ok(Report { text, results, failure })
+    let results = Results { rule, figures: &found, changes, failures: &failures };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rule: ChangeRule,
+    figures: &'a [Comparison],
+    changes: usize,
+    failures: &'a [Failure],
 }
 
 fn table(found: &[Comparison]) -> String {

@@ -1,6 +1,7 @@
 //! `millstream-lab lab guest`: any command of both programs under other kernels.
 
 use super::adc;
+use crate::experiment::report;
 use crate::live::{TimeLeft, during};
 use crate::numbers::{seconds, whole};
 use crate::output::{self, Report};
@@ -12,7 +13,8 @@ use millstream_guest::{
     BootKernel, GuestJob, GuestMachine, GuestResult, Processor, iio, image, iommu, program,
 };
 use millstream_lab::irq::Imitation;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -185,7 +187,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = (!failed.is_empty()).then(|| {
         format!("the command failed under {}; --console shows the whole output", failed.join(", "))
     });
-    Ok(Report { text, results: json!({ "guests": results }), failure })
+    report(text, &Results { guests: results }, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    guests: Vec<GuestDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct GuestDocument<'a> {
+    kernel: &'a str,
+    status: i32,
+    seconds: f64,
+    output: Value,
 }
 
 impl GuestOptions {
@@ -368,15 +383,11 @@ impl Rig {
 }
 
 /// A command's own document if it wrote one, its text otherwise.
-fn document(kernel: &BootKernel, outcome: &GuestResult) -> Value {
+fn document<'a>(kernel: &'a BootKernel, outcome: &GuestResult) -> GuestDocument<'a> {
     let output = serde_json::from_str(&outcome.output)
         .unwrap_or_else(|_| Value::String(outcome.output.clone()));
-    json!({
-        "kernel": kernel.name,
-        "status": outcome.status,
-        "seconds": outcome.took.as_secs_f64(),
-        "output": output,
-    })
+    let (status, seconds) = (outcome.status, outcome.took.as_secs_f64());
+    GuestDocument { kernel: &kernel.name, status, seconds, output }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -1,11 +1,12 @@
 //! `millstream-lab lab import`: records from files into the store.
 
 use super::place::StoreArgs;
+use crate::experiment::report;
 use crate::output::Report;
 use anyhow::Context;
 use millstream_measure::design::StartResult;
 use millstream_measure::{Failure, Record};
-use serde_json::json;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Adds records from files to the store: files of `lab run --records`, or JSON documents of
@@ -42,5 +43,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let added = store.add(&all)?;
     let known = all.records.len() - added;
     let text = format!("{added} records added, {known} were there already\n");
-    Ok(Report::done(text, json!({ "added": added, "known": known })))
+    report(text, &Results { added, known }, None)
+}
+
+#[derive(Serialize)]
+struct Results {
+    added: usize,
+    known: usize,
 }

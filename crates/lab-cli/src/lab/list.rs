@@ -2,10 +2,13 @@
 
 use super::place::StoreArgs;
 use super::run::failed;
+use crate::experiment::report;
 use crate::output::{Report, shown};
 use crate::table::Table;
+use millstream_measure::Failure;
 use millstream_measure::picture::short_time;
-use serde_json::json;
+use millstream_measure::store::Listed;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -19,11 +22,11 @@ pub struct Args {
 /// Succeeds when the store can be read.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
-    let runs = store.list()?;
-    let empty = store.without_records()?;
+    let runs = store.list();
+    let empty = store.without_records();
     let mut failures = BTreeMap::new();
     for run in runs.iter().map(|run| &run.run).chain(&empty) {
-        failures.insert(run, store.failures(run)?);
+        failures.insert(run, store.failures(run));
     }
     // Below the last of a run's variants.
     let is_last = |at: usize| runs[at + 1..].iter().all(|later| later.run != runs[at].run);
@@ -45,8 +48,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let _ = writeln!(text, "{} holds no run yet", store.path().display());
     }
     let failures: Vec<_> = failures.values().flatten().collect();
-    let results = json!({
-        "store": shown(store.path()), "runs": runs, "without_records": empty, "failures": failures,
-    });
-    Ok(Report::done(text, results))
+    let store = shown(store.path());
+    let results = Results { store, runs: &runs, without_records: &empty, failures };
+    report(text, &results, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    store: String,
+    runs: &'a [Listed],
+    without_records: &'a [String],
+    failures: Vec<&'a Failure>,
 }

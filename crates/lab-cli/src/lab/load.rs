@@ -1,6 +1,7 @@
 //! `millstream-lab lab load`: a load profile by hand.
 
 use super::worker::WORKER;
+use crate::experiment::report;
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{allowed_cpus, seconds};
@@ -10,8 +11,9 @@ use crate::table::Table;
 use anyhow::Context;
 use millstream_cpu::CpuSet;
 use millstream_lab::load::RunningLoad;
-use millstream_measure::load::Profiles;
-use serde_json::json;
+use millstream_measure::load::{LoadProfile, Profiles};
+use millstream_measure::record::LoadSeen;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -44,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let Some(name) = &args.name else {
         let table = Table::of(&profiles.all).left("", |one| &one.name).left("", |one| &one.about);
-        return Ok(Report::done(table.text(), json!({ "profiles": profiles.all })));
+        return report(table.text(), &Known { profiles: &profiles.all }, None);
     };
     interrupt::install();
     let allowed = allowed_cpus()?;
@@ -72,5 +74,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .left("", |(worker, _)| format!("  {worker}"))
         .right("", |(_, rate)| format!("{rate:.1} /s"))
         .text();
-    Ok(Report::done(text, json!({ "profile": name, "seen": seen })))
+    report(text, &Results { profile: name, seen: &seen }, None)
+}
+
+#[derive(Serialize)]
+struct Known<'a> {
+    profiles: &'a [LoadProfile],
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    profile: &'a str,
+    seen: &'a LoadSeen,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The store's path.
 #[derive(clap::Args)]
 pub struct StoreArgs {
-    /// File with the results. The default is lab.sqlite in $XDG_STATE_HOME/millstream
+    /// File with the results. The default is lab.jsonl in $XDG_STATE_HOME/millstream
     /// (~/.local/state/millstream).
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,

@@ -4,13 +4,14 @@ use super::place::StoreArgs;
 use super::planned::PlanArgs;
 use super::resume::begun_by;
 use super::{LabVerb, kernels, run as plain};
+use crate::experiment::report;
 use crate::output::Report;
 use anyhow::bail;
 use millstream_cpu::KernelOrigin;
 use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
 use millstream_measure::store::Begun;
-use serde_json::json;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -36,7 +37,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
     let begun = store.begun(&args.run)?;
-    let records = store.records(&begun.run, None)?;
+    let records = store.records(&begun.run, None);
     anyhow::ensure!(
         !records.is_empty(),
         "the run {name} has no record yet, so its kernels are unknown: `millstream-lab lab resume \
@@ -48,8 +49,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         LabVerb::Run(args) => of_this_machine(&begun, &args, &records),
         _ => bail!("the command {:?} has no recipe", begun.command),
     };
-    let results = json!({ "run": begun.run, "script": script });
-    Ok(Report::done(script, results))
+    let results = Results { run: begun.run, script: script.clone() };
+    report(script, &results, None)
+}
+
+#[derive(Serialize)]
+struct Results {
+    run: String,
+    script: String,
 }
 
 /// The script of a run under the kernel of the machine.

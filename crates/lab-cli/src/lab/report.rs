@@ -1,11 +1,12 @@
 //! `millstream-lab lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
+use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::output::{Report, shown};
 use millstream_measure::compare::{ChangeRule, compare};
 use millstream_measure::report::{ReportView, html, png};
-use serde_json::json;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// Writes a report of runs: one HTML file, which needs no other files, and its charts as PNG.
@@ -49,9 +50,13 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     png(&view).write_png(&mut charts)?;
     args.force.write(&picture, charts)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
-    let labels: Vec<_> = sets.iter().map(|set| &set.label).collect();
-    Ok(Report::done(
-        text,
-        json!({ "html": shown(&args.out), "png": shown(&picture), "sets": labels }),
-    ))
+    let sets = sets.iter().map(|set| &*set.label).collect();
+    report(text, &Results { html: shown(&args.out), png: shown(&picture), sets }, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    html: String,
+    png: String,
+    sets: Vec<&'a str>,
 }

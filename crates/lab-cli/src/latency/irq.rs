@@ -3,6 +3,7 @@
 mod advice;
 
 use super::class;
+use crate::experiment::report;
 use crate::interrupt;
 use crate::lab::adc;
 use crate::live::during;
@@ -14,7 +15,7 @@ use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpe
 use millstream_lab::timer::LowLatencyGuard;
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use serde_json::json;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -171,10 +172,35 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let text = samples::text(&title, &records, args.histograms)
         + &stages(&records)
         + &advice.iter().flatten().map(advice::Advice::words).collect::<String>();
-    let results = json!({
-        "series": samples::summary(&records), "records": records, "block_sizes": advice,
-    });
-    Ok(Report { text, results, failure: contradiction(&records) })
+    let failure = contradiction(&records);
+    let series = samples::summary(&records);
+    report(text, &Results { series, records, block_sizes: advice }, failure)
+}
+
+#[derive(Serialize)]
+struct Results {
+    series: Vec<samples::SeriesFigures>,
+    records: Vec<Measured>,
+    block_sizes: Option<Vec<advice::Advice>>,
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    cpu: usize,
+    device_cpu: usize,
+    class: String,
+    period_ns: u64,
+    interrupts: u64,
+    via: &'static str,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    total_ns: u64,
+    cpu_ns_per_block: f64,
+    clock_bound_ns: f64,
+    clock_error_ns: Option<u64>,
+    first_values: &'a [(String, i64)],
 }
 
 impl Args {
@@ -208,20 +234,25 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
     let interrupts = plan.interrupts.number();
     let series =
         taken.device.unwrap_or_else(|| format!("{} a block", count(interrupts, "interrupt")));
-    let parameters = json!({
-        "cpu": plan.cpu, "device_cpu": plan.device_cpu, "class": plan.class.to_string(),
-        "period_ns": plan.period_ns, "interrupts": interrupts,
-        "via": name_of(&VIAS, &via),
-    });
-    let details = json!({
-        "total_ns": taken.total_ns, "cpu_ns_per_block": taken.cpu_ns_per_block,
-        "clock_bound_ns": taken.clock_bound_ns, "clock_error_ns": taken.clock_error_ns,
-        "first_values": taken.values,
-    });
+    let parameters = Parameters {
+        cpu: plan.cpu,
+        device_cpu: plan.device_cpu,
+        class: plan.class.to_string(),
+        period_ns: plan.period_ns,
+        interrupts,
+        via: name_of(&VIAS, &via),
+    };
+    let details = Details {
+        total_ns: taken.total_ns,
+        cpu_ns_per_block: taken.cpu_ns_per_block,
+        clock_bound_ns: taken.clock_bound_ns,
+        clock_error_ns: taken.clock_error_ns,
+        first_values: &taken.values,
+    };
     Measured {
         measurement: "irq".to_owned(),
         series,
-        parameters: samples::entries(parameters),
+        parameters: samples::entries(&parameters),
         started,
         seconds: taken.seconds,
         observed: taken.observed,
@@ -231,7 +262,7 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
             ("parts shorter than nothing".to_owned(), taken.negative),
         ]),
         stages: taken.stages,
-        details: samples::entries(details),
+        details: samples::entries(&details),
         ..Measured::default()
     }
 }

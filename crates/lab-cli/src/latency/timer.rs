@@ -4,6 +4,7 @@ mod timerlat;
 
 use super::late::LateArgs;
 use super::{class, explain};
+use crate::experiment::report;
 use crate::interrupt;
 use crate::live::during_with;
 use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
@@ -12,11 +13,12 @@ use crate::samples;
 use millstream_cpu::CpuSet;
 use millstream_cpu::alarm::Mechanism;
 use millstream_cpu::sched::Class;
-use millstream_lab::LiveHistogram;
 use millstream_lab::explain::TraceMonitor;
 use millstream_lab::timer::{LowLatencyGuard, THREADS, TimerSamples, TimerSpec, measure};
 use millstream_measure::Measured;
-use serde_json::json;
+use millstream_measure::picture;
+use millstream_stats::SharedHistogram;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -100,8 +102,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut records, mut kernels, mut failure) = (Vec::new(), Vec::new(), None);
     let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
     let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
-    let so_far = LiveHistogram::default();
-    let words = || so_far.words();
+    let so_far = SharedHistogram::default();
+    let words = || picture::line(&so_far);
     during_with("measuring wake-ups", Some(all), words, || -> anyhow::Result<()> {
         while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
             let started = now();
@@ -141,7 +143,23 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     records.append(&mut kernels);
     let summary = samples::summary(&records);
-    Ok(Report { text, results: json!({ "series": summary, "records": records }), failure })
+    report(text, &Results { series: summary, records }, failure)
+}
+
+#[derive(Serialize)]
+struct Results {
+    series: Vec<samples::SeriesFigures>,
+    records: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    cpu: usize,
+    via: &'static str,
+    class: String,
+    interval_ns: u64,
+    explain_above_us: Option<u64>,
+    handicap_ns: Option<u64>,
 }
 
 impl Args {
@@ -182,17 +200,20 @@ fn measured(
     started: &str,
     taken: TimerSamples,
 ) -> Measured {
-    let parameters = json!({
-        "cpu": taken.cpu, "via": mechanism_name(plan.mechanism), "class": plan.class.to_string(),
-        "interval_ns": plan.interval_ns, "explain_above_us": above_us,
-        "handicap_ns": (plan.handicap_ns > 0).then_some(plan.handicap_ns),
-    });
+    let parameters = Parameters {
+        cpu: taken.cpu,
+        via: mechanism_name(plan.mechanism),
+        class: plan.class.to_string(),
+        interval_ns: plan.interval_ns,
+        explain_above_us: above_us,
+        handicap_ns: (plan.handicap_ns > 0).then_some(plan.handicap_ns),
+    };
     let mut counters = BTreeMap::from([("deadlines missed".to_owned(), taken.missed)]);
     counters.extend(above_us.map(|us| (format!("later than {us} us"), taken.late)));
     Measured {
         measurement: "timer".to_owned(),
         series: format!("cpu {}", taken.cpu),
-        parameters: samples::entries(parameters),
+        parameters: samples::entries(&parameters),
         started: started.to_owned(),
         seconds: taken.seconds,
         observed: taken.observed,

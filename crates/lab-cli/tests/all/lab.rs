@@ -120,7 +120,7 @@ fn a_run_is_kept_compared_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let lab = |args: &[&str]| millstream(folder.path(), &[&["lab"], args].concat());
     std::fs::write(folder.path().join("plan.toml"), PLAN).unwrap();
-    let store = ["--store", "s.sqlite"];
+    let store = ["--store", "s.jsonl"];
     let run = ["run", "plan.toml", "--name", "night", "--records", "r.jsonl", "--json"];
     let outcome = lab(&[&run[..], &store].concat()).succeeds().json();
     assert_eq!(outcome["results"]["starts"], 12, "{outcome}");

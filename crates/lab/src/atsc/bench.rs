@@ -5,7 +5,7 @@ use super::ours::{ReceiverGraph, ReceiverRun};
 use super::{AtscError, Ensemble, PacketScore, Point, Recording, SETTLE_S, SPARE_S};
 use millstream_cpu::CpuSet;
 use millstream_flow::{Plan, Profile};
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde::Serialize;
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use millstream_atsc::params::SYMBOL_RATE_HZ;
 use millstream_atsc::tx::quality::{mask_room_db, modulation_error_ratio_db};
 use millstream_atsc::tx::{Impairments, TestSignal, TxConfig};
 use millstream_cpu::usage;
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde::Serialize;
 use std::time::Instant;
 

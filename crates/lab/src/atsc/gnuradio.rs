@@ -2,14 +2,23 @@
 
 use super::AtscError;
 use crate::gnuradio::{PeerError, Script};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A running GNU Radio.
 #[derive(Debug)]
 pub struct GnuRadioReceiver {
     script: Script,
+}
+
+/// What the script is to decode.
+#[derive(Serialize)]
+struct Request<'a> {
+    r#in: &'a Path,
+    rate_hz: f64,
+    out: &'a Path,
+    samples_per_symbol: f64,
+    cpus: &'a [usize],
 }
 
 /// The times of a run.
@@ -48,12 +57,12 @@ impl GnuRadioReceiver {
         samples_per_symbol: f64,
         cpus: &[usize],
     ) -> Result<Took, AtscError> {
-        Ok(self.script.ask(&json!({
-            "in": input,
-            "rate_hz": rate_hz,
-            "out": output,
-            "samples_per_symbol": samples_per_symbol,
-            "cpus": cpus,
-        }))?)
+        Ok(self.script.ask(&Request {
+            r#in: input,
+            rate_hz,
+            out: output,
+            samples_per_symbol,
+            cpus,
+        })?)
     }
 }

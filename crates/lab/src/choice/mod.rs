@@ -12,7 +12,7 @@ use crate::packets::measure::{How, measure};
 use crate::packets::round_trips::{PATIENCE, Round, trip};
 use crate::packets::rows::{Half, PathRow};
 use crate::packets::{Carriage, PacketWait, Span, StageError, Testbed, Workload};
-use millstream_measure::{Histogram, Summary};
+use millstream_stats::{Histogram, Summary};
 
 /// A measured rate must exceed the need by this factor, because a machine's rate varies.
 const HEADROOM: f64 = 1.25;

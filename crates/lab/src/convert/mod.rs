@@ -16,7 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 
 /// A sample type of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

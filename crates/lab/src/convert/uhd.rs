@@ -1,8 +1,8 @@
 //! UHD's own converters, through its `converter_benchmark` (Debian package `uhd-host`).
 
 use super::{ConvertDirection, FormatPair, User, figures};
-use millstream_measure::Summary;
 use millstream_radio::convert::Wire;
+use millstream_stats::Summary;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;

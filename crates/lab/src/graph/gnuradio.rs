@@ -3,8 +3,7 @@
 use super::GraphRate;
 use super::case::GraphCase;
 use crate::gnuradio::{PeerError, Script};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,18 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct GnuRadioGraph {
     script: Script,
+}
+
+/// What the script is to measure.
+#[derive(Serialize)]
+struct Request<'a> {
+    kernel: &'a str,
+    item: &'a str,
+    pipes: usize,
+    stages: usize,
+    cpus: &'a [usize],
+    warm_up_s: f64,
+    time_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -48,15 +59,15 @@ impl GnuRadioGraph {
         warm_up: Duration,
         time: Duration,
     ) -> Result<GraphRate, PeerError> {
-        let answer: Answer = self.script.ask(&json!({
-            "kernel": case.kernel.name(),
-            "item": case.item.name(),
-            "pipes": case.shape.pipes,
-            "stages": case.shape.stages,
-            "cpus": cpus,
-            "warm_up_s": warm_up.as_secs_f64(),
-            "time_s": time.as_secs_f64(),
-        }))?;
+        let answer: Answer = self.script.ask(&Request {
+            kernel: case.kernel.name(),
+            item: case.item.name(),
+            pipes: case.shape.pipes,
+            stages: case.shape.stages,
+            cpus,
+            warm_up_s: warm_up.as_secs_f64(),
+            time_s: time.as_secs_f64(),
+        })?;
         Ok(GraphRate {
             items_per_s: answer.items / answer.seconds,
             cpu_s_per_gigaitem: answer.cpu_s / answer.items.max(1.0) * 1e9,

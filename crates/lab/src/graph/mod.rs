@@ -21,7 +21,7 @@ use crate::named::named;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
 use millstream_flow::RunError;
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde::Serialize;
 use std::time::Duration;
 

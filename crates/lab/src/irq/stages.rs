@@ -2,8 +2,9 @@
 
 use super::Interrupts;
 use super::clock::Calibration;
+use millstream_measure::Observed;
 use millstream_measure::record::Stage;
-use millstream_measure::{Histogram, Observed};
+use millstream_stats::Histogram;
 
 /// The times of a block: the device's in ticks, the host's in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

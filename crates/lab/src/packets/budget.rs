@@ -3,7 +3,7 @@
 use std::io;
 
 use millstream_link::frame::Copies;
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::end::{Look, PathEnd};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::explain::{LateTrip, Stop};
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 
 use super::budget::PacketCopies;
 use super::end::EndAddress;

@@ -10,7 +10,7 @@ use millstream_cpu::usage::process_cpu_time;
 
 use crate::explain::{LateTrip, OneShotTrigger, Stop};
 use millstream_cpu::alarm::now_ns;
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 
 use super::end::{BATCH, Look, PathEnd};
 use super::job::{JobResult, PingPlan, RoundTrips};

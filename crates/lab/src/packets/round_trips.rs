@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::explain::Stop;
-use millstream_measure::{Histogram, Summary};
+use millstream_stats::{Histogram, Summary};
 
 use super::end::EndAddress;
 use super::job::{PingPlan, Role, RoundTrips, SideJob};

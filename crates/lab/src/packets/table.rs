@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 
 use super::measure::RowMeasurement;
 use super::rows::BASE;

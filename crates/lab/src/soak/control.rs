@@ -3,7 +3,7 @@
 use super::SoakError;
 use millstream_radio::DeviceArgs;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// An emulated radio with a control channel.
@@ -51,7 +51,7 @@ pub struct RadioCounts {
 impl RadioCounts {
     /// Asks the radio.
     pub(super) fn of(radio: &mut dyn SoakRadio) -> Result<Self, SoakError> {
-        let answer = ask(radio, &json!({ "op": "counters" }))?;
+        let answer = ask(radio, &Request::Counters)?;
         let count = |name: &str| {
             let value = answer["counters"][name].as_u64();
             value.ok_or_else(|| SoakError::Radio(format!("its counters lack `{name}`")))
@@ -111,7 +111,7 @@ impl Strike {
     pub fn begin(radio: &mut dyn SoakRadio, specs: &[String]) -> Result<Self, SoakError> {
         let mut strike = Self::default();
         for spec in specs {
-            let answer = ask(radio, &json!({ "op": "add", "fault": spec }))?;
+            let answer = ask(radio, &Request::Add { fault: spec })?;
             let id = answer["id"].as_u64();
             strike.ids.push(id.ok_or_else(|| SoakError::Radio("a fault has no number".into()))?);
         }
@@ -119,7 +119,7 @@ impl Strike {
     }
 
     pub fn state(&self, radio: &mut dyn SoakRadio) -> Result<StrikeState, SoakError> {
-        let answer = ask(radio, &json!({ "op": "list" }))?;
+        let answer = ask(radio, &Request::List)?;
         let all = answer["faults"].as_array().into_iter().flatten();
         let own = all.filter(|one| one["id"].as_u64().is_some_and(|id| self.ids.contains(&id)));
         let mut state = StrikeState { hits: 0, is_over: true };
@@ -135,7 +135,7 @@ impl Strike {
     pub fn end(self, radio: &mut dyn SoakRadio) -> Result<u64, SoakError> {
         let hits = self.state(radio)?.hits;
         for id in self.ids {
-            ask(radio, &json!({ "op": "remove", "id": id }))?;
+            ask(radio, &Request::Remove { id })?;
         }
         Ok(hits)
     }
@@ -146,6 +146,17 @@ fn ends(spec: &str) -> bool {
     ["count=", "for_ms=", "ms=", "ticks="].iter().any(|key| spec.contains(key))
 }
 
-fn ask(radio: &mut dyn SoakRadio, request: &Value) -> Result<Value, SoakError> {
-    radio.ask(request).map_err(SoakError::Radio)
+/// A request over the control channel.
+#[derive(Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+enum Request<'a> {
+    Counters,
+    Add { fault: &'a str },
+    List,
+    Remove { id: u64 },
+}
+
+fn ask(radio: &mut dyn SoakRadio, request: &Request<'_>) -> Result<Value, SoakError> {
+    let request = serde_json::to_value(request).map_err(|error| error.to_string());
+    request.and_then(|request| radio.ask(&request)).map_err(SoakError::Radio)
 }

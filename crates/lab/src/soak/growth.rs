@@ -7,6 +7,7 @@
 //! assumes no distribution. A single step is one of twelve, and moves neither.
 
 use super::watch::Series;
+use millstream_stats::median;
 
 /// The share of the rounds that warm the process up: the first third.
 const WARM_UP: usize = 3;
@@ -42,6 +43,7 @@ impl Growth {
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {
         let warm = &series.points[series.points.len().div_ceil(WARM_UP)..];
+        let warm: Vec<f64> = warm.iter().map(|kib| *kib as f64).collect();
         let block = warm.len() / BLOCKS;
         if block < POINTS_MIN {
             return None;
@@ -54,7 +56,7 @@ impl Growth {
             medians.windows(2).map(|pair| (pair[1] - pair[0]) / rounds_per_step).collect();
         steps.sort_by(f64::total_cmp);
         Some(Self {
-            kib_per_round: (steps[STEPS / 2 - 1] + steps[STEPS / 2]) / 2.0,
+            kib_per_round: median(&steps),
             interval: (steps[OUTSIDE], steps[STEPS - 1 - OUTSIDE]),
             rounds: rounds_per_step * STEPS as f64,
         })
@@ -65,16 +67,6 @@ impl Growth {
     #[must_use]
     pub fn is_growth(&self) -> bool {
         self.interval.0 > 0.0 && self.interval.0 * self.rounds >= LEAST_KIB
-    }
-}
-
-fn median(block: &[u64]) -> f64 {
-    let mut sorted = block.to_vec();
-    sorted.sort_unstable();
-    let middle = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[middle] as f64,
-        _ => (sorted[middle - 1] + sorted[middle]) as f64 / 2.0,
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use millstream_cpu::CpuSet;
 use millstream_host::trace::{Timerlat, TimerlatContext, TimerlatEvent, TimerlatLine, TraceError};
+use millstream_measure::Observed;
 use millstream_measure::record::Stage;
-use millstream_measure::{Histogram, Observed};
+use millstream_stats::Histogram;
 
 /// Interval at which the tracer's ring is read.
 const LOOK: Duration = Duration::from_millis(50);

@@ -18,8 +18,8 @@ use std::time::Duration;
 use millstream_cpu::sched::{self, Class, ClassError};
 use millstream_cpu::thread::{PinError, name_current_thread, pin_current_thread};
 use millstream_host::trace::TraceError;
+use millstream_stats::SharedHistogram;
 
-use crate::LiveHistogram;
 use crate::explain::{Late, LateReporter, TraceMonitor};
 use millstream_cpu::alarm::{DeadlineTimer, Mechanism, now_ns};
 use millstream_measure::Observed;
@@ -99,7 +99,7 @@ pub enum TimerError {
 pub fn measure(
     plan: &TimerSpec,
     mut guard: Option<&mut TraceMonitor>,
-    live: &LiveHistogram,
+    live: &SharedHistogram<0>,
     ended: fn() -> bool,
 ) -> Result<Vec<TimerSamples>, TimerError> {
     let stop = AtomicBool::new(false);
@@ -164,7 +164,7 @@ fn observe(
     plan: &TimerSpec,
     cpu: usize,
     first_ns: u64,
-    (snare, live): (Option<&LateReporter>, &LiveHistogram),
+    (snare, live): (Option<&LateReporter>, &SharedHistogram<0>),
     stop: &AtomicBool,
 ) -> Result<TimerSamples, TimerError> {
     let fail = |source| TimerError::Timer { cpu, source };
@@ -188,7 +188,7 @@ fn observe(
         let woken = alarm.wait().map_err(fail)?;
         last_ns = woken.at_ns;
         observed.record(woken.late_ns, woken.at_ns.saturating_sub(first_ns));
-        live.record(woken.late_ns);
+        live.record_beside_others(woken.late_ns);
         missed += woken.missed;
         if let Some(snare) = snare.filter(|snare| snare.is_late(woken.late_ns)) {
             late += 1;
@@ -215,7 +215,7 @@ mod tests {
     fn every_cpu_has_all_its_wake_ups_and_none_before_its_deadline() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = plan(mechanism);
-            let taken = measure(&plan, None, &LiveHistogram::default(), || false).unwrap();
+            let taken = measure(&plan, None, &SharedHistogram::default(), || false).unwrap();
             let seen: Vec<_> = taken.iter().map(|taken| taken.cpu).collect();
             assert_eq!(seen, plan.cpus);
             for taken in taken {
@@ -238,7 +238,7 @@ mod tests {
     fn a_handicap_shows_in_every_wake_up() {
         for mechanism in [Mechanism::Nanosleep, Mechanism::Timerfd] {
             let plan = TimerSpec { handicap_ns: 200_000, ..plan(mechanism) };
-            let taken = measure(&plan, None, &LiveHistogram::default(), || false).unwrap();
+            let taken = measure(&plan, None, &SharedHistogram::default(), || false).unwrap();
             let min_ns = taken[0].observed.histogram.min_ns();
             assert!(min_ns >= 200_000, "{mechanism:?}: {min_ns}");
         }
@@ -247,11 +247,11 @@ mod tests {
     #[test]
     fn it_ends_when_asked_to_and_a_cpu_that_is_not_there_is_named() {
         let endless = TimerSpec { count: u64::MAX, ..plan(Mechanism::Nanosleep) };
-        let taken = measure(&endless, None, &LiveHistogram::default(), || true).unwrap();
+        let taken = measure(&endless, None, &SharedHistogram::default(), || true).unwrap();
         assert!(taken.iter().all(|taken| taken.observed.histogram.count() < 1_000_000));
         let nowhere = TimerSpec { cpus: vec![endless.cpus[0], 1023], ..endless };
         let error =
-            measure(&nowhere, None, &LiveHistogram::default(), || false).unwrap_err().to_string();
+            measure(&nowhere, None, &SharedHistogram::default(), || false).unwrap_err().to_string();
         assert!(error.starts_with("cannot run on CPU 1023"), "{error}");
     }
 }

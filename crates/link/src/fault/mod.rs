@@ -40,7 +40,6 @@ mod held;
 mod kept;
 mod link;
 mod option;
-mod random;
 mod rule;
 mod rx;
 mod side;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::random::Random;
+use millstream_stats::Random;
 
 /// Examines a datagram's untrusted bytes, and returns whether the rule concerns it.
 pub type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
@@ -152,7 +152,7 @@ impl FaultRule {
     }
 
     pub(super) fn draw(&mut self) -> u64 {
-        self.random.next()
+        self.random.bits()
     }
 }
 
@@ -184,8 +184,8 @@ impl ByteChange {
         let mut random = Random::new(seed);
         let bits = if room == 0 { 0 } else { bits };
         (0..bits).map(move |_| {
-            let bit = random.below(room as u64 * 8);
-            (from + (bit / 8) as usize, (bit % 8) as u32)
+            let bit = random.below(room * 8);
+            (from + bit / 8, (bit % 8) as u32)
         })
     }
 }

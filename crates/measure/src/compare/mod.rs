@@ -18,8 +18,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::record::{Record, each_once};
-use crate::statistics::{LEVEL, MedianEstimate, Pairs, Ratio, by_start, figures};
-use crate::{Histogram, Summary};
+use crate::statistics::{by_start, figures};
+use millstream_stats::{Histogram, Summary};
+use millstream_stats::{LEVEL, MedianEstimate, Pairs, Ratio};
 use table::Tests;
 
 /// The compared figures: name, quantile, and the least number of values of each start. Of fewer
@@ -200,16 +201,16 @@ fn middle(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::record::tests::record;
-    use millstream_dsp::noise::Noise;
+    use millstream_stats::Random;
 
     /// Returns six starts with three samples each, around `base_ns`; the starts vary, too.
     fn set(label: &str, base_ns: f64, seed: u64) -> Set {
-        let mut noise = Noise::new(seed);
+        let mut noise = Random::new(seed);
         let mut records = Vec::new();
         for restart in 0..6 {
-            let level = base_ns * f64::from(0.05 * noise.gaussian()).exp();
+            let level = base_ns * (0.05 * noise.normal()).exp();
             for sample in 0..3 {
-                let mut value = || (level * f64::from(0.2 * noise.gaussian()).exp()) as u64;
+                let mut value = || (level * (0.2 * noise.normal()).exp()) as u64;
                 let values: Vec<u64> = (0..300).map(|_| value()).collect();
                 let one = record("timer", &values);
                 let run = label.to_owned();
@@ -292,12 +293,12 @@ mod tests {
 
     #[test]
     fn a_table_in_which_nothing_differs_rarely_shows_a_change() {
-        let mut noise = Noise::new(9);
+        let mut noise = Random::new(9);
         let none = Set { label: String::new(), records: Vec::new() };
         let mut wrong = 0;
         let rule = ChangeRule { effect_min: 0.0, ..ChangeRule::default() };
         for _ in 0..200 {
-            let mut start = |_| f64::from(0.1 * noise.gaussian()).exp() * 1e4;
+            let mut start = |_| (0.1 * noise.normal()).exp() * 1e4;
             let mut starts = || -> Vec<f64> { (0..6).map(&mut start).collect() };
             let mut cell = |_| {
                 let sets = vec![(&none, starts(), 0), (&none, starts(), 0)];

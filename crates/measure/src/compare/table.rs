@@ -2,7 +2,7 @@
 
 use super::change::{self, change_points};
 use super::{Cell, Change, ChangePoints, ChangeRule, Comparison, SetFigures, SetOrder};
-use crate::statistics::{adjusted, chance, least_chance};
+use millstream_stats::{adjusted, chance, least_chance};
 
 /// A test of one side against the base, or along all sets of a cell.
 struct Test {

@@ -1,6 +1,6 @@
 //! The rounds after which a run checks whether its figures are known well enough.
 
-use crate::statistics::STARTS_MIN;
+use millstream_stats::STARTS_MIN;
 
 /// Returns the round after which the run checks again: late enough that the widest interval, which
 /// shrinks with the square root of the number of rounds, is narrow enough by then. `half_width` is

@@ -1,12 +1,11 @@
 //! A plan as a file (TOML).
 
 use millstream_cpu::CpuSet;
-use millstream_dsp::noise::Noise;
+use millstream_stats::Random;
 use serde::{Deserialize, Serialize};
 
 use super::quiet::QuietCondition;
 use crate::load::{LoadProfile, ProfileError, Profiles};
-use crate::statistics::shuffle;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -232,9 +231,9 @@ impl MeasurementPlan {
     /// Returns the order of the cells in a round.
     #[must_use]
     pub fn order(&self, round: u32, cells: usize) -> Vec<usize> {
-        let mut random = Noise::new(self.seed ^ (u64::from(round) + 1).rotate_left(32));
+        let mut random = Random::new(self.seed ^ (u64::from(round) + 1).rotate_left(32));
         let mut order: Vec<_> = (0..cells).collect();
-        shuffle(&mut order, &mut random);
+        random.shuffle(&mut order);
         order
     }
 }

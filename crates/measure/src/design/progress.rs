@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::plan::MeasurementPlan;
 use super::variance::VarianceShares;
-use crate::Histogram;
 use crate::record::{Measured, Record};
-use crate::statistics::{LEVEL, LOOK_LEVEL, MedianEstimate};
+use crate::statistics::LOOK_LEVEL;
+use millstream_stats::Histogram;
+use millstream_stats::{LEVEL, MedianEstimate};
 
 /// The figures of a cell's series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

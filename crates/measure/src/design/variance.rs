@@ -46,14 +46,14 @@ impl VarianceShares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_dsp::noise::Noise;
+    use millstream_stats::Random;
 
     /// Returns starts whose figures vary by these relative standard deviations.
     fn starts(between: f64, within: f64, seed: u64) -> Vec<Vec<f64>> {
-        let mut noise = Noise::new(seed);
+        let mut noise = Random::new(seed);
         let start = |_| {
-            let level = 1e4f64.ln() + between * f64::from(noise.gaussian());
-            let sample = |_| (level + within * f64::from(noise.gaussian())).exp();
+            let level = 1e4f64.ln() + between * noise.normal();
+            let sample = |_| (level + within * noise.normal()).exp();
             (0..5).map(sample).collect()
         };
         (0..400).map(start).collect()

@@ -1,6 +1,6 @@
 //! The distribution of the largest of many values.
 
-use millstream_dsp::noise::Noise;
+use millstream_stats::Random;
 
 use super::{BLOCKS_MIN, INTERVAL, random_share};
 
@@ -101,7 +101,7 @@ impl Gev {
         n / 2.0 - sorted.iter().enumerate().map(term).sum::<f64>()
     }
 
-    pub(super) fn draw(&self, random: &mut Noise) -> f64 {
+    pub(super) fn draw(&self, random: &mut Random) -> f64 {
         self.at(-random_share(random).ln())
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     fn a_known_distribution_is_found_again() {
         for k in [-0.3, 0.0, 0.2] {
             let truth = Gev { location: 50.0, scale: 4.0, k };
-            let mut random = Noise::new(7);
+            let mut random = Random::new(7);
             let drawn: Vec<f64> = (0..20_000).map(|_| truth.draw(&mut random)).collect();
             let fit = Gev::fit(&drawn).unwrap();
             assert!((fit.k - k).abs() < 0.03, "{fit:?}");

@@ -28,12 +28,12 @@ mod gev;
 
 pub use gev::Gev;
 
-use millstream_dsp::noise::Noise;
+use millstream_stats::Random;
 use serde::{Deserialize, Serialize};
 
 use crate::observed::BlockMaxima;
 use crate::picture::short_time;
-use crate::statistics::{ranks, shuffle};
+use millstream_stats::ranks;
 
 /// The fewest blocks for an estimate of the tail.
 const BLOCKS_MIN: usize = 20;
@@ -52,7 +52,7 @@ const ALIKE_MIN: f64 = 0.05;
 const ORDERS: u32 = 399;
 
 /// Returns a random number above zero and below one.
-fn random_share(random: &mut Noise) -> f64 {
+fn random_share(random: &mut Random) -> f64 {
     ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
@@ -71,10 +71,10 @@ fn alike(maxima: &[u64], parts: &[usize], seed: u64) -> f64 {
         sum
     };
     let seen = differ(&ranks) * (1.0 - 1e-12);
-    let mut random = Noise::new(seed);
+    let mut random = Random::new(seed);
     let mut as_far = 1;
     for _ in 0..ORDERS {
-        shuffle(&mut ranks, &mut random);
+        random.shuffle(&mut ranks);
         as_far += u32::from(differ(&ranks) >= seen);
     }
     f64::from(as_far) / f64::from(ORDERS + 1)
@@ -153,7 +153,7 @@ impl Estimate {
     pub fn of(blocks: &BlockMaxima, values: u64, seed: u64) -> Result<Self, NoEstimate> {
         let mut maxima: Vec<f64> = blocks.maxima_ns.iter().map(|max| *max as f64).collect();
         let mut of_block = blocks.values_per_block;
-        let mut random = Noise::new(seed);
+        let mut random = Random::new(seed);
         let mut why = NoEstimate::TooFew;
         while maxima.len() >= BLOCKS_MIN {
             if of_block >= BLOCK_VALUES_MIN {
@@ -169,7 +169,7 @@ impl Estimate {
     }
 
     /// Fits blocks of one size; `None` when the maxima do not fit, or are all equal.
-    fn fitting(maxima: &[f64], of_block: u64, values: u64, random: &mut Noise) -> Option<Self> {
+    fn fitting(maxima: &[f64], of_block: u64, values: u64, random: &mut Random) -> Option<Self> {
         let fit = Gev::fit(maxima)?;
         let ahead = (values as f64 / of_block as f64).max(1.0);
         let distance = fit.distance(maxima);
@@ -215,7 +215,7 @@ mod tests {
         inverse: impl Fn(f64) -> f64,
     ) -> Vec<(Result<Estimate, NoEstimate>, f64)> {
         let estimate = |seed: u64| {
-            let mut random = Noise::new(seed);
+            let mut random = Random::new(seed);
             let mut observed = Observed::default();
             for n in 0..values {
                 observed.record(inverse(random_share(&mut random)) as u64, n);
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn samples_that_differ_have_no_common_tail() {
         let sample = |seed: u64, base: f64| {
-            let mut random = Noise::new(seed);
+            let mut random = Random::new(seed);
             let mut observed = Observed::default();
             for n in 0..10_000 {
                 observed.record((base - 5e3 * random_share(&mut random).ln()) as u64, n);

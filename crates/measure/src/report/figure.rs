@@ -2,10 +2,10 @@
 
 use super::view::{Group, ReportView};
 use super::{HEIGHT, WIDTH};
-use crate::Histogram;
 use crate::picture::short_time;
 use crate::record::Record;
 use millstream_draw::{Alignment, Panel, SERIES, Scale, Sheet};
+use millstream_stats::Histogram;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The bins of a histogram for a factor of ten.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::view::ReportView;
 use super::{HEIGHT, WIDTH, figure, outliers, tables};
 use crate::compare::SetOrder;
-use crate::picture::short_ratio;
 use millstream_cpu::{Environment, KernelOrigin};
 use millstream_draw::{Svg, escape};
+use millstream_stats::short_ratio;
 
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em;

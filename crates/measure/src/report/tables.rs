@@ -3,15 +3,18 @@
 use std::fmt::Write;
 
 use super::view::ReportView;
+use crate::Failure;
 use crate::compare::{Comparison, SetOrder};
 use crate::design::VarianceShares;
 use crate::extreme::Estimate;
 use crate::observed::BlockMaxima;
-use crate::picture::{short_ratio, short_time};
+use crate::picture::short_time;
 use crate::record::{Record, each_once};
-use crate::statistics::{LEVEL, MedianEstimate, by_start, figures};
-use crate::{Failure, Histogram, Summary};
+use crate::statistics::{by_start, figures};
 use millstream_draw::escape;
+use millstream_stats::short_ratio;
+use millstream_stats::{Histogram, Summary};
+use millstream_stats::{LEVEL, MedianEstimate};
 
 /// Formats a table of text cells; the first column is a heading.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -173,7 +176,7 @@ pub(super) fn stages(view: &ReportView<'_>) -> Option<String> {
         for group in view.groups(&title) {
             let mut total_ns = 0;
             for (index, stage) in group.records[0].measured.stages.iter().enumerate() {
-                let mut all = crate::Histogram::default();
+                let mut all = millstream_stats::Histogram::default();
                 let of_record = |record: &&&Record| record.measured.stages.get(index).is_some();
                 for record in group.records.iter().filter(of_record) {
                     all.merge(&record.measured.stages[index].histogram);

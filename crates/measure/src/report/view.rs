@@ -1,9 +1,10 @@
 //! The contents of a report, sorted.
 
+use crate::Failure;
 use crate::compare::{Comparison, Set};
 use crate::record::{Record, each_once};
 use crate::reference::Reference;
-use crate::{Failure, Histogram};
+use millstream_stats::Histogram;
 
 /// The input of a report.
 #[derive(Debug, Clone, Copy)]

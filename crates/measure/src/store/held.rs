@@ -19,13 +19,13 @@ impl RunLock {
     pub(super) fn hold(store: &Path, run: &str) -> Result<Self, StoreError> {
         // One name for the lock, independent of the working folder and of links to the store.
         let real = store.canonicalize();
-        let real = real.map_err(|source| StoreError::Folder { path: store.to_owned(), source })?;
+        let real = real.map_err(|source| StoreError::File { path: store.to_owned(), source })?;
         let mut name = real.into_os_string();
         // The hash of the run's name, which may be longer than a file name and hold other
         // characters.
         name.push(format!(".{:016x}.lock", fnv1a(run.as_bytes())));
         let path = PathBuf::from(name);
-        let fail = |source| StoreError::Folder { path: path.clone(), source };
+        let fail = |source| StoreError::File { path: path.clone(), source };
         loop {
             let mut options = OpenOptions::new();
             let file = options.append(true).create(true).open(&path).map_err(fail)?;

@@ -1,8 +1,8 @@
 //! Latencies like those of machines: starts that differ, values of a start that depend on each
 //! other, and a heavy tail in bursts.
 
-use millstream_dsp::noise::Noise;
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
+use millstream_stats::Random;
 
 /// The values of a start.
 const VALUES: u32 = 500;
@@ -19,27 +19,27 @@ pub enum Levels {
 }
 
 impl Levels {
-    fn draw(self, noise: &mut Noise) -> f64 {
-        let unit = f64::from(noise.unit());
+    fn draw(self, noise: &mut Random) -> f64 {
+        let unit = noise.uniform();
         let (spread, moved) = match self {
             Self::Normal(spread) => (spread, 0.0),
             Self::Wild(spread) => (spread, if unit < 1.0 / 7.0 { 0.4 } else { 0.0 }),
             Self::TwoKinds(spread) => (spread, if unit < 0.4 { 0.25 } else { 0.0 }),
         };
-        (spread * f64::from(noise.gaussian()) + moved).exp()
+        (spread * noise.normal() + moved).exp()
     }
 }
 
 /// Returns the quantile of all values of one start.
-pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Noise) -> f64 {
+pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Random) -> f64 {
     let level = base_ns * levels.draw(noise);
     let mut histogram = Histogram::default();
     let (mut drift, mut late) = (0.0, 0.0);
     for _ in 0..VALUES {
         // Half of the previous wake-up's delay remains.
-        drift = 0.7 * drift + 0.12 * f64::from(noise.gaussian());
+        drift = 0.7 * drift + 0.12 * noise.normal();
         late *= 0.5;
-        if noise.unit() < 0.01 {
+        if noise.uniform() < 0.01 {
             late = 3.0 * share(noise).powf(-0.3);
         }
         histogram.record((level * (f64::exp(drift) + late)) as u64);
@@ -48,6 +48,6 @@ pub fn start_ns(base_ns: f64, levels: Levels, quantile: f64, noise: &mut Noise) 
 }
 
 /// Returns a random number above 0 and below 1.
-pub fn share(noise: &mut Noise) -> f64 {
+pub fn share(noise: &mut Random) -> f64 {
     ((noise.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }

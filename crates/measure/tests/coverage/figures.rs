@@ -2,9 +2,10 @@
 
 use super::draw::{Levels, start_ns};
 use super::{Line, judge, sets};
-use millstream_dsp::noise::Noise;
 use millstream_measure::design::next_look;
-use millstream_measure::statistics::{LEVEL, LOOK_LEVEL, MedianEstimate, Pairs};
+use millstream_measure::statistics::LOOK_LEVEL;
+use millstream_stats::Random;
+use millstream_stats::{LEVEL, MedianEstimate, Pairs};
 
 const BASE_NS: f64 = 20_000.0;
 const FIGURES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
@@ -14,14 +15,14 @@ const LEVELS: [(&str, Levels); 3] = [
     ("two kinds of starts", Levels::TwoKinds(0.1)),
 ];
 
-fn starts(base_ns: f64, levels: Levels, quantile: f64, count: u32, noise: &mut Noise) -> Vec<f64> {
+fn starts(base_ns: f64, levels: Levels, quantile: f64, count: u32, noise: &mut Random) -> Vec<f64> {
     (0..count).map(|_| start_ns(base_ns, levels, quantile, noise)).collect()
 }
 
 /// Returns the median over all possible starts.
 fn truth(levels: Levels, quantile: f64) -> f64 {
     let count = 20 * sets() + 1;
-    let mut all = starts(BASE_NS, levels, quantile, count, &mut Noise::new(1));
+    let mut all = starts(BASE_NS, levels, quantile, count, &mut Random::new(1));
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
 }
@@ -33,7 +34,7 @@ fn a_runs_figure_lies_where_it_says() {
         for (name, levels) in LEVELS {
             let truth = truth(levels, quantile);
             for count in [6, 8, 12] {
-                let mut noise = Noise::new(u64::from(count));
+                let mut noise = Random::new(u64::from(count));
                 let mut line = Line::new(format!("{figure}, {count} starts, {name}"));
                 for _ in 0..sets() {
                     let figures = starts(BASE_NS, levels, quantile, count, &mut noise);
@@ -53,7 +54,7 @@ fn a_run_that_ended_when_it_was_precise_has_no_narrower_truth() {
     for (name, levels) in LEVELS {
         let truth = truth(levels, 0.5);
         for precision in [0.05, 0.1] {
-            let mut noise = Noise::new(3);
+            let mut noise = Random::new(3);
             let what = format!("p50, 6 to 20 starts, until ±{:.0} %, {name}", precision * 100.0);
             let mut line = Line::new(what);
             for _ in 0..sets() {
@@ -92,7 +93,7 @@ fn a_ratio_lies_where_it_says() {
     ]);
     for (figure, quantile) in FIGURES {
         for (name, base, other, [few, many]) in &cases {
-            let mut noise = Noise::new(u64::from(few * 100 + many));
+            let mut noise = Random::new(u64::from(few * 100 + many));
             let mut line = Line::new(format!("{figure}, {few} and {many} starts, {name}"));
             for _ in 0..sets() {
                 let base = starts(BASE_NS, *base, quantile, *few, &mut noise);

@@ -2,9 +2,9 @@
 
 use super::draw::share;
 use super::{Line, is_thorough, judge, sets};
-use millstream_dsp::noise::Noise;
 use millstream_measure::extreme::Estimate;
 use millstream_measure::observed::BlockMaxima;
+use millstream_stats::Random;
 
 /// The values of a block.
 const BLOCK: u64 = 128;
@@ -24,12 +24,12 @@ const TAILS: [(&str, Tail); 5] = [
 ];
 
 /// Returns the largest of so many values, by the tail.
-fn largest_ns(tail: Tail, values: f64, noise: &mut Noise) -> f64 {
+fn largest_ns(tail: Tail, values: f64, noise: &mut Random) -> f64 {
     tail(-(share(noise).ln() / values).exp_m1())
 }
 
 /// Returns blocks as a sample stores them.
-fn blocks(tail: Tail, count: usize, level: f64, noise: &mut Noise) -> BlockMaxima {
+fn blocks(tail: Tail, count: usize, level: f64, noise: &mut Random) -> BlockMaxima {
     let maxima = (0..count).map(|_| (level * largest_ns(tail, BLOCK as f64, noise)) as u64);
     let maxima: Vec<u64> = maxima.collect();
     let text = serde_json::json!({ "values_per_block": BLOCK, "maxima_ns": maxima });
@@ -44,7 +44,7 @@ fn the_largest_value_to_come_lies_where_it_says() {
         if is_thorough() { (sets(), &[48, 128, 384]) } else { (sets() / 2, &[48]) };
     for (name, tail) in TAILS {
         for (count, spread) in sizes.iter().flat_map(|count| [(*count, 0.0), (*count, 0.05)]) {
-            let mut noise = Noise::new(count as u64);
+            let mut noise = Random::new(count as u64);
             let values = count as u64 * BLOCK;
             let mut line = Line::new(format!(
                 "{values} values, {name}, samples differ by {:.0} %",
@@ -52,7 +52,7 @@ fn the_largest_value_to_come_lies_where_it_says() {
             ));
             for seed in 0..sets {
                 let levels: Vec<f64> =
-                    (0..SAMPLES).map(|_| (spread * f64::from(noise.gaussian())).exp()).collect();
+                    (0..SAMPLES).map(|_| (spread * noise.normal()).exp()).collect();
                 let samples: Vec<BlockMaxima> = levels
                     .iter()
                     .map(|level| blocks(tail, count / SAMPLES, *level, &mut noise))

@@ -1,7 +1,7 @@
 //! The JSON schema of a configuration file, for editors and other programs.
 
 use millstream_link::options::{Opt, OptionValues, Options};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::LinkName;
 use super::check::RESERVED;
@@ -47,12 +47,10 @@ fn of_key(options: &[Opt], key: &str) -> Value {
         return Value::Null;
     };
     let mut schema = match &option.values {
-        OptionValues::Switch => json!({ "type": "boolean" }),
-        OptionValues::Words(words) => json!({ "enum": words }),
-        OptionValues::Number { min, max, .. } => {
-            json!({ "type": "integer", "minimum": min, "maximum": max })
-        }
-        OptionValues::Text(_) => json!({ "type": "string" }),
+        OptionValues::Switch => of_type("boolean"),
+        OptionValues::Words(words) => one_of(words),
+        OptionValues::Number { min, max, .. } => whole(*min, *max),
+        OptionValues::Text(_) => of_type("string"),
     };
     describe(&mut schema, option);
     schema
@@ -65,28 +63,51 @@ fn of_link(link: LinkName, engine: &[Opt]) -> Value {
     let options = own.iter().chain(engine).filter(free);
     let properties = options.map(|option| {
         let mut schema = match &option.values {
-            OptionValues::Switch => json!({ "enum": [true, false, "on", "off"] }),
-            OptionValues::Words(words) => json!({ "enum": words }),
-            OptionValues::Number { min, max, or, .. } => json!({ "anyOf": [
-                { "type": "integer", "minimum": min, "maximum": max },
-                { "type": "string", "pattern": format!("^([0-9]+{})$", or.map_or(
-                    String::new(), |word| format!("|{word}"))) },
-            ] }),
-            OptionValues::Text(_) => json!({ "type": ["string", "number"] }),
+            OptionValues::Switch => {
+                one_of(&[Value::from(true), false.into(), "on".into(), "off".into()])
+            }
+            OptionValues::Words(words) => one_of(words),
+            OptionValues::Number { min, max, or, .. } => {
+                let word = or.map_or(String::new(), |word| format!("|{word}"));
+                let mut text = of_type("string");
+                text["pattern"] = format!("^([0-9]+{word})$").into();
+                Value::from_iter([("anyOf", vec![whole(*min, *max), text])])
+            }
+            OptionValues::Text(_) => of_type(vec!["string", "number"]),
         };
         describe(&mut schema, option);
         (option.name.to_owned(), schema)
     });
-    let common = ["capture", "fault"].map(|name| (name.to_owned(), json!({ "type": "string" })));
+    let common = ["capture", "fault"].map(|name| (name.to_owned(), of_type("string")));
     let properties: serde_json::Map<_, _> = properties.chain(common).collect();
-    json!({
-        "if": { "properties": { "link": { "const": link.name() } } },
-        "then": { "properties": { "options": {
-            "properties": properties,
-            // Options of the device's own driver are not known here.
-            "additionalProperties": link.takes_device(),
-        } } },
-    })
+    let is_it = Value::from_iter([("const", link.name())]);
+    // Options of the device's own driver are not known here.
+    let others = Value::from(link.takes_device());
+    let options =
+        Value::from_iter([("properties", properties.into()), ("additionalProperties", others)]);
+    let with_property = |name: &str, schema: Value| {
+        Value::from_iter([("properties", Value::from_iter([(name, schema)]))])
+    };
+    Value::from_iter([
+        ("if", with_property("link", is_it)),
+        ("then", with_property("options", options)),
+    ])
+}
+
+/// Returns the schema of values of a type, or of some types.
+fn of_type(names: impl Into<Value>) -> Value {
+    Value::from_iter([("type", names.into())])
+}
+
+/// Returns the schema of whole numbers.
+fn whole(min: impl Into<Value>, max: impl Into<Value>) -> Value {
+    let limits = [("minimum", min.into()), ("maximum", max.into())];
+    Value::from_iter([("type", Value::from("integer"))].into_iter().chain(limits))
+}
+
+/// Returns the schema of one of these values.
+fn one_of<T: Clone + Into<Value>>(values: &[T]) -> Value {
+    Value::from_iter([("enum", values.to_vec())])
 }
 
 fn describe(schema: &mut Value, option: &Opt) {

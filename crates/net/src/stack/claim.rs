@@ -2,10 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use millstream_stats::Random;
 use millstream_wire::arp::ArpRepr;
 use millstream_wire::ethernet::Mac;
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::config::AddressClaim;
 
@@ -91,7 +90,7 @@ pub(super) struct Claims {
     mac: Mac,
     times: Times,
     claimed: Vec<Claimed>,
-    random: SplitMix64,
+    random: Random,
     due_ns: u64,
     generation: u64,
 }
@@ -113,7 +112,7 @@ impl Claims {
             .map(|address| Claimed { address, phase, due_ns: 0, defended_ns: None })
             .collect();
         let due_ns = if claimed.is_empty() { u64::MAX } else { 0 };
-        let random = SplitMix64::seed_from_u64(seed);
+        let random = Random::new(seed);
         Claims { mac, times, claimed, random, due_ns, generation: 0 }
     }
 
@@ -141,7 +140,7 @@ impl Claims {
 
     /// Returns a time between the two, which the seed determines.
     fn between(&mut self, (least, most): (u64, u64)) -> u64 {
-        (least + self.random.next_u64() % (most - least + 1)) * MILLI_NS
+        (least + self.random.bits() % (most - least + 1)) * MILLI_NS
     }
 
     /// Returns the next packet to send, if any is due.

@@ -74,8 +74,8 @@ pub fn judge(record: &StoredPlan, now: Cost) -> Option<Drift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use crate::tune::store::tests::record;
+    use millstream_stats::Random;
 
     /// Returns how many of 1000 runs are reported as drifted on a machine with this noise and this
     /// slowdown.

@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn balanced_runs_are_as_cheap_as_brute_force_finds() {
-        let mut random = crate::random::Random::new(3);
+        let mut random = millstream_stats::Random::new(3);
         for _ in 0..200 {
-            let n = 3 + (random.next() % 7) as usize;
-            let weights: Vec<f64> = (0..n).map(|_| (random.next() % 100) as f64).collect();
+            let n = 3 + (random.bits() % 7) as usize;
+            let weights: Vec<f64> = (0..n).map(|_| (random.bits() % 100) as f64).collect();
             let sum = |range: Range<usize>| weights[range].iter().sum::<f64>();
             let mut least = f64::INFINITY;
             for a in 1..n {

@@ -1,8 +1,8 @@
 //! The log of attempts, with figures and results.
 
 use super::space::TuningStage;
-use super::statistics::RatioEstimate;
 use millstream_flow::plan::Plan;
+use millstream_stats::RatioEstimate;
 use serde::Serialize;
 use std::fmt;
 

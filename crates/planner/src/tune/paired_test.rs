@@ -1,8 +1,9 @@
 //! Paired tests of two plans, with pairs that had no part in choosing them.
 
 use super::session::{EarlyEnd, TrialError, TuningSession};
-use super::statistics::{RatioEstimate, hodges_lehmann, paired};
 use millstream_flow::plan::Plan;
+use millstream_stats::RatioEstimate;
+use millstream_stats::paired::{hodges_lehmann, paired};
 use std::time::Duration;
 
 /// A paired test that the challenger is losing after so many pairs ends early. Ending early never
@@ -93,7 +94,7 @@ impl TuningSession<'_> {
         duel: &mut PairedTest,
     ) -> Result<Result<(), TrialError>, EarlyEnd> {
         let mut sides = [(challenger, true), (champion, false)];
-        if self.random.next().is_multiple_of(2) {
+        if self.random.bits().is_multiple_of(2) {
             sides.swap(0, 1);
         }
         for ((what, plan), is_challenger) in sides {

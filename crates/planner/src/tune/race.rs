@@ -3,8 +3,9 @@
 use super::log::{AttemptResult, PlanAttempt};
 use super::session::{EarlyEnd, TuningSession};
 use super::space::Candidate;
-use super::statistics::{RatioEstimate, hodges_lehmann, pooled_noise, with_noise};
 use millstream_flow::plan::Plan;
+use millstream_stats::RatioEstimate;
+use millstream_stats::paired::{hodges_lehmann, pooled_noise, with_noise};
 
 /// Rounds before a plan may be dropped, and again for a plan whose ratios were doubted.
 const ROUNDS_MIN: usize = 2;

@@ -5,8 +5,8 @@ use super::paired_test::PairedTest;
 use super::race::{self, Runner};
 use super::session::{EarlyEnd, PlanMeasurer, Settings, TuneError, TuningSession, Watch};
 use super::space::{Candidate, Space, TuningStage};
-use super::statistics::{RatioEstimate, median};
 use millstream_flow::plan::Plan;
+use millstream_stats::{RatioEstimate, median};
 use std::time::Duration;
 
 /// The stages in order: the most important first; a later choice is made for the earlier ones.

@@ -2,8 +2,8 @@
 
 use super::log::PlanAttempt;
 use super::space::TuningStage;
-use crate::random::Random;
 use millstream_flow::plan::Plan;
+use millstream_stats::Random;
 use std::time::Duration;
 
 /// The reason why a plan could not be measured.

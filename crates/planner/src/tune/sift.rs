@@ -8,8 +8,8 @@
 
 use super::session::{EarlyEnd, TuningSession};
 use super::space::Candidate;
-use super::statistics::hodges_lehmann;
 use millstream_flow::plan::Plan;
+use millstream_stats::paired::hodges_lehmann;
 use std::time::Duration;
 
 /// The plans per remaining plan in each round of short runs.

@@ -2,9 +2,9 @@
 
 use super::shape::GraphOutline;
 use super::*;
-use crate::random::Random;
 use millstream_flow::plan::Pins;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
+use millstream_stats::Random;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

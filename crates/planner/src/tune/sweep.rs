@@ -3,8 +3,9 @@
 use super::race::Runner;
 use super::session::{EarlyEnd, PlanMeasurer, Settings, TuneError, TuningSession, Watch};
 use super::space::{Candidate, Space, TuningStage};
-use super::statistics::{RatioEstimate, paired};
 use millstream_flow::plan::Plan;
+use millstream_stats::RatioEstimate;
+use millstream_stats::paired::paired;
 use std::time::Duration;
 
 /// The number of the fastest plans that enter the rounds.

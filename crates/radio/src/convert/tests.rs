@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// Runs conversions of 1000 samples for scripts/arm64_cost.py.
+/// Runs conversions of 1000 samples for docs/evidence/arm64_cost.py.
 fn cost<U: Made>(wire: Wire, to_user: bool) {
     let mut bytes = vec![0x15; wire.bytes_of(1000)];
     let mut samples = [U::made(0.25, -0.5); 1000];
@@ -172,7 +172,7 @@ fn cost<U: Made>(wire: Wire, to_user: bool) {
 macro_rules! costs {
     ($($name:ident: $wire:ident, $user:ty, $to_user:literal;)*) => {$(
         #[test]
-        #[ignore = "counted by scripts/arm64_cost.py"]
+        #[ignore = "counted by docs/evidence/arm64_cost.py"]
         fn $name() {
             cost::<$user>(Wire::$wire, $to_user);
         }

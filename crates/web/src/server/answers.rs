@@ -3,12 +3,13 @@
 use super::Service;
 use crate::assets::Asset;
 use crate::board::{Board, unix_s};
-use crate::documents::{LatencyStatus, Status};
+use crate::documents::{Hello, LatencyStatus, Status};
 use crate::feed::StreamFeed;
 use crate::http::{RequestHead, answer};
+use crate::message::ServerMessage;
 use crate::metrics;
 use crate::refusal::Refusal;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tungstenite::handshake::derive_accept_key;
 
 const JSON: &str = "application/json";
@@ -77,34 +78,23 @@ impl Service {
     pub(super) fn hello(&self) -> Value {
         let hello = self.board.read(|state| state.hello.clone());
         let controls = if self.control { hello.controls } else { Vec::new() };
-        json!({
-            "type": "hello",
-            "protocol": "millstream.v1",
-            "version": env!("CARGO_PKG_VERSION"),
-            "run": self.run,
-            "control": self.control,
-            "verb": hello.verb,
-            "title": hello.title,
-            "command": hello.command,
-            "started_unix_s": self.started_unix_s,
-            "environment": hello.environment,
-            "streams": hello.streams,
-            "graph": hello.graph,
-            "plan": hello.plan,
-            "controls": controls,
-        })
+        let message = ServerMessage::Hello {
+            protocol: "millstream.v1",
+            version: env!("CARGO_PKG_VERSION"),
+            run: &self.run,
+            control: self.control,
+            started_unix_s: self.started_unix_s,
+            hello: Hello { controls, ..hello },
+        };
+        message.document()
     }
 
     pub(super) fn status(&self) -> Value {
         let status = self.board.read(|state| state.status.clone());
         let status = status.map_or_else(|| self.empty_status(), |status| (*status).clone());
-        let mut document = json!(status);
-        let latencies = self.latencies(&status);
-        document["type"] = "status".into();
-        document["seq"] = self.status_seq.into();
-        document["latencies"] = json!(latencies);
-        document["server"] = json!(self.figures());
-        document
+        let status = Status { latencies: self.latencies(&status), ..status };
+        let (seq, server) = (self.status_seq, self.figures());
+        ServerMessage::Status { seq, server, status }.document()
     }
 
     fn empty_status(&self) -> Status {
@@ -119,7 +109,9 @@ impl Service {
             (state.report.clone(), state.hello.command.clone(), state.hello.environment.clone())
         });
         let results = maker.map_or(Value::Null, |maker| maker());
-        json!({"command": command, "environment": environment, "results": results})
+        let members =
+            [("command", command.into()), ("environment", environment), ("results", results)];
+        Value::from_iter(members)
     }
 }
 
@@ -127,7 +119,7 @@ impl Service {
 pub(super) fn events(board: &Board, first: u64) -> Value {
     let events: Vec<_> = board
         .read(|state| state.events.iter().filter(|event| event.seq >= first).cloned().collect());
-    json!({"type": "events", "events": events})
+    ServerMessage::Events { events }.document()
 }
 
 fn page(asset: Asset, head: &RequestHead) -> Vec<u8> {

@@ -164,7 +164,7 @@ fn the_wider_way_back_gives_the_same_bits() {
 }
 
 #[test]
-#[ignore = "counted by scripts/arm64_cost.py"]
+#[ignore = "counted by docs/evidence/arm64_cost.py"]
 fn cost_of_the_recursion() {
     let rows: [Row; TURNS_MAX] =
         std::array::from_fn(|n| std::array::from_fn(|lane| (n * 31 + lane * 57) as i16 % 192));
@@ -179,7 +179,7 @@ fn cost_of_the_recursion() {
 }
 
 #[test]
-#[ignore = "counted by scripts/arm64_cost.py"]
+#[ignore = "counted by docs/evidence/arm64_cost.py"]
 fn cost_of_the_traceback() {
     let memory: [[u8; LANES]; TURNS_MAX] =
         std::array::from_fn(|n| std::array::from_fn(|lane| (n * 31 + lane * 57) as u8));
@@ -193,7 +193,7 @@ fn cost_of_the_traceback() {
 }
 
 #[test]
-#[ignore = "counted by scripts/arm64_cost.py"]
+#[ignore = "counted by docs/evidence/arm64_cost.py"]
 fn cost_of_the_order() {
     let symbols: [f32; DATA_SYMBOLS] = std::array::from_fn(|n| (n * 31 % 16) as f32 - 7.5);
     let [mut plain, mut fast] = [[[0; LANES]; TURNS_MAX]; 2];

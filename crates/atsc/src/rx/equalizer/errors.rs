@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_the_differences() {
         let (symbols, decided) = ([2.9; SEGMENT_SYMBOLS], [3; SEGMENT_SYMBOLS]);
         let [mut plain, mut fast] = [[0.0; SEGMENT_SYMBOLS]; 2];

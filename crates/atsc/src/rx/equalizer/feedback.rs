@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "counted by scripts/arm64_cost.py"]
+    #[ignore = "counted by docs/evidence/arm64_cost.py"]
     fn cost_of_the_feedback() {
         let (mut noise, mut plain) = (Noise::new(9), Feedback::new());
         plain.taps.fill_with(|| 0.05 * noise.gaussian());

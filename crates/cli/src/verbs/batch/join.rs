@@ -4,14 +4,13 @@
 //! long each time. One that begins with the recording is a single pass, which needs no seam.
 
 use super::part::{PartDocument, SplitGraph};
-use super::ran::result_of;
+use super::ran::{TaskDocument, result_of};
 use crate::block_types;
-use crate::output::{count, note};
+use crate::output::{count, document, note};
 use anyhow::{Context, anyhow, ensure};
 use millstream_batch::{
     Batch, Joiner, Mark, PartRange, PartStream, Refusal, Seam, Task, TaskClaim, TaskResult,
 };
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -39,6 +38,30 @@ struct Streams {
     joiner: Joiner,
     /// The numbers of each part that is in it, and the names of those that are no counts.
     numbers: Vec<(BTreeMap<String, f64>, Vec<String>)>,
+}
+
+crate::results! {
+    /// The joined parts of a recording, in the file of results.
+    struct JoinedParts {
+        /// Number of parts.
+        parts: usize,
+        /// Packets of the joined stream.
+        packets: u64,
+        /// Packets that could not be corrected.
+        uncorrected_packets: u64,
+        /// Where the parts meet.
+        seams: Vec<JoinedSeam>,
+    }
+
+    /// A place where two parts meet.
+    struct JoinedSeam {
+        /// Time in the recording, seconds.
+        at_s: f64,
+        /// Packets that agreed.
+        agreed: u64,
+        /// Packets there that could not be corrected.
+        uncorrected: u64,
+    }
 }
 
 /// Joins the results of all parts of `task`; `None` if the user ended it early.
@@ -85,21 +108,19 @@ pub fn run(
             _ => format!("no packet of the file {file} could be corrected"),
         })
     });
-    let results = json!({
-        "split": {
-            "parts": join.split.cuts.parts,
-            "packets": joined.packets,
-            "uncorrected_packets": joined.uncorrected,
-            "seams": seams,
-        },
+    let split = document(&JoinedParts {
+        parts: join.split.cuts.parts,
+        packets: joined.packets,
+        uncorrected_packets: joined.uncorrected,
+        seams,
     });
-    let result = result_of(batch, task, claim, numbers, results)?;
+    let result = result_of(batch, task, claim, numbers, &TaskDocument::of_split(split))?;
     Ok(Some(TaskResult { remark, notes: join.notes, ..result }))
 }
 
-fn shown(seam: &Seam, rate_hz: f64) -> Value {
+fn shown(seam: &Seam, rate_hz: f64) -> JoinedSeam {
     let at_s = seam.sample as f64 / rate_hz;
-    json!({ "at_s": at_s, "agreed": seam.agreed, "uncorrected": seam.uncorrected })
+    JoinedSeam { at_s, agreed: seam.agreed, uncorrected: seam.uncorrected }
 }
 
 impl Join<'_> {

@@ -4,8 +4,6 @@ use super::ManifestArg;
 use crate::output::{Join, Report, shown};
 use crate::table::Table;
 use millstream_batch::{Batch, Task, TaskState};
-use serde::Serialize;
-use serde_json::json;
 
 /// Lists the tasks of a batch and their states.
 ///
@@ -19,15 +17,30 @@ pub struct Args {
     manifest: ManifestArg,
 }
 
-/// A task in the list.
-#[derive(Serialize)]
-struct ListedTask<'a> {
-    #[serde(flatten)]
-    task: &'a Task,
-    state: &'static str,
-    /// Why it failed, or why its result is of little use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+crate::results! {
+    /// The tasks of a batch.
+    struct ListedTasks<'a> {
+        /// Each task.
+        tasks: &'a [ListedTask<'a>],
+        /// The folder of results.
+        folder: String,
+        /// Recordings with the same samples as another one: that one, and this.
+        same: &'a [(String, String)],
+        /// Folders that could not be read.
+        unread: &'a [String],
+    }
+
+    /// A task in the list.
+    struct ListedTask<'a> {
+        /// Its name, recording and parameters.
+        #[serde(flatten)]
+        task: &'a Task,
+        /// done, running, failed, missing or stopped.
+        state: &'static str,
+        /// Why it failed, or why its result is of little use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    }
 }
 
 /// Lists them.
@@ -54,12 +67,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .left("setting", |one| batch.words(one.task))
         .left("reason", |one| one.reason.as_deref().unwrap_or_default());
     let text = format!("{}{}\n", table.text(), summary(&batch, &states));
-    let folder = results.path();
-    Ok(Report::done(
-        text,
-        json!({ "tasks": listed, "folder": shown(folder), "same": batch.same,
-        "unread": batch.unread }),
-    ))
+    let folder = shown(results.path());
+    let (same, unread) = (&batch.same, &batch.unread);
+    Ok(Report::of(text, &ListedTasks { tasks: &listed, folder, same, unread }))
 }
 
 /// The number of tasks in each state.

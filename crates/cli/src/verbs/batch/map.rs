@@ -3,8 +3,7 @@
 use super::ManifestArg;
 use crate::force::ForceArgs;
 use crate::output::{Report, shown};
-use millstream_batch::{Best, HeatMap, MapRequest};
-use serde_json::json;
+use millstream_batch::{Best, Confidence, HeatMap, MapRequest};
 use std::path::{Path, PathBuf};
 
 /// Draws how a number of the results depends on two swept parameters, and marks the best setting.
@@ -45,6 +44,29 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    /// The picture, and the best setting.
+    struct DrawnMap<'a> {
+        /// Its file, or the picture itself with `--out -`.
+        picture: String,
+        /// The best setting.
+        best: &'a str,
+        /// The comparison, when the picture is a file; all its fields are here.
+        #[serde(flatten)]
+        compared: Option<ComparedSetting<'a>>,
+    }
+
+    /// The best setting and the next.
+    struct ComparedSetting<'a> {
+        /// Its mean over the recordings.
+        best_value: f64,
+        /// Half the width of the confidence interval of that.
+        best_half_width: Option<f64>,
+        /// The least sure comparison.
+        next_best: Option<&'a Confidence>,
+    }
+}
+
 /// Draws it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
@@ -53,7 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let map = HeatMap::of(&batch, request)?;
     let (picture, best) = (map.svg(), map.best());
     if args.out == Path::new("-") {
-        return Ok(Report::done(picture.clone(), json!({ "picture": picture, "best": best })));
+        return Ok(Report::of(picture.clone(), &DrawnMap { picture, best: &best, compared: None }));
     }
     args.force.write(&args.out, picture)?;
     let text = format!(
@@ -61,9 +83,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         map.confidence(),
         args.out.display()
     );
-    let results = json!({
-        "picture": shown(&args.out), "best": best, "best_value": map.best_value(),
-        "best_half_width": map.half_width(), "next_best": map.compared(),
+    let compared = Some(ComparedSetting {
+        best_value: map.best_value(),
+        best_half_width: map.half_width(),
+        next_best: map.compared(),
     });
-    Ok(Report::done(text, results))
+    Ok(Report::of(text, &DrawnMap { picture: shown(&args.out), best: &best, compared }))
 }

@@ -14,6 +14,7 @@ use millstream_batch::Batch;
 use std::path::Path;
 
 group! {
+    typed;
     /// Runs one graph over many recordings and combinations of parameters.
     ///
     /// A manifest (TOML) names recordings, a graph and parameters. Each combination is a task. Its

@@ -1,16 +1,44 @@
 //! One run of the graph of a task, and its result.
 
 use crate::block_types;
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::graph_run;
-use crate::signal::SignalReport;
+use crate::output::document;
+use crate::signal::{self, SignalReport};
 use anyhow::{Context, ensure};
 use millstream_batch::{Batch, CpuBudget, Task, TaskClaim, TaskResult};
 use millstream_cpu::CpuSet;
 use millstream_flow::{Graph, GraphFile, Plan, Preset, Shape, WaitMode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+crate::results! {
+    also [graph_report::results, signal::results],
+
+    /// The field `results` in the file of a task's result.
+    pub struct TaskDocument {
+        /// The run of the graph.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        run: Option<GraphReport>,
+        /// The ledgers of its sources.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ledgers: Option<Vec<LedgerReport>>,
+        /// Its receivers.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signals: Option<Vec<SignalReport>>,
+        /// The part of a recording, or the joined parts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        split: Option<Value>,
+    }
+}
+
+impl TaskDocument {
+    /// The document of a task that is a part of a recording, or joins the parts.
+    pub fn of_split(split: Value) -> Self {
+        Self { run: None, ledgers: None, signals: None, split: Some(split) }
+    }
+}
 
 /// A graph that has run to its end.
 pub struct Ran {
@@ -39,24 +67,23 @@ pub fn run_graph(
 }
 
 impl Ran {
-    /// The result of a task that ran it. `more` are further entries of its `results`.
+    /// The result of a task that ran it, with the part of the recording where it is one.
     pub fn result(
         self,
         batch: &Batch,
         task: &Task,
         claim: &TaskClaim,
-        more: Value,
+        split: Option<Value>,
     ) -> anyhow::Result<TaskResult> {
         let Self { run, signals } = self;
         let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
         let unbalanced = ledgers.iter().find(|ledger| !ledger.balances).map(LedgerReport::defect);
         ensure!(unbalanced.is_none(), unbalanced.unwrap_or_default());
         let (numbers, _) = numbers(&run, &signals)?;
-        let mut results = json!({ "run": run, "ledgers": ledgers, "signals": signals });
-        if let (Value::Object(results), Value::Object(more)) = (&mut results, more) {
-            results.extend(more);
-        }
-        let result = result_of(batch, task, claim, numbers, results)?;
+        let (ledgers, signals) = (Some(ledgers), Some(signals));
+        let results = TaskDocument { run: Some(run), ledgers, signals, split };
+        let result = result_of(batch, task, claim, numbers, &results)?;
+        let signals = results.signals.unwrap_or_default();
         let remark = remark(batch, &result.files, &signals);
         Ok(TaskResult { remark, ..result })
     }
@@ -73,7 +100,7 @@ pub fn result_of(
     task: &Task,
     claim: &TaskClaim,
     numbers: BTreeMap<String, f64>,
-    results: Value,
+    results: &TaskDocument,
 ) -> anyhow::Result<TaskResult> {
     let files = claim.files()?;
     for file in batch.manifest.outputs.values() {
@@ -90,7 +117,7 @@ pub fn result_of(
         remark: None,
         notes: Vec::new(),
         files,
-        results,
+        results: document(results),
     })
 }
 

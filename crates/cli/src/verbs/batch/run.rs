@@ -12,7 +12,6 @@ use millstream_batch::{Batch, CpuBudget, Task};
 use millstream_cpu::CpuSet;
 use millstream_cpu::thread::{allowed_cpus, confine_current_thread};
 use millstream_host::child::tie;
-use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -61,6 +60,55 @@ enum EngineArg {
     Slurm,
 }
 
+crate::results! {
+    /// What became of the tasks.
+    struct RanBatch {
+        /// All tasks.
+        tasks: usize,
+        /// Those that are done.
+        done: usize,
+        /// Those that were done before.
+        before: usize,
+        /// Those that [early_stop] stopped.
+        stopped: usize,
+        /// Those that failed.
+        failed: Vec<FailedTask>,
+        /// The folder of results.
+        folder: String,
+        /// Most tasks at a time.
+        workers: usize,
+    }
+
+    /// A task that failed.
+    struct FailedTask {
+        /// Its name.
+        task: String,
+        /// Why.
+        reason: String,
+    }
+
+    /// What would run, or was submitted.
+    struct PlannedBatch<'a> {
+        /// All tasks.
+        tasks: usize,
+        /// Those without a result.
+        open: Vec<&'a str>,
+        /// The script of the job.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        script: Option<&'a Path>,
+        /// The job's number.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        job: Option<String>,
+    }
+}
+
+impl<'a> PlannedBatch<'a> {
+    fn of(batch: &'a Batch, open: &[usize]) -> Self {
+        let (tasks, open) = (batch.tasks.len(), named(batch, open));
+        Self { tasks, open, script: None, job: None }
+    }
+}
+
 /// Checks the manifest, and gives its tasks to the engine.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
@@ -91,8 +139,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         EngineArg::Local if args.dry_run => {
             let open = batch.outlook()?.open;
             let text = format!("{} of {} tasks would run\n", open.len(), batch.tasks.len());
-            let (tasks, open) = (batch.tasks.len(), named(&batch, &open));
-            Ok(Report::done(text, json!({ "tasks": tasks, "open": open })))
+            Ok(Report::of(text, &PlannedBatch::of(&batch, &open)))
         }
         EngineArg::Local => local(&args, &batch),
     }
@@ -129,7 +176,8 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
             News::Failed(task, reason) => {
                 live.end();
                 note(failed_line(batch, task, reason));
-                failed.push(json!({ "task": task.name, "reason": reason }));
+                let (task, reason) = (task.name.clone(), reason.to_string());
+                failed.push(FailedTask { task, reason });
             }
             News::Noted(task, line) => {
                 live.end();
@@ -153,11 +201,16 @@ fn local(args: &Args, batch: &Batch) -> anyhow::Result<Report> {
     let progress = progress?;
     let folder = batch.results().path().to_owned();
     let text = format!("batch    {}\nresults  {}\n", status(&progress), folder.display());
-    let results = json!({
-        "tasks": progress.all, "done": progress.done, "before": progress.before,
-        "stopped": progress.stopped, "failed": failed, "folder": shown(&folder), "workers": workers,
-    });
-    Ok(Report { text, results, failure: failure(&progress) })
+    let ran = RanBatch {
+        tasks: progress.all,
+        done: progress.done,
+        before: progress.before,
+        stopped: progress.stopped,
+        failed,
+        folder: shown(&folder),
+        workers,
+    };
+    Ok(Report::of(text, &ran).failing(failure(&progress)))
 }
 
 /// One line that names the task and says what to do.
@@ -209,7 +262,7 @@ fn slurm(args: &Args, batch: &Batch, open: &[usize]) -> anyhow::Result<Report> {
     let all = batch.tasks.len();
     if open.is_empty() {
         let text = format!("batch    no task of {all} is left: nothing was submitted\n");
-        return Ok(Report::done(text, json!({ "tasks": all, "open": [] })));
+        return Ok(Report::of(text, &PlannedBatch::of(batch, open)));
     }
     let program = std::env::current_exe()?;
     // A folder for each submission; two in one second have different processes.
@@ -219,13 +272,13 @@ fn slurm(args: &Args, batch: &Batch, open: &[usize]) -> anyhow::Result<Report> {
     let job = ArrayJob::write(batch, open, (&name, &program), (args.workers, cpus))?;
     let script = job.script.display();
     let mut text = format!("script   {script}: {} tasks, {} elements\n", open.len(), job.elements);
-    let mut results = json!({ "tasks": all, "open": named(batch, open), "script": job.script });
+    let mut planned = PlannedBatch { script: Some(&job.script), ..PlannedBatch::of(batch, open) };
     if !args.dry_run {
         let number = submit(&job)?;
         text += &format!("job      {number}: `millstream batch list` shows its progress\n");
-        results["job"] = number.into();
+        planned.job = Some(number);
     }
-    Ok(Report::done(text, results))
+    Ok(Report::of(text, &planned))
 }
 
 /// Submits the job; returns its number.

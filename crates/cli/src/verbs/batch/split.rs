@@ -8,7 +8,6 @@ use crate::table::Table;
 use anyhow::bail;
 use millstream_batch::{Batch, BatchError, PartRange};
 use millstream_flow::observe::PathStage;
-use serde_json::json;
 
 /// Shows where [split] of the manifest cuts the recordings.
 ///
@@ -43,6 +42,54 @@ pub fn check(batch: &Batch) -> anyhow::Result<()> {
     Ok(())
 }
 
+crate::results! {
+    /// Where recordings are cut.
+    struct SplitRecordings {
+        /// Each recording.
+        recordings: Vec<SplitRecording>,
+    }
+
+    /// A recording.
+    struct SplitRecording {
+        /// Its file.
+        recording: String,
+        /// Why it cannot be cut.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Its cuts; all their fields are here.
+        #[serde(flatten)]
+        cuts: Option<RecordingCuts>,
+    }
+
+    /// The cuts of a recording.
+    struct RecordingCuts {
+        /// Its samples.
+        samples: u64,
+        /// Samples per second.
+        rate_hz: f64,
+        /// What each stage of the graph needs of the samples before.
+        memory: Vec<StageMemory>,
+        /// The sum of that.
+        memory_samples: u64,
+        /// Samples that two parts have in common.
+        overlap_samples: u64,
+        /// The parts.
+        parts: Vec<PartRange>,
+    }
+
+    /// What a stage needs.
+    struct StageMemory {
+        /// The block.
+        block: String,
+        /// What of it.
+        what: &'static str,
+        /// Samples.
+        samples: u64,
+        /// The same in seconds.
+        s: f64,
+    }
+}
+
 /// Shows the cuts of every recording, with the graph of the first setting.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
@@ -60,7 +107,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let split = match SplitGraph::of(&batch, task, &registry) {
             Err(error) if !error.is::<BatchError>() => {
                 text += &format!("{name}: {}\n", describe(&error));
-                recordings.push(json!({ "recording": name, "error": describe(&error) }));
+                let error = Some(describe(&error));
+                recordings.push(SplitRecording { recording: name, error, cuts: None });
                 continue;
             }
             split => split?,
@@ -95,19 +143,20 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         text += &table.text();
         let stage = |stage: &PathStage| {
             let PathStage { block, what, items } = stage;
-            json!({ "block": block, "what": what, "samples": items, "s": seconds(*items) })
+            let (block, samples, s) = (block.clone(), *items, seconds(*items));
+            StageMemory { block, what, samples, s }
         };
-        recordings.push(json!({
-            "recording": name,
-            "samples": cuts.samples,
-            "rate_hz": memory.rate_hz,
-            "memory": memory.stages.iter().map(stage).collect::<Vec<_>>(),
-            "memory_samples": cuts.memory,
-            "overlap_samples": cuts.before() + cuts.behind(),
-            "parts": parts,
-        }));
+        let cuts = Some(RecordingCuts {
+            samples: cuts.samples,
+            rate_hz: memory.rate_hz,
+            memory: memory.stages.iter().map(stage).collect(),
+            memory_samples: cuts.memory,
+            overlap_samples: cuts.before() + cuts.behind(),
+            parts,
+        });
+        recordings.push(SplitRecording { recording: name, error: None, cuts });
     }
-    Ok(Report::done(text, json!({ "recordings": recordings })))
+    Ok(Report::of(text, &SplitRecordings { recordings }))
 }
 
 /// The memory of each stage, the sum, and the overlap.

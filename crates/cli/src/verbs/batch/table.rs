@@ -4,7 +4,6 @@ use super::ManifestArg;
 use crate::force::ForceArgs;
 use crate::output::{Report, count, shown};
 use millstream_batch::ResultTable;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Writes a table with one row for each task: its parameters and the numbers of its result.
@@ -29,13 +28,24 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    /// The table.
+    struct WrittenTable {
+        /// Its file, or the table itself with `--out -`.
+        table: String,
+        /// Its rows, when it is a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rows: Option<usize>,
+    }
+}
+
 /// Writes it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let batch = args.manifest.read()?;
     let states = batch.states()?;
     let table = ResultTable::of(&batch, |at| states[at].name())?;
     if args.out == Path::new("-") {
-        return Ok(Report::done(table.csv(), json!({ "table": table.csv() })));
+        return Ok(Report::of(table.csv(), &WrittenTable { table: table.csv(), rows: None }));
     }
     match args.out.extension() {
         Some(extension) if extension.eq_ignore_ascii_case("parquet") => {
@@ -43,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
         _ => args.force.write(&args.out, table.csv())?,
     }
-    let rows = count(table.rows() as u64, "row");
-    let text = format!("table    {}: {rows}\n", args.out.display());
-    Ok(Report::done(text, json!({ "table": shown(&args.out), "rows": table.rows() })))
+    let rows = table.rows();
+    let text = format!("table    {}: {}\n", args.out.display(), count(rows as u64, "row"));
+    Ok(Report::of(text, &WrittenTable { table: shown(&args.out), rows: Some(rows) }))
 }

@@ -1,15 +1,14 @@
 //! `millstream batch task`: one task, in this process.
 
 use super::part::{PartDocument, SplitGraph};
-use super::ran::{result_of, run_graph};
+use super::ran::{self, TaskDocument, result_of, run_graph};
 use super::{ManifestArg, join};
 use crate::block_types;
 use crate::numbers::whole;
-use crate::output::{CommandFailed, Report, count, describe, note, shown};
+use crate::output::{CommandFailed, Report, count, describe, document, note, shown};
 use anyhow::Context;
 use millstream_batch::engine::BUSY_STATUS;
 use millstream_batch::{Batch, Claim, Task, TaskClaim, TaskPart, TaskResult};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Runs one task of a batch. Engines call this; `millstream batch run` calls it for each task.
@@ -31,6 +30,18 @@ pub struct Args {
     /// Most threads of the graph.
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..))]
     threads: Option<usize>,
+}
+
+crate::results! {
+    also [ran::results, join::results],
+
+    /// A task.
+    struct DoneTask<'a> {
+        /// Its name.
+        task: &'a str,
+        /// The folder of its result.
+        folder: String,
+    }
 }
 
 /// Claims the task, runs it, and keeps its result or the reason of its failure. The process that
@@ -64,14 +75,14 @@ fn is_there(batch: &Batch, at: usize) -> bool {
 }
 
 /// The task, and the folder with its result: for a part that was removed, that of the whole.
-fn told(batch: &Batch, at: usize) -> Value {
+fn told(batch: &Batch, at: usize) -> DoneTask<'_> {
     let whole = batch.whole_of(at).filter(|whole| !is_there(batch, at) && is_there(batch, *whole));
     let folder = batch.results().result_of(&batch.tasks[whole.unwrap_or(at)].name);
-    json!({ "task": batch.tasks[at].name, "folder": shown(&folder) })
+    DoneTask { task: &batch.tasks[at].name, folder: shown(&folder) }
 }
 
 fn is_done(batch: &Batch, at: usize) -> Report {
-    Report::done(format!("{} is done\n", batch.tasks[at].name), told(batch, at))
+    Report::of(format!("{} is done\n", batch.tasks[at].name), &told(batch, at))
 }
 
 /// Whether all parts of a task are done and it is not.
@@ -91,7 +102,7 @@ fn run_one(batch: &Batch, at: usize, threads: Option<usize>) -> anyhow::Result<R
         Claim::Done => return Ok(is_done(batch, at)),
         Claim::Busy => {
             let failure = Some(format!("another process runs the task {name}: wait for its end"));
-            let report = Report { text: String::new(), results: told(batch, at), failure };
+            let report = Report::of(String::new(), &told(batch, at)).failing(failure);
             return Err(CommandFailed { status: BUSY_STATUS, report }.into());
         }
     };
@@ -132,7 +143,7 @@ fn run_claimed(
         return Ok(None);
     };
     batch.still(task, &seen)?;
-    ran.result(batch, task, claim, json!({})).map(Some)
+    ran.result(batch, task, claim, None).map(Some)
 }
 
 /// Runs the graph over a part of the recording; `None` if the user ended it early.
@@ -146,9 +157,9 @@ fn run_part(
     let seen = batch.seen(task)?;
     let split = SplitGraph::of(batch, task, &block_types::registry().0)?;
     let Some(range) = split.cuts.part(part.number - 1, 1) else {
-        let document = PartDocument { range: None, marks: Vec::new(), gauges: Vec::new() };
-        let results = json!({ "split": document });
-        let result = result_of(batch, task, claim, BTreeMap::new(), results)?;
+        let part = PartDocument { range: None, marks: Vec::new(), gauges: Vec::new() };
+        let results = TaskDocument::of_split(document(&part));
+        let result = result_of(batch, task, claim, BTreeMap::new(), &results)?;
         let parts = count(split.cuts.parts as u64, "part");
         let remark = Some(format!("the recording is long enough for {parts} only: this is empty"));
         return Ok(Some(TaskResult { remark, ..result }));
@@ -157,6 +168,6 @@ fn run_part(
     let Some((ran, marks)) = ran else { return Ok(None) };
     batch.still(task, &seen)?;
     let marks = marks.iter().map(|mark| (mark.byte, mark.sample)).collect();
-    let document = PartDocument { range: Some(range), marks, gauges: ran.numbers()?.1 };
-    ran.result(batch, task, claim, json!({ "split": document })).map(Some)
+    let part = PartDocument { range: Some(range), marks, gauges: ran.numbers()?.1 };
+    ran.result(batch, task, claim, Some(document(&part))).map(Some)
 }

@@ -9,16 +9,16 @@ use crate::block_types;
 use crate::child_radio::{self, ChildRadio};
 use crate::dashboard::{DashboardTopic, WebArgs, facts_of};
 use crate::force::ForceArgs;
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::graph_run;
 use crate::live::Live;
 use crate::numbers::{positive, rate, seconds, within};
 use crate::output::{Report, describe, note, shown};
-use crate::signal::SignalReport;
+use crate::signal::{self, SignalReport};
 use anyhow::{Context, anyhow};
 use millstream_flow::{GraphFile, Snapshot};
 use millstream_web::StreamFacts;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,6 +69,32 @@ pub struct Args {
     web: WebArgs,
 }
 
+crate::results! {
+    also [graph_report::results, signal::results],
+
+    /// A demonstration.
+    struct ShownDemo<'a> {
+        /// Whether all went well.
+        ok: bool,
+        /// The file of the decoded transport stream.
+        transport_stream: String,
+        /// Decoded signal, seconds.
+        signal_s: f64,
+        /// The file of the picture.
+        picture: Option<String>,
+        /// Why there is none.
+        picture_missing: Option<String>,
+        /// The receiver.
+        signal: &'a SignalReport,
+        /// The samples of the radio.
+        ledger: &'a LedgerReport,
+        /// The counters of the emulated radio.
+        radio: &'a Value,
+        /// The run of the graph.
+        run: &'a GraphReport,
+    }
+}
+
 /// Succeeds when enough signal was decoded without an error and no sample was lost.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--duration", (args.duration, " s"), 0.1..=3600.0, "0.1 to 3600 seconds of signal")?;
@@ -91,19 +117,19 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         _ => picture::extract(&args.out, &args.picture, args.force),
     };
     let verdict = judge(&run, &ledger, &signal, &counters);
-    let results: Value = json!({
-        "ok": verdict.is_ok(),
-        "transport_stream": shown(&args.out),
-        "signal_s": signal.status.packets as f64 / PACKETS_PER_SECOND,
-        "picture": picture.as_ref().ok().map(|path| shown(path)),
-        "picture_missing": picture.as_ref().err().map(describe),
-        "signal": signal,
-        "ledger": ledger,
-        "radio": counters,
-        "run": run,
-    });
+    let results = ShownDemo {
+        ok: verdict.is_ok(),
+        transport_stream: shown(&args.out),
+        signal_s: signal.status.packets as f64 / PACKETS_PER_SECOND,
+        picture: picture.as_ref().ok().map(|path| shown(path)),
+        picture_missing: picture.as_ref().err().map(describe),
+        signal: &signal,
+        ledger: &ledger,
+        radio: &counters,
+        run: &run,
+    };
     let text = summary(&args, &run, &ledger, &signal, &picture);
-    Ok(Report { text, results, failure: verdict.err() })
+    Ok(Report::of(text, &results).failing(verdict.err()))
 }
 
 /// Options of a radio whose antenna is the given transport stream, or the test picture.

@@ -8,8 +8,7 @@ use crate::table::Table;
 use anyhow::bail;
 use millstream_flow::registry::{BlockType, Parameter};
 use millstream_flow::{BlockFacts, InputPort, MessageSpec, OutputPort, PortVisitor, Registry};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Lists the types of blocks, or describes one type: ports, parameters, messages and an example.
@@ -24,6 +23,68 @@ pub struct Args {
     schema: bool,
 }
 
+crate::results! {
+    /// All types of blocks.
+    struct ListedBlocks<'a> {
+        /// Each type.
+        blocks: Vec<DescribedBlock<'a>>,
+    }
+
+    /// A type of blocks. With `--schema` the document is the JSON schema of graph files.
+    struct DescribedBlock<'a> {
+        /// Its name in graph files.
+        name: &'a str,
+        /// What it does.
+        summary: &'a str,
+        /// What it does outside the graph.
+        effect: &'a str,
+        /// Its inputs.
+        inputs: &'a [Port],
+        /// Its outputs.
+        outputs: &'a [Port],
+        /// Its parameters.
+        parameters: Vec<DescribedParameter<'a>>,
+        /// The messages that it takes.
+        messages: Vec<DescribedMessage<'a>>,
+        /// Items out per item in, in the example.
+        rate: Option<String>,
+        /// Its lines in an example.
+        example: String,
+    }
+
+    /// A port.
+    struct Port {
+        /// Its name.
+        name: String,
+        /// The type of its items.
+        item: String,
+    }
+
+    /// A parameter.
+    struct DescribedParameter<'a> {
+        /// Its name.
+        name: &'a str,
+        /// Its type.
+        kind: String,
+        /// What it means.
+        help: &'a str,
+        /// Its value where the graph gives none; a parameter without one is required.
+        default: Option<Value>,
+        /// Its possible values, where there are only some.
+        choices: &'a [&'a str],
+    }
+
+    /// A message.
+    struct DescribedMessage<'a> {
+        /// Its name.
+        name: &'a str,
+        /// The type of its value.
+        kind: String,
+        /// What it does.
+        help: &'a str,
+    }
+}
+
 /// Prints it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (registry, _) = block_types::registry();
@@ -32,9 +93,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return Ok(Report::done(format!("{schema:#}\n"), schema));
     }
     let Some(name) = args.name else {
-        let json = |known| facts(&registry, known).json();
-        let all: Vec<Value> = registry.types().map(json).collect();
-        return Ok(Report::done(list(&registry), json!({ "blocks": all })));
+        let all: Vec<_> = registry.types().map(|known| facts(&registry, known)).collect();
+        let blocks = all.iter().map(Facts::document).collect();
+        return Ok(Report::of(list(&registry), &ListedBlocks { blocks }));
     };
     let Some(known) = registry.get(&name) else {
         // The registry's error is that of a graph file, with a suggestion.
@@ -43,7 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         bail!("{}", problem.trim_start_matches("block `block`: "));
     };
     let facts = facts(&registry, known);
-    Ok(Report::done(facts.text(), facts.json()))
+    Ok(Report::of(facts.text(), &facts.document()))
 }
 
 /// One line for each type.
@@ -62,12 +123,6 @@ fn list(registry: &Registry) -> String {
         .left("", |known| known.summary())
         .text();
     text + "\n`millstream graph blocks TYPE` describes one type; items are those of its example.\n"
-}
-
-#[derive(Serialize)]
-struct Port {
-    name: String,
-    item: String,
 }
 
 /// The facts about a type.
@@ -161,24 +216,30 @@ impl Facts<'_> {
         self.stated.as_ref().map_or(&[], |stated| &stated.messages)
     }
 
-    fn json(&self) -> Value {
-        let parameters: Vec<Value> =
-            self.known.parameters().iter().map(schema::parameter_facts).collect();
-        let message = |one: &MessageSpec| {
-            let kind = one.kind.to_string();
-            json!({ "name": one.name, "kind": kind, "help": one.help })
+    fn document(&self) -> DescribedBlock<'_> {
+        let parameter = |one: &'_ Parameter| DescribedParameter {
+            name: one.name,
+            kind: one.kind.to_string(),
+            help: one.help,
+            default: one.default.as_ref().map(schema::plain),
+            choices: one.choices,
         };
-        json!({
-            "name": self.known.name(),
-            "summary": self.known.summary(),
-            "effect": self.known.effect().name(),
-            "inputs": self.ports.inputs,
-            "outputs": self.ports.outputs,
-            "parameters": parameters,
-            "messages": self.messages().iter().map(message).collect::<Vec<_>>(),
-            "rate": self.stated.as_ref().map(|stated| stated.rate.to_string()),
-            "example": self.known.example_values(),
-        })
+        let message = |one: &MessageSpec| DescribedMessage {
+            name: one.name,
+            kind: one.kind.to_string(),
+            help: one.help,
+        };
+        DescribedBlock {
+            name: self.known.name(),
+            summary: self.known.summary(),
+            effect: self.known.effect().name(),
+            inputs: &self.ports.inputs,
+            outputs: &self.ports.outputs,
+            parameters: self.known.parameters().iter().map(parameter).collect(),
+            messages: self.messages().iter().map(message).collect(),
+            rate: self.stated.as_ref().map(|stated| stated.rate.to_string()),
+            example: self.known.example_values().to_string(),
+        }
     }
 }
 

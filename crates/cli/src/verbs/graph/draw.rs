@@ -4,7 +4,6 @@ use super::placed::PlaceArgs;
 use crate::force::ForceArgs;
 use crate::output::{Report, shown};
 use anyhow::bail;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Draws a graph by the plan that `millstream graph plan` finds: blocks on cores and caches, and
@@ -41,6 +40,14 @@ enum Kind {
     Dot,
 }
 
+crate::results! {
+    /// The picture.
+    struct DrawnGraph {
+        /// Its file, or the picture itself with `--out -`.
+        picture: String,
+    }
+}
+
 /// Places the blocks, and draws the result.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     // Before the measurement.
@@ -55,11 +62,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         Kind::Dot => found.placed.dot(&found.title),
     };
     if args.out == Path::new("-") {
-        return Ok(Report::done(picture.clone(), json!({ "picture": picture })));
+        return Ok(Report::of(picture.clone(), &DrawnGraph { picture }));
     }
     args.force.write(&args.out, picture)?;
     let text = format!("{}\npicture  {}\n", found.title, args.out.display());
-    Ok(Report::done(text, json!({ "picture": shown(&args.out) })))
+    Ok(Report::of(text, &DrawnGraph { picture: shown(&args.out) }))
 }
 
 fn told_by(out: &Path) -> anyhow::Result<Kind> {

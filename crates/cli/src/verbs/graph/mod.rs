@@ -7,6 +7,7 @@ mod plan;
 mod tune;
 
 group! {
+    typed;
     /// Plans, tunes and draws flowgraphs, and lists the types of blocks.
     GraphVerb: Plan(plan), Tune(tune), Blocks(blocks), Draw(draw),
 }

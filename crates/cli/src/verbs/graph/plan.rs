@@ -4,7 +4,8 @@ use super::placed::PlaceArgs;
 use crate::force::ForceArgs;
 use crate::output::Report;
 use crate::stdout;
-use serde_json::json;
+use millstream_flow::{Plan, Profile};
+use millstream_planner::place::Prediction;
 use std::path::PathBuf;
 
 /// Finds a good plan for a graph from the measured costs of its blocks, and explains it.
@@ -27,6 +28,20 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    /// A plan and its reasons.
+    struct FoundPlan<'a> {
+        /// The machine for which it is.
+        machine: &'a str,
+        /// The costs of the blocks.
+        profile: &'a Profile,
+        /// The plan.
+        plan: &'a Plan,
+        /// What is expected of it.
+        prediction: &'a Prediction,
+    }
+}
+
 /// Places the blocks; prints the result.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let out = args.out.as_deref().map(stdout::for_data).transpose()?;
@@ -37,13 +52,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let remarks: String = found.remarks.iter().map(|line| format!("{line}\n")).collect();
     let text = format!("{}\n{}{remarks}", found.title, found.placed.words());
-    Ok(Report::done(
-        text,
-        json!({
-            "machine": found.machine,
-            "profile": found.profile,
-            "plan": found.placed.plan,
-            "prediction": found.placed.prediction,
-        }),
-    ))
+    let results = FoundPlan {
+        machine: &found.machine,
+        profile: &found.profile,
+        plan: &found.placed.plan,
+        prediction: &found.placed.prediction,
+    };
+    Ok(Report::of(text, &results))
 }

@@ -6,6 +6,7 @@ mod net;
 mod shield;
 
 group! {
+    typed;
     /// Checks and prepares this machine: settings, free CPUs, network interfaces, privileges.
     HostVerb: Doctor(doctor), Shield(shield), Net(net), Grant(grant),
 }

@@ -11,8 +11,7 @@ use anyhow::bail;
 use millstream_atsc::monitor::{LockState, ReceiverStatus};
 use millstream_blocks::sigmf::SigmfRecording;
 use portrait::portrait;
-use reception::ReceptionReport;
-use serde_json::{Value, json};
+pub use reception::ReceptionReport;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +26,7 @@ pub struct ReceivedSignal {
     /// The text: whole lines.
     pub text: String,
     /// The figures.
-    pub survey: Value,
+    pub survey: ReceptionReport,
     /// The picture.
     pub picture: PathBuf,
     /// The reason why there was no reception.
@@ -77,7 +76,7 @@ pub fn receive(
     };
     let mut text = words(&survey, rate_hz);
     let _ = writeln!(text, "picture      {shown}");
-    Ok(ReceivedSignal { text, survey: json!(survey), picture, failure: signal.failure() })
+    Ok(ReceivedSignal { text, survey, picture, failure: signal.failure() })
 }
 
 fn words(survey: &ReceptionReport, rate_hz: f64) -> String {

@@ -10,12 +10,12 @@ use crate::force::ForceArgs;
 use crate::numbers::{format, rate};
 use crate::output::{self, Report, shown};
 use anyhow::{Context, bail, ensure};
+use atsc::ReceptionReport;
 use millstream_blocks::sigmf::{SigmfRecording, read_metadata};
 use millstream_flow::blocks::SampleFormat;
 use millstream_output::whole_of;
 use power::Power;
 use samples::RawLayout;
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, stdin};
 use std::path::{Path, PathBuf};
@@ -63,6 +63,42 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    also [power::results, sigmf::results],
+
+    /// A recording.
+    struct InspectedRecording {
+        /// Its file; `-` is standard input.
+        recording: String,
+        /// SigMF, WAV or raw samples.
+        kind: &'static str,
+        /// Whether its values are floats; else they are 16-bit integers.
+        floats: bool,
+        /// Values of a sample.
+        values: usize,
+        /// Its samples.
+        samples: u64,
+        /// Samples per second.
+        rate_hz: Option<f64>,
+        /// Its length, seconds.
+        seconds: Option<f64>,
+        /// The power of its samples.
+        power: power::PowerFigures,
+        /// Its metadata.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sigmf: Option<sigmf::FoundMetadata>,
+        /// Whether it begins with ATSC television.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        atsc: Option<bool>,
+        /// The file of the picture, with --atsc.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        picture: Option<String>,
+        /// What was received, with --atsc.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        survey: Option<ReceptionReport>,
+    }
+}
+
 /// Reads the recording; with --atsc it fails where nothing was received.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if let Some(out) = &args.picture {
@@ -106,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut results = facts(&args.recording, kind, layout, rate_hz, &power);
     if let Some(meta) = &meta {
         text += &meta.words();
-        results["sigmf"] = meta.json();
+        results.sigmf = Some(meta.document());
     }
     text += &power.words();
     let mut failure = None;
@@ -119,15 +155,15 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let rate_hz = rate_hz.unwrap_or(atsc::USUAL_RATE_HZ);
         let received = atsc::receive(&source, &name, rate_hz, (picture, args.force))?;
         text += &received.text;
-        results["picture"] = json!(shown(&received.picture));
-        results["survey"] = received.survey;
+        results.picture = Some(shown(&received.picture));
+        results.survey = Some(received.survey);
         failure = received.failure;
     } else if let Some(rate_hz) = rate_hz {
         let found = atsc::recognise(&source, rate_hz);
-        results["atsc"] = json!(found.is_some());
+        results.atsc = Some(found.is_some());
         text += &found.unwrap_or_default();
     }
-    Ok(Report { text, results, failure })
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// Raw samples on standard input.
@@ -148,7 +184,7 @@ fn piped(args: &Args) -> anyhow::Result<Report> {
         samples::power(stdin().lock(), layout, None).context("cannot read standard input")?;
     let kind = "raw samples";
     let text = head("standard input", kind, layout, power.samples, args.rate) + &power.words();
-    Ok(Report::done(text, facts(&args.recording, kind, layout, args.rate, &power)))
+    Ok(Report::of(text, &facts(&args.recording, kind, layout, args.rate, &power)))
 }
 
 /// A WAV file.
@@ -186,7 +222,7 @@ fn wave(args: &Args, is_part: bool) -> anyhow::Result<Report> {
     file.seek(SeekFrom::Start(header.data_at))?;
     let power = samples::power(file.take(bytes), layout, Some(bytes)).context(name.clone())?;
     let text = head(&name, "WAV", layout, power.samples, Some(said)) + &power.words();
-    Ok(Report::done(text, facts(&args.recording, "WAV", layout, Some(said), &power)))
+    Ok(Report::of(text, &facts(&args.recording, "WAV", layout, Some(said), &power)))
 }
 
 /// Whether its extension is that of WAV.
@@ -218,12 +254,25 @@ fn head(name: &str, kind: &str, layout: RawLayout, samples: u64, rate_hz: Option
     format!("recording    {name}: {kind}, {values}\nlength       {samples} samples, {length}\n")
 }
 
-fn facts(path: &Path, kind: &str, layout: RawLayout, rate_hz: Option<f64>, power: &Power) -> Value {
-    json!({
-        "recording": output::shown(path), "kind": kind,
-        "floats": layout.floats, "values": layout.values,
-        "samples": power.samples, "rate_hz": rate_hz,
-        "seconds": rate_hz.map(|rate_hz| power.samples as f64 / rate_hz),
-        "power": power.json(),
-    })
+fn facts(
+    path: &Path,
+    kind: &'static str,
+    layout: RawLayout,
+    rate_hz: Option<f64>,
+    power: &Power,
+) -> InspectedRecording {
+    InspectedRecording {
+        recording: shown(path),
+        kind,
+        floats: layout.floats,
+        values: layout.values,
+        samples: power.samples,
+        rate_hz,
+        seconds: rate_hz.map(|rate_hz| power.samples as f64 / rate_hz),
+        power: power.figures(),
+        sigmf: None,
+        atsc: None,
+        picture: None,
+        survey: None,
+    }
 }

@@ -1,7 +1,24 @@
 //! The power of a recording's samples.
 
-use serde_json::{Value, json};
 use std::fmt::Write;
+
+crate::results! {
+    /// The power of samples; 0 dBFS is a tone whose I and Q reach full scale.
+    pub struct PowerFigures {
+        /// Samples.
+        samples: u64,
+        /// Mean power; null for silence.
+        mean_dbfs: Option<f64>,
+        /// Highest power; null for silence.
+        peak_dbfs: Option<f64>,
+        /// The mean of I and of Q, full scale is 1.
+        dc_offset: [f64; 2],
+        /// Samples at full scale.
+        full_scale_samples: u64,
+        /// Samples that are no numbers.
+        not_finite_samples: u64,
+    }
+}
 
 /// Sums over complex samples; full scale is 1 in each part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -64,14 +81,17 @@ impl Power {
         text
     }
 
-    /// The figures as JSON.
-    pub fn json(&self) -> Value {
+    /// The figures for the document.
+    pub fn figures(&self) -> PowerFigures {
         let [mean_dbfs, peak_dbfs] = self.levels_db();
-        json!({
-            "samples": self.samples, "mean_dbfs": mean_dbfs, "peak_dbfs": peak_dbfs,
-            "dc_offset": self.offset(), "full_scale_samples": self.full_scale,
-            "not_finite_samples": self.not_finite,
-        })
+        PowerFigures {
+            samples: self.samples,
+            mean_dbfs,
+            peak_dbfs,
+            dc_offset: self.offset(),
+            full_scale_samples: self.full_scale,
+            not_finite_samples: self.not_finite,
+        }
     }
 }
 

@@ -1,11 +1,21 @@
 //! The metadata of a SigMF recording, as text and as JSON.
 
 use millstream_blocks::sigmf::SigmfRecording;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Captures and annotations listed in the text; `--json` has all.
 const LISTED_MAX: usize = 20;
+
+crate::results! {
+    /// The metadata of a SigMF recording.
+    pub struct FoundMetadata {
+        /// The whole of it.
+        metadata: Value,
+        /// Samples that are missing at its gaps.
+        missing_samples: u64,
+    }
+}
 
 /// Metadata of a recording that [`SigmfRecording::open`] has read.
 pub struct Metadata<'a> {
@@ -63,11 +73,11 @@ impl Metadata<'_> {
         text
     }
 
-    /// The metadata as JSON.
-    pub fn json(&self) -> Value {
+    /// The metadata for the document.
+    pub fn document(&self) -> FoundMetadata {
         let gaps = (0..self.source.captures.len()).filter_map(|at| self.missing(at));
-        let missing = gaps.fold(0, u64::saturating_add);
-        json!({ "metadata": self.json, "missing_samples": missing })
+        let missing_samples = gaps.fold(0, u64::saturating_add);
+        FoundMetadata { metadata: self.json.clone(), missing_samples }
     }
 
     /// Samples that are missing before a capture.

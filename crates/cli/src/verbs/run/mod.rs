@@ -2,32 +2,32 @@
 
 mod plan;
 mod send;
-mod summary;
 mod supervisor;
 mod view;
 
 use crate::block_types;
 use crate::dashboard::{Dashboard, DashboardTopic, WebArgs, facts_of};
 use crate::force::ForceArgs;
-use crate::graph_report::{GraphReport, LedgerReport};
-use crate::graph_run;
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::live::Live;
-use crate::output::{Report, note};
-use crate::signal::SignalReport;
+use crate::output::{Report, document, note, short};
+use crate::signal::{self, SignalReport};
+use crate::{crossings, graph_run};
 use crate::{stdout, stored};
 use anyhow::Context;
 use millstream_atsc::blocks::Monitors;
-use millstream_flow::{Graph, GraphFile, Plan, Snapshot};
+use millstream_flow::{BlockStats, Graph, GraphFile, LatencyStats, Plan, Snapshot};
 use millstream_publish::{Publications, PublishLedger};
 use plan::{PlanArg, RequestedPlan};
 use send::{Outbox, Sending};
-use serde_json::json;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use supervisor::Supervisor;
-use view::LiveView;
+use view::{LiveView, SeenCaches};
 
 /// Runs a flowgraph.
 ///
@@ -85,6 +85,40 @@ pub struct Args {
     web: WebArgs,
 }
 
+crate::results! {
+    also [graph_report::results, signal::results, view::results],
+
+    /// A run of a graph.
+    struct RanGraph<'a> {
+        /// The run.
+        run: &'a GraphReport,
+        /// The ledgers of its sources.
+        ledgers: &'a [LedgerReport],
+        /// What sinks published.
+        published: &'a [PublishLedger],
+        /// Its receivers.
+        signals: &'a [SignalReport],
+        /// Blocks that --adapt moved.
+        moves: usize,
+        /// Messages that were sent, and moves, with their times.
+        events: &'a [String],
+        /// Advice to tune the graph again.
+        advice: Option<String>,
+        /// Choices of accelerators.
+        choices: Vec<String>,
+        /// What --live saw of the caches.
+        caches: Option<SeenCaches<'a>>,
+    }
+
+    /// The metrics of all blocks, for sinks that publish them.
+    struct PublishedMetrics<'a> {
+        /// Time since the start, seconds.
+        elapsed_s: f64,
+        /// The metrics of each block.
+        blocks: BTreeMap<&'a str, Value>,
+    }
+}
+
 /// Runs until every source has ended or the user asks to end.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let file = GraphFile::read(&args.graph)?;
@@ -131,22 +165,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let signals = SignalReport::all(&monitors);
     let published = publications.ledgers();
     let ledgers: Vec<_> = run.snapshot.blocks.iter().filter_map(LedgerReport::of).collect();
-    let (seen, caches) = view.map(|mut view| view.end(&run)).unwrap_or_default();
-    Ok(Report {
-        text: summary::text(&run, &ledgers, &published, &signals) + &seen,
-        failure: failure(&run, &ledgers, &published, &signals),
-        results: json!({
-            "run": run,
-            "ledgers": ledgers,
-            "published": published,
-            "signals": signals,
-            "moves": attendant.moves,
-            "events": attendant.events,
-            "advice": advice,
-            "choices": choices,
-            "caches": caches,
-        }),
-    })
+    let (seen, caches) = view.as_mut().map(|view| view.end(&run)).unzip();
+    let text = summary(&run, &ledgers, &published, &signals) + &seen.unwrap_or_default();
+    let failure = failure(&run, &ledgers, &published, &signals);
+    let results = RanGraph {
+        run: &run,
+        ledgers: &ledgers,
+        published: &published,
+        signals: &signals,
+        moves: attendant.moves,
+        events: &attendant.events,
+        advice,
+        choices,
+        caches,
+    };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// Who attends to a running graph: its supervisor, and displays that the user asked for.
@@ -199,9 +232,10 @@ fn attended(
 
 /// The metrics of all blocks, for sinks that publish them.
 fn metrics(elapsed: Duration, snapshot: &Snapshot) -> String {
-    let blocks: serde_json::Map<_, _> =
-        snapshot.blocks.iter().map(|block| (block.name.clone(), json!(block.metrics))).collect();
-    json!({ "elapsed_s": elapsed.as_secs_f64(), "blocks": blocks }).to_string()
+    let blocks =
+        snapshot.blocks.iter().map(|block| (block.name.as_str(), document(&block.metrics)));
+    let (elapsed_s, blocks) = (elapsed.as_secs_f64(), blocks.collect());
+    document(&PublishedMetrics { elapsed_s, blocks }).to_string()
 }
 
 fn failure(
@@ -233,4 +267,102 @@ fn status(elapsed: Duration, snapshot: &Snapshot, signals: &[SignalReport]) -> S
         let _ = write!(text, "  {}", signal.brief());
     }
     text
+}
+
+/// A line for each block and for each other result.
+fn summary(
+    run: &GraphReport,
+    ledgers: &[LedgerReport],
+    published: &[PublishLedger],
+    signals: &[SignalReport],
+) -> String {
+    let mut text = String::new();
+    for block in &run.snapshot.blocks {
+        let _ = writeln!(text, "{}", describe(block));
+    }
+    for latency in &run.snapshot.latency {
+        let _ = writeln!(text, "{}", under_way(latency));
+    }
+    for line in crossings::lines(None, &run.snapshot, run.elapsed_s) {
+        let _ = writeln!(text, "{line}");
+    }
+    for ledger in ledgers {
+        let _ = writeln!(text, "ledger: {}", ledger.summary());
+    }
+    for ledger in published {
+        let _ = writeln!(text, "published to {}: {}", ledger.to, ledger.summary());
+    }
+    for signal in signals {
+        let _ = writeln!(text, "{}: {}", signal.receiver, signal.summary());
+    }
+    let _ = writeln!(text, "{:.2} s, {:.2} s of CPU", run.elapsed_s, run.cpu_s);
+    text
+}
+
+fn describe(block: &BlockStats) -> String {
+    let per_item = block.busy_ns as f64 / block.items_in.max(block.items_out).max(1) as f64;
+    let mut text = format!(
+        "{:<14} {:>10} calls {:>12} in {:>12} out {:>8.1} ns/item",
+        block.name, block.calls, block.items_in, block.items_out, per_item
+    );
+    for metric in graph_run::metrics(block) {
+        let _ = write!(text, "  {metric}");
+    }
+    let Some(messages) = block.messages.as_ref().filter(|messages| messages.taken > 0) else {
+        return text;
+    };
+    let _ = write!(text, "  messages {}", messages.taken);
+    if let Some(refusal) = &messages.refusal {
+        let _ = write!(text, " ({} refused, the last: {refusal})", messages.refused);
+    }
+    text
+}
+
+/// A source's items in flight, beside its bound.
+fn under_way(latency: &LatencyStats) -> String {
+    let amount = |items: u64| match latency.ms(items) {
+        Some(ms) => format!("{items} items ({} ms)", short(ms)),
+        None => format!("{items} items"),
+    };
+    let LatencyStats { source, p50_items, p99_items, max_items, held_back, .. } = latency;
+    let mut text = format!(
+        "latency from {source}: median {}, 99 of 100 within {}, most {}",
+        amount(*p50_items),
+        amount(*p99_items),
+        amount(*max_items)
+    );
+    let _ = match latency.bound_items {
+        Some(bound) => write!(text, "; bound {}, held back {held_back} times", amount(bound)),
+        None => write!(text, "; no bound"),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_is_told_in_items_and_in_time_where_the_rate_is_known() {
+        let mut latency = LatencyStats {
+            source: "radio".into(),
+            bound_items: Some(2000),
+            rate_hz: Some(1e6),
+            max_items: 1900,
+            p50_items: 1000,
+            p99_items: 1500,
+            held_back: 7,
+        };
+        assert_eq!(
+            under_way(&latency),
+            "latency from radio: median 1000 items (1 ms), 99 of 100 within 1500 items \
+             (1.500 ms), most 1900 items (1.900 ms); bound 2000 items (2 ms), held back 7 times"
+        );
+        (latency.bound_items, latency.rate_hz) = (None, None);
+        assert_eq!(
+            under_way(&latency),
+            "latency from radio: median 1000 items, 99 of 100 within 1500 items, most 1900 items; \
+             no bound"
+        );
+    }
 }

@@ -1,15 +1,16 @@
 //! `millstream rx --dest`: the radio sends its samples to another host.
 
 use super::Args;
+use crate::front_end::ChannelTuning;
 use crate::numbers::{destination, whole};
 use crate::output::Report;
 use crate::{interrupt, start};
 use anyhow::{Context, ensure};
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, RemoteDestination, RemoteRxStream, RxArgs};
-use serde_json::json;
 use std::fmt::Write;
 use std::net::SocketAddrV4;
+use std::num::NonZero;
 use std::thread;
 use std::time::Duration;
 
@@ -51,6 +52,46 @@ impl RemoteArgs {
         to.mac.clone_from(&self.dest_mac);
         to.full_packets = self.full_packets;
         to
+    }
+}
+
+crate::results! {
+    /// Samples that the radio sent to another host.
+    struct SentElsewhere {
+        /// Samples per second.
+        rate_hz: f64,
+        /// Ticks of the radio's clock per sample.
+        ticks_per_sample: NonZero<u32>,
+        /// Whether whole CHDR packets were sent.
+        full_packets: bool,
+        /// Overruns of all channels.
+        overruns: u64,
+        /// Commands that came too late, of all channels.
+        late_commands: u64,
+        /// Each channel.
+        channels: Vec<SentChannel>,
+    }
+
+    /// A channel that was sent.
+    struct SentChannel {
+        /// Its number.
+        channel: usize,
+        /// The host.
+        dest: SocketAddrV4,
+        /// The settings of its front end.
+        tuned: ChannelTuning,
+        /// The start, ticks.
+        start_ticks: Option<u64>,
+        /// Samples sent.
+        samples: u64,
+        /// Whether that is exact: it is not.
+        exact: bool,
+        /// Samples of a datagram.
+        samples_per_packet: u32,
+        /// Times that the radio could not send in time.
+        overruns: u64,
+        /// Commands that came too late.
+        late_commands: u64,
     }
 }
 
@@ -104,19 +145,28 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let what = if args.remote.full_packets { "CHDR packets" } else { "samples only" };
     let (mut text, mut each) = (String::new(), Vec::new());
     for (index, (stream, sent)) in streams.iter().zip(&sent).enumerate() {
-        let (channel, to, tuned) = (channels[index], dest[index], &tuned[index]);
+        let (channel, to) = (channels[index], dest[index]);
         writeln!(text, "channel {channel}  about {sent} samples sent to {to} ({what})")?;
-        each.push(json!({
-            "channel": channel, "dest": to, "tuned": tuned, "start_ticks": stream.start_ticks(),
-            "samples": sent, "exact": false, "samples_per_packet": stream.samples_per_packet(),
-            "overruns": stream.overruns(), "late_commands": stream.late_commands(),
-        }));
+        each.push(SentChannel {
+            channel,
+            dest: to,
+            tuned: tuned[index].clone(),
+            start_ticks: stream.start_ticks(),
+            samples: *sent,
+            exact: false,
+            samples_per_packet: stream.samples_per_packet(),
+            overruns: stream.overruns(),
+            late_commands: stream.late_commands(),
+        });
     }
-    let results = json!({
-        "rate_hz": rate.samples_hz(), "ticks_per_sample": rate.ticks_per_sample,
-        "full_packets": args.remote.full_packets, "overruns": overruns, "late_commands": late,
-        "channels": each,
-    });
+    let results = SentElsewhere {
+        rate_hz: rate.samples_hz(),
+        ticks_per_sample: rate.ticks_per_sample,
+        full_packets: args.remote.full_packets,
+        overruns,
+        late_commands: late,
+        channels: each,
+    };
     let failure = match (overruns, late) {
         (0, 0) => None,
         (0, _) => Some("the start came too late for the radio: try again".to_owned()),
@@ -125,7 +175,7 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
              or a faster network"
         )),
     };
-    Ok(Report { text, results, failure })
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// Waits for the end by the device's time, for a command of the user, or for trouble.

@@ -1,15 +1,55 @@
 //! The result of a recording.
 
 use super::target::RecordingFiles;
-use crate::front_end::ChannelTuning;
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::front_end::{self, ChannelTuning};
+use crate::graph_report::{self, GraphReport, LedgerReport};
 use crate::graph_run;
 use crate::output::{Report, shown};
 use millstream_flow::Snapshot;
 use millstream_radio::StreamRate;
 use millstream_radio::block::RecordingSegment;
-use serde_json::{Value, json};
+use std::num::NonZero;
 use std::time::Duration;
+
+crate::results! {
+    also [graph_report::results, front_end::results],
+
+    /// A recording. One of a single channel has the fields of that channel but `channel`; one of
+    /// several has `channels`.
+    struct RecordedFiles<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// Ticks of the radio's clock per sample.
+        ticks_per_sample: NonZero<u32>,
+        /// The requested start, ticks.
+        start_ticks: Option<u64>,
+        /// Stretches without a gap.
+        segments: usize,
+        /// The run of the graph.
+        run: &'a GraphReport,
+        /// The files of the only channel.
+        #[serde(flatten)]
+        only: Option<ChannelFiles<'a>>,
+        /// The files of several channels.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channels: Option<Vec<ChannelFiles<'a>>>,
+    }
+
+    /// The files of a channel.
+    struct ChannelFiles<'a> {
+        /// Its number, counted through all devices.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channel: Option<usize>,
+        /// The file of samples.
+        data: String,
+        /// The file of metadata.
+        meta: Option<String>,
+        /// The ledger of its samples.
+        ledger: &'a LedgerReport,
+        /// The settings of its front end.
+        tuned: &'a ChannelTuning,
+    }
+}
 
 /// A recorded channel.
 pub struct RecordedChannel {
@@ -77,7 +117,7 @@ pub fn with_part(error: anyhow::Error, targets: &[RecordingFiles]) -> anyhow::Er
 }
 
 /// Returns the document and the final lines.
-pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
+pub fn report(recorded: FinishedRecording) -> Report {
     let count = recorded.segments.len();
     let plural = if count == 1 { "" } else { "s" };
     let (mut text, mut channels) = (String::new(), Vec::new());
@@ -85,26 +125,29 @@ pub fn report(recorded: FinishedRecording) -> anyhow::Result<Report> {
         let meta = channel.target.meta.as_deref();
         let data = channel.target.name();
         text += &format!("{data}: {count} segment{plural}; {}\n", channel.ledger.summary());
-        channels.push(json!({
-            "channel": channel.number, "data": data,
-            "meta": meta.map(shown), "ledger": channel.ledger,
-            "tuned": channel.tuned,
-        }));
+        channels.push(ChannelFiles {
+            channel: Some(channel.number),
+            data,
+            meta: meta.map(shown),
+            ledger: &channel.ledger,
+            tuned: &channel.tuned,
+        });
     }
     let failure = failure(&recorded);
-    let mut results = json!({
-        "rate_hz": recorded.rate.samples_hz(), "ticks_per_sample": recorded.rate.ticks_per_sample,
-        "start_ticks": recorded.start_ticks, "segments": count,
-        "run": recorded.run,
-    });
-    if let [only] = &mut channels[..] {
-        for name in ["data", "meta", "ledger", "tuned"] {
-            results[name] = only[name].take();
-        }
-    } else {
-        results["channels"] = Value::Array(channels);
-    }
-    Ok(Report { text, failure, results })
+    let (only, channels) = match <[_; 1]>::try_from(channels) {
+        Ok([only]) => (Some(ChannelFiles { channel: None, ..only }), None),
+        Err(several) => (None, Some(several)),
+    };
+    let results = RecordedFiles {
+        rate_hz: recorded.rate.samples_hz(),
+        ticks_per_sample: recorded.rate.ticks_per_sample,
+        start_ticks: recorded.start_ticks,
+        segments: count,
+        run: &recorded.run,
+        only,
+        channels,
+    };
+    Report::of(text, &results).failing(failure)
 }
 
 /// The first reason to fail, of the channels in order.

@@ -3,6 +3,7 @@
 mod rtl_tcp;
 
 group! {
+    typed;
     /// Serves a radio to programs that speak another protocol.
     ServeVerb: RtlTcp(rtl_tcp),
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use millstream_client::{ClientArgs, ClientRadio, RtlCounts, RtlOptions, RtlServer};
 use millstream_radio::graph::StreamDirection;
 use millstream_web::WebAddress;
-use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,38 @@ pub struct Args {
     /// How long to serve. By default until Ctrl-C.
     #[arg(short = 'D', long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
+}
+
+crate::results! {
+    /// What clients got.
+    struct ServedClients {
+        /// Clients in all.
+        clients: u64,
+        /// Samples received.
+        samples: u64,
+        /// Samples passed on, the sum over the clients.
+        passed: u64,
+        /// Samples that slow clients missed.
+        missed: u64,
+        /// Commands of clients.
+        commands: u64,
+        /// Commands that the radio refused.
+        refused: u64,
+        /// Commands without a setting here.
+        ignored: u64,
+        /// The samples of the radio.
+        ledger: Option<ServedLedger>,
+    }
+
+    /// The samples of the radio.
+    struct ServedLedger {
+        /// Expected samples.
+        expected: u64,
+        /// Delivered samples.
+        delivered: u64,
+        /// Samples lost, by cause.
+        lost: BTreeMap<&'static str, u64>,
+    }
 }
 
 /// Succeeds when the stream ran until the end was asked for, and its ledger balances.
@@ -122,16 +154,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let unbalanced = balance.as_ref().err();
         failure = failure.or_else(|| unbalanced.map(ToString::to_string));
     }
-    let results = json!({
-        "clients": counts.clients, "samples": counts.samples, "passed": counts.passed,
-        "missed": counts.missed, "commands": counts.commands, "refused": counts.refused,
-        "ignored": counts.ignored,
-        "ledger": balance.map(|(_, ledger)| json!({
-            "expected": ledger.expected, "delivered": ledger.delivered,
-            "lost": ledger.lost_by_name(),
-        })),
-    });
-    Ok(Report { text: last_words(&text), results, failure })
+    let results = ServedClients {
+        clients: counts.clients,
+        samples: counts.samples,
+        passed: counts.passed,
+        missed: counts.missed,
+        commands: counts.commands,
+        refused: counts.refused,
+        ignored: counts.ignored,
+        ledger: balance.map(|(_, ledger)| ServedLedger {
+            expected: ledger.expected,
+            delivered: ledger.delivered,
+            lost: ledger.lost_by_name().into_iter().collect(),
+        }),
+    };
+    Ok(Report::of(last_words(&text), &results).failing(failure))
 }
 
 /// What the server does now.

@@ -1,12 +1,13 @@
 //! `millstream sim fault`: switches the faults of an emulated radio while it runs.
 
 use super::radio::control_address;
-use crate::output::Report;
+use crate::output::{Report, document};
 use crate::table::Table;
 use anyhow::{Context, anyhow, bail};
 use clap::Subcommand;
 use millstream_emulator::FAULT_FORMS;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
@@ -56,16 +57,37 @@ fn add_help() -> String {
     format!("Add a fault and print its number. {FAULT_FORMS}")
 }
 
+crate::results! {
+    /// The answer of a radio.
+    struct FaultAnswer {
+        /// Its fields: `id` of an added fault, `fault` that was removed, `faults`, the number
+        /// `removed`, or `counters`.
+        #[serde(flatten)]
+        answer: Map<String, Value>,
+    }
+}
+
+/// A request to the control port of a radio.
+#[derive(Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+enum FaultRequest {
+    Add { fault: String },
+    Remove { id: u64 },
+    List,
+    Clear,
+    Counters,
+}
+
 /// Sends the request to the radio and shows its answer.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let request = match &args.what {
-        FaultCommand::Add { fault } => json!({ "op": "add", "fault": fault.join(" ") }),
-        FaultCommand::Remove { id } => json!({ "op": "remove", "id": id }),
-        FaultCommand::List => json!({ "op": "list" }),
-        FaultCommand::Clear => json!({ "op": "clear" }),
-        FaultCommand::Counters => json!({ "op": "counters" }),
+        FaultCommand::Add { fault } => FaultRequest::Add { fault: fault.join(" ") },
+        FaultCommand::Remove { id } => FaultRequest::Remove { id: *id },
+        FaultCommand::List => FaultRequest::List,
+        FaultCommand::Clear => FaultRequest::Clear,
+        FaultCommand::Counters => FaultRequest::Counters,
     };
-    let mut answer = ask(args.radio, &request)?;
+    let mut answer = ask(args.radio, &document(&request))?;
     let answer = answer.as_object_mut().context(
         "the answer of the radio is not a JSON object: check that the port is a control port of \
          `sim radio`",
@@ -81,7 +103,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         FaultCommand::List => table(answer["faults"].as_array().map_or(&[], Vec::as_slice)),
         FaultCommand::Counters => counters(&answer["counters"]),
     };
-    Ok(Report::done(text, Value::Object(std::mem::take(answer))))
+    Ok(Report::of(text, &FaultAnswer { answer: std::mem::take(answer) }))
 }
 
 /// Sends one request to the control port of a radio, and returns its answer.

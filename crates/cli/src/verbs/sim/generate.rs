@@ -9,11 +9,10 @@ use anyhow::{Context, ensure};
 use millstream_atsc::blocks::Packets;
 use millstream_atsc::params::PACKET_BYTES;
 use millstream_atsc::tx::{
-    Adjacent, Echo, Impairments, Numbered, TestSignal, TsSource, TxConfig, record,
+    Adjacent, Echo, Impairments, Numbered, RecordingResult, TestSignal, TsSource, TxConfig, record,
 };
 use millstream_flow::blocks::SampleFormat;
 use millstream_output::OutputFile;
-use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -140,6 +139,24 @@ impl Channel {
     }
 }
 
+crate::results! {
+    /// A recording of a television channel.
+    struct GeneratedRecording {
+        /// Its file.
+        out: String,
+        /// Samples per second.
+        rate_hz: f64,
+        /// Its length, seconds.
+        seconds: f64,
+        /// The seed of its random impairments.
+        seed: u64,
+        /// What was recorded.
+        recorded: RecordingResult,
+        /// Transport packets in the file of sent packets.
+        packets_sent: Option<u64>,
+    }
+}
+
 /// Writes the recording, and the packets if requested.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let format = args.format.or_else(|| by_name(&args.out)).with_context(|| {
@@ -211,15 +228,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         recorded.samples, args.seed
     );
     let failure = interrupt::asked().then(|| "interrupted before the end".to_owned());
-    let results = json!({
-        "out": shown,
-        "rate_hz": args.rate,
-        "seconds": seconds,
-        "seed": args.seed,
-        "recorded": recorded,
-        "packets_sent": packets_sent,
-    });
-    Ok(Report { text, results, failure })
+    let (out, rate_hz, seed) = (shown.to_string(), args.rate, args.seed);
+    let results = GeneratedRecording { out, rate_hz, seconds, seed, recorded, packets_sent };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// The stream to send; `None` for numbered packets.

@@ -8,6 +8,7 @@ pub use fault::ask;
 pub use radio::device;
 
 group! {
+    typed;
     /// Emulates radios, injects faults into them, and makes recordings of television channels.
     SimVerb: Radio(radio), Fault(fault), Generate(generate),
 }

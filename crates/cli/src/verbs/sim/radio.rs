@@ -14,13 +14,12 @@ use crate::output::{Join, Report, last_words, note, numbered};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    ClockRates, CounterSnapshot, DeviceKind, FAULT_FORMS, Radio, RadioConfig, RunningRadio,
-    SecondLink, UhdGeneration, antenna, scene::Scene,
+    ClockRates, CounterSnapshot, DeviceKind, FAULT_FORMS, FaultState, Radio, RadioConfig,
+    RunningRadio, SecondLink, UhdGeneration, antenna, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
 use millstream_wire::chdr::Width;
 use names::{is_hexadecimal, nth_port, successor};
-use serde_json::json;
 use spectra::Spectra;
 use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -248,6 +247,35 @@ impl Args {
     }
 }
 
+crate::results! {
+    /// Emulated radios.
+    struct ServedRadios {
+        /// The sums of the counters of all radios.
+        counters: BTreeMap<&'static str, u64>,
+        /// Each radio.
+        radios: Vec<ServedRadio>,
+    }
+
+    /// An emulated radio.
+    struct ServedRadio {
+        /// Its serial number.
+        serial: String,
+        /// Its address.
+        addr: Ipv4Addr,
+        /// Its UDP port of CHDR packets; the dashboard leaves it out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chdr_port: Option<u16>,
+        /// Its counters.
+        counters: BTreeMap<&'static str, u64>,
+        /// What went wrong; the dashboard leaves it out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        troubles: Option<Vec<String>>,
+        /// Its faults; only the dashboard has them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        faults: Option<Vec<FaultState>>,
+    }
+}
+
 /// A running radio and its identity.
 struct Served {
     serial: String,
@@ -341,16 +369,27 @@ fn report(mut served: Vec<Served>) -> Report {
         for trouble in &troubles {
             text += &format!("trouble: the radio at {}: {trouble}\n", one.addr);
         }
-        radios.push(json!({
-            "serial": one.serial, "addr": one.addr, "chdr_port": one.radio.chdr_addr().port(),
-            "counters": BTreeMap::from_iter(one.radio.counters().entries()), "troubles": troubles,
-        }));
+        radios.push(ServedRadio {
+            chdr_port: Some(one.radio.chdr_addr().port()),
+            troubles: Some(troubles),
+            ..one.document()
+        });
         failure = failure.or_else(|| one.radio.tx_out_errors().next().map(ToString::to_string));
     }
-    Report {
-        text: last_words(&text),
-        results: json!({ "counters": BTreeMap::from_iter(total), "radios": radios }),
-        failure,
+    let counters = total.into_iter().collect();
+    Report::of(last_words(&text), &ServedRadios { counters, radios }).failing(failure)
+}
+
+impl Served {
+    fn document(&self) -> ServedRadio {
+        ServedRadio {
+            serial: self.serial.clone(),
+            addr: self.addr,
+            chdr_port: None,
+            counters: self.radio.counters().entries().into_iter().collect(),
+            troubles: None,
+            faults: None,
+        }
     }
 }
 

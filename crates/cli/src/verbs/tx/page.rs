@@ -152,7 +152,7 @@ impl TxPage {
         self.dashboard.publish(BareMoment {
             ledgers: vec![report::ledger_status(&played.ledger)],
             latencies: vec![self.delays.status()],
-            results: report::results(played),
+            results: report::shown(played),
             ended,
             ..BareMoment::default()
         });

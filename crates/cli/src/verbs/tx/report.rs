@@ -1,27 +1,94 @@
 //! The result of a transmission.
 
 use crate::dashboard::LedgerStatus;
-use crate::front_end::ChannelTuning;
+use crate::front_end::{self, ChannelTuning};
 use crate::graph_report::{causes, verdict};
-use crate::output::{Report, count};
+use crate::output::{Report, count, document};
 use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer, TxStreams};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The device's events, counted.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub struct Events {
-    /// Samples were not there at their time.
-    pub underflows: u64,
-    /// Packets came after their time.
-    pub lates: u64,
-    /// Bursts that were transmitted to their end.
-    pub burst_acks: u64,
-    /// Gaps in the sequence of packets.
-    pub sequence_errors: u64,
-    /// Times that the stream was set up anew.
-    pub reestablished: u64,
+crate::results! {
+    also [front_end::results],
+
+    /// A transmission.
+    struct Transmitted<'a> {
+        /// The transmitted file.
+        input: &'a str,
+        /// Samples per second.
+        rate_hz: f64,
+        /// The settings of each channel's front end.
+        tuned: &'a [ChannelTuning],
+        /// Time of the first sample, ticks.
+        start_ticks: Option<u64>,
+        /// Wall-clock time, seconds.
+        elapsed_s: f64,
+        /// Whether the user ended it.
+        interrupted: bool,
+        /// What became of the samples.
+        ledger: TransmittedSamples,
+        /// Bursts.
+        bursts: u64,
+        /// The device's events.
+        events: &'a Events,
+        /// Packets sent.
+        packets: u64,
+        /// Waits for the radio's buffer.
+        stalls: u64,
+        /// Waits for the file.
+        reader_waits: u64,
+    }
+
+    /// accepted = transmitted + in_flight + lost + unknown.
+    struct TransmittedSamples {
+        /// Samples that the stream took.
+        accepted: u64,
+        /// Samples that were transmitted.
+        transmitted: u64,
+        /// Samples under way.
+        in_flight: u64,
+        /// Samples lost, by cause.
+        lost: BTreeMap<&'static str, u64>,
+        /// Samples of which it is not known.
+        unknown: UnknownSamples,
+        /// Samples that were transmitted again.
+        repeated: RepeatedSamples,
+        /// Whether the sums are equal.
+        balances: bool,
+    }
+
+    /// Samples of which it is not known whether they were transmitted.
+    struct UnknownSamples {
+        /// Their number.
+        samples: u64,
+        /// At least as many were lost.
+        lost_min: u64,
+        /// At most as many were lost.
+        lost_max: u64,
+    }
+
+    /// Samples that were transmitted again.
+    struct RepeatedSamples {
+        /// At least.
+        min: u64,
+        /// At most; null if nobody knows.
+        max: Option<u64>,
+    }
+
+    /// The device's events, counted.
+    #[derive(Debug, Default, Clone, PartialEq, Eq)]
+    pub struct Events {
+        /// Samples were not there at their time.
+        underflows: u64,
+        /// Packets came after their time.
+        lates: u64,
+        /// Bursts that were transmitted to their end.
+        burst_acks: u64,
+        /// Gaps in the sequence of packets.
+        sequence_errors: u64,
+        /// Times that the stream was set up anew.
+        reestablished: u64,
+    }
 }
 
 /// The sums of the counters over all channels.
@@ -162,32 +229,48 @@ pub fn report(played: Played) -> Report {
         count(events.underflows, "underflow"),
         events.lates,
     );
-    Report { text, results: results(&played), failure: failure(&played) }
+    Report::of(text, &Transmitted::of(&played)).failing(failure(&played))
 }
 
-/// The results for `--json` and for the dashboard. While it goes on, samples are in flight, too.
-pub fn results(played: &Played) -> Value {
-    let Played { ledger, events, counters, .. } = played;
-    let lost: BTreeMap<_, _> = ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect();
-    let (unknown, repeated) = (ledger.unknown, ledger.repeated);
-    let most = if repeated.max == u64::MAX { Value::Null } else { json!(repeated.max) };
-    json!({
-        "input": played.input, "rate_hz": played.rate_hz, "tuned": played.tuned,
-        "start_ticks": played.start_ticks, "elapsed_s": played.elapsed_s,
-        "interrupted": played.interrupted,
-        "ledger": {
-            "accepted": ledger.accepted, "transmitted": ledger.transmitted,
-            "in_flight": ledger.in_flight, "lost": lost,
-            "unknown": {
-                "samples": unknown.samples,
-                "lost_min": unknown.lost_min, "lost_max": unknown.lost_max,
+/// The results for the dashboard. While it goes on, samples are in flight, too.
+pub fn shown(played: &Played) -> Value {
+    document(&Transmitted::of(played))
+}
+
+impl<'a> Transmitted<'a> {
+    fn of(played: &'a Played) -> Self {
+        let Played { ledger, events, counters, .. } = played;
+        let (unknown, repeated) = (ledger.unknown, ledger.repeated);
+        Self {
+            input: played.input,
+            rate_hz: played.rate_hz,
+            tuned: &played.tuned,
+            start_ticks: played.start_ticks,
+            elapsed_s: played.elapsed_s,
+            interrupted: played.interrupted,
+            ledger: TransmittedSamples {
+                accepted: ledger.accepted,
+                transmitted: ledger.transmitted,
+                in_flight: ledger.in_flight,
+                lost: ledger.losses().map(|(cause, lost)| (cause.name(), lost)).collect(),
+                unknown: UnknownSamples {
+                    samples: unknown.samples,
+                    lost_min: unknown.lost_min,
+                    lost_max: unknown.lost_max,
+                },
+                repeated: RepeatedSamples {
+                    min: repeated.min,
+                    max: Some(repeated.max).filter(|most| *most != u64::MAX),
+                },
+                balances: ledger.balance().is_ok(),
             },
-            "repeated": { "min": repeated.min, "max": most },
-            "balances": ledger.balance().is_ok(),
-        },
-        "bursts": counters.bursts, "events": events, "packets": counters.packets,
-        "stalls": counters.stalls, "reader_waits": played.reader_waits,
-    })
+            bursts: counters.bursts,
+            events,
+            packets: counters.packets,
+            stalls: counters.stalls,
+            reader_waits: played.reader_waits,
+        }
+    }
 }
 
 fn failure(played: &Played) -> Option<String> {

@@ -1,12 +1,12 @@
 //! Counts the items under way, and grants the source its room.
 
-use super::LatencyHistogram;
 use super::paths::{PathStep, longest, steps};
 use crate::graph::Graph;
 use crate::plan::{Latency, LatencyBound, LatencyError};
 use crate::port_state::Views;
 use millstream_ring::Padded;
 use millstream_ring::cursor::ProducerView;
+use millstream_stats::LatencyHistogram;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

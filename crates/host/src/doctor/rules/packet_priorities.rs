@@ -32,7 +32,7 @@ fn of_carriers(view: &MachineFiles, carriers: &[PacketThread]) -> Option<Finding
         ))
         .cost(
             "with a busy thread of a priority in between, p99 of round trips was 8 times as \
-             long (placements.py)",
+             long (host_placements.py)",
         )
         .mend_by_hand(raise(view, &inverted))
         .seen(inverted.iter().map(|one| seen(one))),

@@ -3,6 +3,7 @@
 use super::super::costs::cost;
 use super::super::peer::PeerArgs;
 use crate::block_types;
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
 use crate::output::{Report, now};
@@ -14,8 +15,9 @@ use millstream_lab::atsc::{
     AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
     ReceiverFigures, Recording, bench,
 };
-use millstream_measure::Summary;
-use serde_json::json;
+use millstream_measure::Measured;
+use millstream_stats::Summary;
+use serde::Serialize;
 use std::fmt::Write;
 
 /// The signal of the measurement: a good one, as of most receivers.
@@ -82,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let receiver = entry.contender.to_string();
         let series = format!("{receiver}: CPU time of a second of signal");
         let ns = entry.cpu_s_per_signal_s.median * 1e9;
-        cost("atsc", series, ns, &started, json!({ "receiver": receiver }))
+        cost("atsc", series, ns, &started, &Parameters { receiver })
     };
     let records: Vec<_> = outcome.entries.iter().map(record).collect();
     let version = peer.as_ref().map(|peer| peer.version().to_owned());
@@ -90,19 +92,38 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         + &stages(&outcome)
         + &echoes(&outcome)
         + &verdict(&outcome, version.as_deref());
-    let results = json!({
-        "records": records,
-        "rate_hz": rate_hz,
-        "signal_s": seconds,
-        "seed": seed,
-        "cn_db": CN_DB,
-        "echoes_cn_db": BACKGROUND_CN_DB,
-        "repeats": plan.repeats,
-        "cpus": plan.cpus.iter().collect::<Vec<_>>(),
-        "gnuradio": version,
-        "outcome": outcome,
-    });
-    Ok(Report::done(text, results))
+    let results = Results {
+        records,
+        rate_hz,
+        signal_s: seconds,
+        seed,
+        cn_db: CN_DB,
+        echoes_cn_db: BACKGROUND_CN_DB,
+        repeats: plan.repeats,
+        cpus: plan.cpus.iter().collect(),
+        gnuradio: version,
+        outcome: &outcome,
+    };
+    report(text, &results, None)
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    receiver: String,
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    records: Vec<Measured>,
+    rate_hz: f64,
+    signal_s: f64,
+    seed: u64,
+    cn_db: f64,
+    echoes_cn_db: f64,
+    repeats: usize,
+    cpus: Vec<usize>,
+    gnuradio: Option<String>,
+    outcome: &'a ReceiverFigures,
 }
 
 /// The plan that `millstream graph tune` stored for this graph on this machine.

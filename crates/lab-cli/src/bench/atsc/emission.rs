@@ -1,12 +1,13 @@
 //! The transmitter.
 
 use super::cost::three;
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::numbers::{rate, seconds, whole};
 use crate::output::Report;
 use crate::table::Table;
 use millstream_lab::atsc::Emission;
-use serde_json::json;
+use serde::Serialize;
 
 /// Measures the CPU time and the signal quality of the ATSC transmitter.
 ///
@@ -48,5 +49,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             emission.mask_room_db.map_or("-".to_owned(), |room| format!("{room:.1}"))
         })
         .text();
-    Ok(Report::done(text, json!({ "signal_s": args.duration, "rates": found })))
+    report(text, &Results { signal_s: args.duration, rates: &found }, None)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    signal_s: f64,
+    rates: &'a [Emission],
 }

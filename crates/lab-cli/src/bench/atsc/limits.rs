@@ -1,6 +1,7 @@
 //! Packet error rates on weak and spoilt signals.
 
 use super::super::peer::PeerArgs;
+use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::interrupt;
 use crate::live::{Live, TimeLeft};
@@ -10,7 +11,7 @@ use millstream_lab::atsc::{
     Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
     SETTLE_S, StoredResult, grid, peer_name, sweep, tableau,
 };
-use serde_json::json;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -124,15 +125,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          where it is not varied",
         plan.seconds, plan.seed
     );
-    let results = json!({
-        "rate_hz": plan.rate_hz,
-        "seconds": plan.seconds,
-        "seed": plan.seed,
-        "gnuradio": peers[0].as_ref().map(GnuRadioReceiver::version),
-        "lines": lines,
-    });
+    let results = Results {
+        rate_hz: plan.rate_hz,
+        seconds: plan.seconds,
+        seed: plan.seed,
+        gnuradio: peers[0].as_ref().map(GnuRadioReceiver::version),
+        lines: &lines,
+    };
     let failure = interrupt::asked().then(|| "interrupted before the end".to_owned());
-    Ok(Report { text, results, failure })
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rate_hz: f64,
+    seconds: f64,
+    seed: u64,
+    gnuradio: Option<&'a str>,
+    lines: &'a [&'a StoredResult],
 }
 
 fn points(args: &Args) -> Vec<Point> {

@@ -2,11 +2,12 @@
 
 use super::Args;
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
+use crate::experiment::report;
 use crate::output::{Report, note};
 use millstream_lab::trial::{self, BufferTrial, TrialOutcome};
 use millstream_lab::{Direction, buffer};
 use millstream_measure::picture::short_time;
-use serde_json::json;
+use serde::Serialize;
 use std::fmt::Write;
 
 /// Succeeds when the radio agrees with the law.
@@ -16,7 +17,7 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
     let expected = buffer::holds(samples, args.rate, latency_s);
     let mut text = String::new();
     let mut failure = None;
-    let mut results = Vec::new();
+    let mut trials = Vec::new();
     for &direction in args.direction {
         let trial = args.trial(direction, samples, latency_s);
         let outcome = trial::run(&radio.device_args(), &trial);
@@ -32,10 +33,23 @@ pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> 
                 verdict(outcome.holds)
             ));
         }
-        results.push(json!({ "trial": trial, "outcome": outcome, "expected": expected }));
+        trials.push(CheckedTrial { trial, outcome, expected });
     }
     radio.stop()?;
-    Ok(Report { text, results: json!({ "holds": expected, "trials": results }), failure })
+    report(text, &Results { holds: expected, trials }, failure)
+}
+
+#[derive(Serialize)]
+struct Results {
+    holds: bool,
+    trials: Vec<CheckedTrial>,
+}
+
+#[derive(Serialize)]
+struct CheckedTrial {
+    trial: BufferTrial,
+    outcome: TrialOutcome,
+    expected: bool,
 }
 
 /// The emulated radio of a trial, with these buffers.

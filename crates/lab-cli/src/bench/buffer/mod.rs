@@ -6,16 +6,18 @@ mod search;
 mod series;
 
 use super::way::DIRECTIONS;
+use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::numbers::{one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count};
 use anyhow::{Context, bail};
 use millstream_lab::trial::BufferTrial;
 use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
-use millstream_measure::histogram::Histogram;
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
-use serde_json::{Value, json};
+use millstream_stats::Histogram;
+use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -202,15 +204,41 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
         None => None,
     };
-    let results = json!({
-        "rate_hz": args.rate, "latency_s": latency_s, "probability": args.probability,
-        "samples_needed": wanted, "bytes_needed": wanted.map(|samples| format.bytes(samples)),
-        "samples": args.buffer_samples,
-        "bytes": args.buffer_samples.map(|samples| format.bytes(samples)),
-        "slack_s": slack_s, "holds": holds, "rate_max_hz": rate_max_hz,
-        "format": format, "channels": args.streams, "link": link, "budget": budget,
-    });
-    Ok(Report { text, results, failure })
+    let results = Results {
+        rate_hz: args.rate,
+        latency_s,
+        probability: args.probability,
+        samples_needed: wanted,
+        bytes_needed: wanted.map(|samples| format.bytes(samples)),
+        samples: args.buffer_samples,
+        bytes: args.buffer_samples.map(|samples| format.bytes(samples)),
+        slack_s,
+        holds,
+        rate_max_hz,
+        format,
+        channels: args.streams,
+        link,
+        budget,
+    };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results {
+    rate_hz: f64,
+    latency_s: Option<f64>,
+    probability: Option<f64>,
+    samples_needed: Option<u64>,
+    bytes_needed: Option<u64>,
+    samples: Option<u64>,
+    bytes: Option<u64>,
+    slack_s: Option<f64>,
+    holds: Option<bool>,
+    rate_max_hz: Option<f64>,
+    format: WireFormat,
+    channels: u64,
+    link: EthernetLink,
+    budget: LinkBudget,
 }
 
 fn link_text(args: &Args, budget: &LinkBudget) -> String {

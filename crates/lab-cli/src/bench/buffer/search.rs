@@ -6,7 +6,7 @@ use crate::live::Live;
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
-use crate::{interrupt, network, program};
+use crate::{experiment, interrupt, network, program};
 use anyhow::Context;
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_lab::trial::{self, BufferTrial};
@@ -14,7 +14,7 @@ use millstream_lab::{Direction, buffer, search};
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -104,10 +104,10 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
         }
     }
     live.end();
-    Ok(report(args, latency_s, calculated, &all))
+    report(args, latency_s, calculated, &all)
 }
 
-fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> Report {
+fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> anyhow::Result<Report> {
     let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
     let table = Table::of(all)
         .left("link", |found| found.link.as_deref().unwrap_or("udp, loopback").to_owned())
@@ -133,11 +133,25 @@ fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> Report
             largest.unwrap_or(&0)
         )
     });
-    let results = json!({
-        "rate_hz": args.rate, "latency_s": latency_s, "time_scale": args.time_scale,
-        "calculated_samples": calculated, "resolution": RESOLUTION, "found": all,
-    });
-    Report { text, results, failure }
+    let results = Results {
+        rate_hz: args.rate,
+        latency_s,
+        time_scale: args.time_scale,
+        calculated_samples: calculated,
+        resolution: RESOLUTION,
+        found: all,
+    };
+    experiment::report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rate_hz: f64,
+    latency_s: f64,
+    time_scale: f64,
+    calculated_samples: u64,
+    resolution: f64,
+    found: &'a [Found],
 }
 
 /// A trial between this process and an emulated radio, over the loopback.

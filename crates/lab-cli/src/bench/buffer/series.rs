@@ -3,15 +3,16 @@
 use super::search::calculated;
 use super::{Args, check};
 use crate::child_radio::ChildRadio;
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_draw::{BLACK, BLUE, GREY, Panel, Scale, Sheet, Svg, WHITE};
 use millstream_lab::response::{self, Response};
+use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
-use serde_json::json;
+use serde::Serialize;
 
 /// Buffers, as multiples of the calculated one.
 const MULTIPLES: [u64; 4] = [1, 2, 4, 8];
@@ -19,8 +20,6 @@ const MULTIPLES: [u64; 4] = [1, 2, 4, 8];
 const LEAD_S: f64 = 0.1;
 /// Looks at the delay with each buffer.
 const LOOKS: usize = 17;
-/// What an interrupt comes before.
-const UNTIL: &str = "every buffer was measured";
 
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 400;
@@ -33,18 +32,10 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     args.picture.as_deref().map_or(Ok(()), |path| args.force.check(path))?;
     interrupt::install();
     let least = calculated(args, latency_s)?;
-    let mut steps = Steps::new(MULTIPLES.len());
-    let mut all = Vec::new();
-    for multiple in MULTIPLES {
-        interrupt::check(UNTIL)?;
-        let samples = least * multiple;
-        steps.next(|| format!("a buffer of {samples} samples"));
-        let mut radio = ChildRadio::start(&check::radio_options(args, samples))?;
-        let lead_s = LEAD_S * args.time_scale;
-        let found = response::measure(&DeviceArgs::new(radio.addr), args.rate, lead_s, LOOKS);
-        all.push(found.map_err(|error| radio.explain(error.into()))?);
-    }
-    steps.end();
+    let mut series = Series { args, all: Vec::new() };
+    let cases = MULTIPLES.map(|multiple| least * multiple);
+    in_rounds(&mut series, &cases, 1).whole()?;
+    let all = series.all;
     if let Some(path) = &args.picture {
         args.force.write(path, draw(args.rate, &all))?;
     }
@@ -70,8 +61,38 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
             one.buffer_samples
         )
     });
-    let results = json!({ "rate_hz": args.rate, "series": all, "delay_per_buffer": slope });
-    Ok(Report { text, results, failure })
+    let results = Results { rate_hz: args.rate, series: &all, delay_per_buffer: slope };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rate_hz: f64,
+    series: &'a [Response],
+    delay_per_buffer: f64,
+}
+
+/// The measurement of delays, by the samples of the transmit buffer.
+struct Series<'a> {
+    args: &'a Args,
+    all: Vec<Response>,
+}
+
+impl Experiment for Series<'_> {
+    type Case = u64;
+
+    fn name(&self, samples: &u64) -> String {
+        format!("a buffer of {samples} samples")
+    }
+
+    fn step(&mut self, samples: &u64, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let Args { rate, time_scale, .. } = *self.args;
+        let mut radio = ChildRadio::start(&check::radio_options(self.args, *samples))?;
+        let found =
+            response::measure(&DeviceArgs::new(radio.addr), rate, LEAD_S * time_scale, LOOKS);
+        self.all.push(found.map_err(|error| radio.explain(error.into()))?);
+        Ok(Vec::new())
+    }
 }
 
 /// The slope of the line through the delays (least squares), seconds of delay for a second of

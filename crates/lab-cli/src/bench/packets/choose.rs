@@ -1,6 +1,7 @@
 //! `millstream-lab bench packets --choose`: the link for a need, measured, and stored for `auto`.
 
 use super::Args;
+use crate::experiment::report;
 use crate::live::Steps;
 use crate::output::{Join, Report, note, now};
 use crate::table::Table;
@@ -10,7 +11,7 @@ use millstream_lab::choice::{
 };
 use millstream_lab::packets::{Span, Testbed};
 use millstream_net::choice::{MachineKey, StoredChoice, store};
-use serde_json::json;
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -78,8 +79,15 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
         Some(_) => {}
         None => note("not stored: give its interface with --for INTERFACE"),
     }
-    let results = json!({ "need": need, "candidates": candidates, "recommended": found });
-    Ok(Report { text, results, failure })
+    let results = Results { need, candidates: &candidates, recommended: &found };
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    need: Need,
+    candidates: &'a [MeasuredLink],
+    recommended: &'a Recommended,
 }
 
 fn stored(interface: &str, found: &Recommended) -> StoredChoice {

@@ -7,19 +7,21 @@ mod text;
 
 pub use text::{places, refusals};
 
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::interrupt;
-use crate::live::Steps;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
-use crate::output::{Report, note, now};
+use crate::output::{Report, describe, note, now};
 use millstream_host::doctor::measure::system_call_ns;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
+use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{
     Carriage, PacketTable, PathRow, RowResults, Span, StageError, Testbed, Workload, measure,
     untraceable,
 };
-use serde_json::json;
+use millstream_measure::Measured;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Measures how many packets a second each link carries.
@@ -135,18 +137,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         return choose::run(&args, &mut stage);
     }
     let untraced = if args.no_trace { None } else { untraceable() };
-    let mut report = Report::done(String::new(), json!({}));
-    let mut results = Vec::new();
     let (started, call_ns) = (now(), system_call_ns());
-    let mut records = Vec::new();
-    let trace = !args.no_trace && untraced.is_none();
-    let mut work = Vec::new();
-    for workload in &args.workload {
-        work.push((*workload, args.receiving(*workload, args.rows(*workload))?));
-    }
-    let rows: usize = work.iter().map(|(_, rows)| rows.len()).sum();
-    let mut steps = Steps::new(args.turns(trace) * args.size.len() * rows);
-    for (workload, rows) in work {
+    let traces = !args.no_trace && untraced.is_none();
+    let mut cases = Vec::new();
+    for (at, workload) in args.workload.iter().enumerate() {
+        let rows = args.receiving(*workload, args.rows(*workload))?;
         let matches =
             |row: &PathRow| args.rows.only.iter().any(|only| row.name.contains(only.as_str()));
         let found = args.rows.only.is_empty() || rows.iter().any(matches);
@@ -155,82 +150,122 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             "no row has a name that contains {}: run the command without --only to see all names",
             args.rows.only.join(" or ")
         );
-        let mut tables: Vec<_> =
-            args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
-        let how = (workload, trace);
-        let ended = measure_all(&args, &mut stage, how, &rows, &mut tables, &mut steps);
-        steps.end();
+        for size in 0..args.size.len() {
+            let case = |row: &PathRow| PacketCase { row: row.clone(), workload: at, size };
+            cases.extend(rows.iter().map(case));
+        }
+    }
+    let tables = || args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
+    let tables = args.workload.iter().map(|_| tables()).collect();
+    let mut rates = PacketRates { args: &args, stage: &mut stage, tables };
+    let all = in_rounds(&mut rates, &cases, args.turns(traces));
+    let tables = rates.tables;
+    let (mut text, mut failure) = (String::new(), None);
+    let (mut workloads, mut records) = (Vec::new(), Vec::new());
+    for (workload, mut tables) in args.workload.iter().copied().zip(tables) {
         for table in &mut tables {
             table.sum_up();
-            report.text += &text::table(workload, table, text::layout(stage.places()));
+            text += &text::table(workload, table, text::layout(stage.places()));
             if args.per_packet {
-                report.text += &budget::table(table);
+                text += &budget::table(table);
             }
             records.extend(record::of(&args, workload, table, stage.topology(), &started));
-        }
-        results.push(json!({ "workload": workload, "tables": tables }));
-        if let Err(error) = ended {
-            report.failure = Some(error.to_string());
-            break;
         }
         // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
         let measured = |table: &PacketTable| {
-            let all = args.rows.link.is_empty() && rows.len() == 1;
-            let counts = |line: &&RowResults| all || line.name != base;
+            let only_base = args.rows.link.is_empty() && table.lines.len() == 1;
+            let counts = |line: &&RowResults| only_base || line.name != base;
             table.lines.iter().filter(counts).any(|line| line.ratio.is_some())
         };
         if !tables.iter().any(measured) {
-            report.failure = Some("no row could be measured".to_owned());
+            failure = Some("no row could be measured".to_owned());
         }
+        workloads.push(WorkloadResults { workload, tables });
     }
-    report.results = json!({
-        "places": stage.places(), "topology": stage.topology(),
-        "layout": text::layout(stage.places()),
-        "duration_s": args.duration, "offered_pps": args.packet_rate, "workloads": results,
-        "untraced": untraced, "system_call_ns": call_ns, "batch": args.batch,
-        "receive_batch": args.receive_batch, "records": records,
-    });
-    report.text += &text::call(call_ns);
-    if let Some(why) = untraced {
-        report.text += &text::untraced(&why);
-    }
-    Ok(report)
+    text += &text::call(call_ns);
+    text += &untraced.as_deref().map_or(String::new(), text::untraced);
+    let results = Results {
+        places: stage.places(),
+        topology: stage.topology(),
+        layout: text::layout(stage.places()),
+        duration_s: args.duration,
+        offered_pps: args.packet_rate,
+        workloads,
+        untraced,
+        system_call_ns: call_ns,
+        batch: args.batch,
+        receive_batch: args.receive_batch,
+        records,
+    };
+    report(text, &results, all.ended.as_ref().map(describe).or(failure))
 }
 
-/// Measures all rows in interleaved rounds, each size after the other within a repetition.
-fn measure_all(
-    args: &Args,
-    stage: &mut Testbed,
-    (workload, traces): (Workload, bool),
-    rows: &[PathRow],
-    tables: &mut [PacketTable],
-    steps: &mut Steps,
-) -> Result<(), StageError> {
-    for turn in 0..args.turns(traces) {
-        let trace = turn == args.repeat as usize;
-        for table in &mut *tables {
-            for row in rows {
-                let line = table.line(&row.name);
-                if line.refused.is_some() {
-                    steps.skip();
-                    continue;
-                }
-                steps.next(|| format!("{}, {} bytes", row.name, table.frame_bytes));
-                let how = args.how(workload, table.frame_bytes, trace);
-                let line = table.line(&row.name);
-                match measure::measure(stage, row, &how) {
-                    Ok(measured) if trace => line.traced = Some(measured),
-                    Ok(measured) => line.runs.push((turn, measured)),
-                    // A trace needs rights that the measurement does not.
-                    Err(StageError::Refused(reason)) if trace => line.untraced = Some(reason),
-                    Err(StageError::Refused(reason)) => line.refused = Some(reason),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
+#[derive(Serialize)]
+struct Results<'a> {
+    places: &'a [SideSetup; 2],
+    topology: &'a str,
+    layout: &'a str,
+    duration_s: f64,
+    offered_pps: Option<f64>,
+    workloads: Vec<WorkloadResults>,
+    untraced: Option<String>,
+    system_call_ns: f64,
+    batch: Option<u32>,
+    receive_batch: Option<u32>,
+    records: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct WorkloadResults {
+    workload: Workload,
+    tables: Vec<PacketTable>,
+}
+
+/// The measurement of rows: a table for each workload and size. The rounds after the last
+/// repetition are those in which the kernel counts system calls.
+struct PacketRates<'a> {
+    args: &'a Args,
+    stage: &'a mut Testbed,
+    tables: Vec<Vec<PacketTable>>,
+}
+
+/// A row, and the positions of its workload and size.
+struct PacketCase {
+    row: PathRow,
+    workload: usize,
+    size: usize,
+}
+
+impl PacketRates<'_> {
+    fn line(&mut self, case: &PacketCase) -> &mut RowResults {
+        self.tables[case.workload][case.size].line(&case.row.name)
     }
-    Ok(())
+}
+
+impl Experiment for PacketRates<'_> {
+    type Case = PacketCase;
+
+    fn name(&self, case: &PacketCase) -> String {
+        format!("{}, {} bytes", case.row.name, self.args.size[case.size])
+    }
+
+    fn step(&mut self, case: &PacketCase, round: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let trace = round == self.args.repeat as usize;
+        let (workload, size) = (self.args.workload[case.workload], self.args.size[case.size]);
+        let how = self.args.how(workload, size as usize, trace);
+        match measure::measure(self.stage, &case.row, &how) {
+            Ok(measured) if trace => self.line(case).traced = Some(measured),
+            // A trace needs rights that the measurement does not.
+            Err(StageError::Refused(why)) if trace => self.line(case).untraced = Some(why),
+            measured => self.line(case).runs.push((round, measured?)),
+        }
+        Ok(Vec::new())
+    }
+
+    fn refused(&mut self, case: &PacketCase, why: &str) {
+        self.line(case).refused = Some(why.to_owned());
+    }
 }
 
 impl Args {

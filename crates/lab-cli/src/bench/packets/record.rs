@@ -4,7 +4,7 @@ use super::super::costs::cost;
 use super::Args;
 use millstream_lab::packets::{PacketTable, WindowCounts, Workload};
 use millstream_measure::Measured;
-use serde_json::json;
+use serde::Serialize;
 
 /// Returns the CPU time of a packet on both sides of each row, once for each repetition.
 pub fn of(
@@ -25,13 +25,16 @@ pub fn of(
             for (name, side, traced) in sides.into_iter().filter(|(_, side, _)| side.packets > 0) {
                 let (row, bytes, work) = (&line.name, table.frame_bytes, workload.name());
                 let series = format!("{row}, {work}, {bytes} bytes, {name}: CPU time of a packet");
-                let parameters = json!({
-                    "row": row, "frame_bytes": bytes, "batch": args.batch,
-                    "receive_batch": args.receive_batch, "workload": workload,
-                    "rate_pps": args.packet_rate,
-                });
+                let parameters = Parameters {
+                    row,
+                    frame_bytes: bytes,
+                    batch: args.batch,
+                    receive_batch: args.receive_batch,
+                    workload,
+                    rate_pps: args.packet_rate,
+                };
                 let ns = side.cpu_ns_per_packet();
-                let mut record = cost("packets", series, ns, started, parameters);
+                let mut record = cost("packets", series, ns, started, &parameters);
                 record.seconds = side.seconds;
                 topology.clone_into(&mut record.topology);
                 if let Some(calls) = calls_per_packet(side.calls_per_packet, traced) {
@@ -42,6 +45,16 @@ pub fn of(
         }
     }
     records
+}
+
+#[derive(Serialize)]
+struct Parameters<'a> {
+    row: &'a str,
+    frame_bytes: usize,
+    batch: Option<u32>,
+    receive_batch: Option<u32>,
+    workload: Workload,
+    rate_pps: Option<f64>,
 }
 
 /// System calls per packet: the link's count, or the kernel's where the link does not count.

@@ -7,7 +7,7 @@ use millstream_lab::packets::WindowCounts;
 use millstream_lab::packets::measure::RowMeasurement;
 use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{BASE, PacketTable, RowResults, Workload};
-use millstream_measure::picture::short_ratio;
+use millstream_stats::short_ratio;
 use std::collections::BTreeMap;
 
 /// Share of its CPU that a sender without competition uses at least.

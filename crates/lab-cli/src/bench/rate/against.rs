@@ -1,14 +1,16 @@
 //! Our host and that of UHD in interleaved rounds against the same radio.
 
 use super::Args;
-use super::contender::{Flow, HighestRate, Ours, Uhd, highest};
+use super::contender::{Flow, HighestRate, Ours, RateAttempt, Uhd, highest};
 use super::place::SideCpus;
 use crate::child_radio::RadioUnderTest;
+use crate::experiment::report;
 use crate::output::{Report, count, note};
 use crate::table::Table;
-use millstream_lab::Direction;
-use millstream_measure::Summary;
-use serde_json::{Value, json};
+use millstream_lab::{Direction, Grid};
+use millstream_stats::Summary;
+use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write;
 
 /// Searches in interleaved rounds and prints medians, spread and ratio. Fails when a host held no
@@ -37,21 +39,63 @@ pub fn run(
         }
         rows.push(row);
     }
-    let counters = radio.stop()?;
+    let radio = radio.stop()?;
     let mut text = place.describe(args.args.is_none());
     let channels = count(args.channel.len() as u64, "channel");
     let _ = writeln!(text, "\n{}; {}\n", channels, args.criterion());
     text.extend(rows.iter().map(DirectionRow::text));
-    let results = json!({
-        "place": place, "grid": args.grid(), "criterion": args.criterion(), "radio": counters,
-        "channels": args.channel, "repetitions": args.repeat,
-        "rmem_max": sysctl("rmem_max"), "wmem_max": sysctl("wmem_max"),
-        "rows": rows.iter().map(DirectionRow::to_json).collect::<Vec<_>>(),
-    });
+    let results = Results {
+        place: *place,
+        grid: args.grid(),
+        criterion: args.criterion(),
+        radio,
+        channels: &args.channel,
+        repetitions: args.repeat,
+        rmem_max: sysctl("rmem_max"),
+        wmem_max: sysctl("wmem_max"),
+        rows: rows.iter().map(DirectionRow::document).collect(),
+    };
     let failure = rows.iter().any(|row| row.ratio().is_none()).then(|| {
         format!("one host could not sustain {} MS/s, so there is no ratio", args.step / 1e6)
     });
-    Ok(Report { text, results, failure })
+    report(text, &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    place: SideCpus,
+    grid: Grid,
+    criterion: String,
+    /// The emulated radio's own report.
+    radio: Option<Value>,
+    channels: &'a [usize],
+    repetitions: u32,
+    rmem_max: Option<u64>,
+    wmem_max: Option<u64>,
+    rows: Vec<DirectionDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct DirectionDocument<'a> {
+    direction: Direction,
+    millstream: HostDocument<'a>,
+    uhd: HostDocument<'a>,
+    ratio: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct HostDocument<'a> {
+    rates_hz: &'a [f64],
+    rate: Option<Summary>,
+    tried: &'a [Tried],
+    cpu_s_per_gigasample: Option<Summary>,
+}
+
+/// The measurements of a search.
+#[derive(Serialize)]
+struct Tried {
+    best: Option<RateAttempt>,
+    others: Vec<RateAttempt>,
 }
 
 /// One direction.
@@ -66,7 +110,7 @@ struct DirectionRow {
 struct HostFigures {
     rates_hz: Vec<f64>,
     cpu: Vec<f64>,
-    tried: Vec<Value>,
+    tried: Vec<Tried>,
 }
 
 impl HostFigures {
@@ -74,18 +118,20 @@ impl HostFigures {
     fn add(&mut self, found: HighestRate) {
         self.rates_hz.push(found.rate_hz.unwrap_or(0.0));
         self.cpu.extend(found.best.as_ref().map(|best| best.cpu_s_per_gigasample()));
-        self.tried.push(json!({ "best": found.best, "others": found.tried }));
+        self.tried.push(Tried { best: found.best, others: found.tried });
     }
 
     fn rate(&self) -> Option<Summary> {
         Summary::of(&self.rates_hz)
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "rates_hz": self.rates_hz, "rate": self.rate(), "tried": self.tried,
-            "cpu_s_per_gigasample": Summary::of(&self.cpu),
-        })
+    fn document(&self) -> HostDocument<'_> {
+        HostDocument {
+            rates_hz: &self.rates_hz,
+            rate: self.rate(),
+            tried: &self.tried,
+            cpu_s_per_gigasample: Summary::of(&self.cpu),
+        }
     }
 }
 
@@ -116,11 +162,13 @@ impl DirectionRow {
         text + &self.ratio().map_or(String::new(), |ratio| format!("ratio       {ratio:.2}\n"))
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "direction": self.direction, "millstream": self.ours.to_json(),
-            "uhd": self.uhd.to_json(), "ratio": self.ratio(),
-        })
+    fn document(&self) -> DirectionDocument<'_> {
+        DirectionDocument {
+            direction: self.direction,
+            millstream: self.ours.document(),
+            uhd: self.uhd.document(),
+            ratio: self.ratio(),
+        }
     }
 }
 

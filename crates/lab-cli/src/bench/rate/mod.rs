@@ -9,18 +9,20 @@ mod text;
 
 use super::way::DIRECTIONS;
 use crate::child_radio::{ChildRadioOptions, Prepare, RadioUnderTest};
+use crate::experiment::report;
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{cpu, one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
-use contender::{Flow, Ours, RateAttempt, Uhd};
+use contender::{Details, Flow, Ours, RateAttempt, Uhd};
 use links::Links;
 use millstream_cli::device;
 use millstream_emulator::DeviceKind;
 use millstream_lab::{Direction, Grid};
 use millstream_radio::DeviceArgs;
 use place::SideCpus;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -183,57 +185,91 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         };
         return against::run(&args, ours, uhd, radio, &place);
     }
-    let mut report = Report::done(String::new(), json!({}));
-    let mut measured = Vec::new();
+    let (mut text, mut failure, mut measured) = (String::new(), None, Vec::new());
     for flow in args.flows() {
         let outcome = match args.rate {
             Some(rate_hz) => measure(&args, &mut ours, flow, rate_hz),
             None => search(&args, &mut ours, flow),
         };
         let one = outcome.map_err(|error| radio.explain(error))?;
-        report.text += &one.text;
-        report.failure = report.failure.or(one.failure);
+        text += &one.text;
+        failure = failure.or(one.failure);
         measured.push(one.results);
         if interrupt::asked() {
             break;
         }
     }
-    let counters = radio.stop()?;
-    report.results = json!({
-        "place": place, "radio": counters, "channels": args.channel, "measured": measured,
-    });
-    Ok(report)
+    let radio = radio.stop()?;
+    report(text, &Results { place, radio, channels: &args.channel, measured }, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    place: SideCpus,
+    /// The emulated radio's own report.
+    radio: Option<Value>,
+    channels: &'a [usize],
+    measured: Vec<FlowRate>,
+}
+
+/// One direction: measured at a rate, or searched.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FlowRate {
+    Measured {
+        direction: Flow,
+        outcome: Details,
+        radio_cpu_s: Option<f64>,
+    },
+    Searched {
+        direction: Flow,
+        grid: Grid,
+        criterion: String,
+        rate_hz: Option<f64>,
+        outcome: Option<Details>,
+        tried: Vec<RateAttempt>,
+    },
+}
+
+/// The report of one direction.
+struct FlowReport {
+    text: String,
+    results: FlowRate,
+    failure: Option<String>,
 }
 
 /// Measures once at the given rate.
-fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<Report> {
+fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<FlowReport> {
     let span = args.duration();
     let attempt = during("streaming", Some(span), || ours.attempt(flow, rate_hz, span, false))?;
-    let results = json!({
-        "direction": flow, "outcome": attempt.details, "radio_cpu_s": attempt.radio_cpu_s,
-    });
     let cut =
         || interrupt::asked().then(|| "interrupted before the measurement was done".to_owned());
     let failure = attempt.unsound().or_else(cut);
-    Ok(Report { text: text::of_attempt(&attempt), results, failure })
+    let text = text::of_attempt(&attempt);
+    let RateAttempt { details, radio_cpu_s, .. } = attempt;
+    let results = FlowRate::Measured { direction: flow, outcome: details, radio_cpu_s };
+    Ok(FlowReport { text, results, failure })
 }
 
 /// Searches the highest rate of the grid.
-fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<Report> {
+fn search(args: &Args, ours: &mut Ours, flow: Flow) -> anyhow::Result<FlowReport> {
     note(format_args!("{}: searching {}", flow.name(), args.criterion()));
     let found =
         contender::highest(args, |rate_hz| ours.attempt(flow, rate_hz, args.duration(), true))?;
-    let best: Option<&RateAttempt> = found.best.as_ref();
-    let results = json!({
-        "direction": flow, "grid": args.grid(), "criterion": args.criterion(),
-        "rate_hz": found.rate_hz, "outcome": best.map(|attempt| &attempt.details),
-        "tried": found.tried,
-    });
-    let failure = best.is_none().then(|| {
+    let failure = found.best.is_none().then(|| {
         let (way, lowest) = (flow.name(), args.step / 1e6);
         format!("{way}: every rate down to {lowest} MS/s lost samples")
     });
-    Ok(Report { text: best.map(text::of_attempt).unwrap_or_default(), results, failure })
+    let text = found.best.as_ref().map(text::of_attempt).unwrap_or_default();
+    let results = FlowRate::Searched {
+        direction: flow,
+        grid: args.grid(),
+        criterion: args.criterion(),
+        rate_hz: found.rate_hz,
+        outcome: found.best.map(|attempt| attempt.details),
+        tried: found.tried,
+    };
+    Ok(FlowReport { text, results, failure })
 }
 
 impl Args {

@@ -4,14 +4,17 @@
 mod stage;
 mod text;
 
+use crate::experiment;
 use crate::interrupt;
 use crate::live::Live;
 use crate::numbers::{seconds, whole};
 use crate::output::{Join, Report, count, describe, note, now};
 use anyhow::ensure;
 use millstream_lab::faults::{CASES, FaultCase};
-use millstream_lab::soak::{self, RoundOutcome, RoundPlan, SoakFile, SoakFileError, SoakRecord};
-use serde_json::json;
+use millstream_lab::soak::{
+    self, ProcessVerdict, RoundOutcome, RoundPlan, SoakFile, SoakFileError, SoakRecord,
+};
+use serde::Serialize;
 use stage::SoakStage;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
@@ -78,7 +81,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         unsaved = soak.go_on(&mut record, &mut file)?;
     }
     soak.live.end();
-    Ok(report(&args, &record, unsaved))
+    report(&args, &record, unsaved)
 }
 
 impl Args {
@@ -237,7 +240,11 @@ impl Soak<'_> {
     }
 }
 
-fn report(args: &Args, record: &SoakRecord, unsaved: Option<SoakFileError>) -> Report {
+fn report(
+    args: &Args,
+    record: &SoakRecord,
+    unsaved: Option<SoakFileError>,
+) -> anyhow::Result<Report> {
     let verdicts = record.verdicts();
     let mut failures = Vec::new();
     if let Some(error) = unsaved {
@@ -265,9 +272,13 @@ fn report(args: &Args, record: &SoakRecord, unsaved: Option<SoakFileError>) -> R
             text::time(args.duration)
         ));
     }
-    Report {
-        text: text::of(record, &verdicts),
-        results: json!({ "soak": record, "processes": verdicts }),
-        failure: (!failures.is_empty()).then(|| failures.join("; ")),
-    }
+    let failure = (!failures.is_empty()).then(|| failures.join("; "));
+    let results = Results { soak: record, processes: &verdicts };
+    experiment::report(text::of(record, &verdicts), &results, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    soak: &'a SoakRecord,
+    processes: &'a [ProcessVerdict],
 }

@@ -9,11 +9,12 @@ mod rig;
 mod stream;
 mod uio;
 
+use crate::experiment::report;
 use crate::numbers::whole;
 use crate::output::{Report, note};
 use crate::{interrupt, numbers};
 use rig::CardSetup;
-use serde_json::json;
+use serde::Serialize;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -108,9 +109,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let rig = CardSetup::find(&args)?;
     if args.dry_run {
-        let steps: Vec<_> = STEPS.iter().map(|step| step.0).collect();
-        let results = json!({ "card": args.card, "dry_run": true, "steps": steps });
-        return Ok(Report::done(planned(&rig), results));
+        let steps = STEPS.iter().map(|step| step.0).collect();
+        let results = DryRun { card: &args.card, dry_run: true, steps };
+        return report(planned(&rig), &results, None);
     }
     rig.prepare()?;
     let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
@@ -135,12 +136,31 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         for line in &lines {
             let _ = writeln!(text, "       {line}");
         }
-        steps.push(json!({
-            "name": name, "verdict": verdict, "seconds": seconds, "lines": lines,
-        }));
+        steps.push(CardStep { name, verdict, seconds, lines });
     }
     let failure = (!failed.is_empty()).then(|| format!("failed: {}", failed.join(", ")));
-    Ok(Report { text, results: json!({ "card": args.card, "steps": steps }), failure })
+    report(text, &Results { card: &args.card, steps }, failure)
+}
+
+#[derive(Serialize)]
+struct DryRun<'a> {
+    card: &'a str,
+    dry_run: bool,
+    steps: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    card: &'a str,
+    steps: Vec<CardStep>,
+}
+
+#[derive(Serialize)]
+struct CardStep {
+    name: &'static str,
+    verdict: &'static str,
+    seconds: f64,
+    lines: Vec<String>,
 }
 
 /// What would be done.

@@ -3,6 +3,7 @@
 pub(super) mod table;
 
 use super::late::explained_us;
+use crate::experiment::report;
 use crate::live::{Steps, during};
 use crate::numbers::{cpu, seconds, whole, within};
 use crate::{
@@ -13,10 +14,11 @@ use crate::{
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
 use millstream_lab::explain::observer::WatchSpec;
-use millstream_lab::explain::trials::{self, Injection};
+use millstream_lab::explain::trials::{self, CauseTrial, Injection};
 use millstream_lab::explain::{WatchedThread, flood, observer};
 use millstream_measure::explained::Explanation;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 use std::io::{BufReader, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -81,14 +83,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         let plan = serde_json::from_str(plan)
             .context("the JSON of the internal option --watched is not valid")?;
         observer::watch(&plan, BufReader::new(stdin()), &mut stdout())?;
-        return Ok(Report::done(String::new(), json!({})));
+        return Ok(Report::done(String::new(), Value::Null));
     }
     if let Some([from, onto]) = args.flood.as_deref() {
         if let Err(error) = flood::serve(*from, *onto, BufReader::new(stdin()), &mut stdout()) {
             // The other process reports it.
             println!("{error}");
         }
-        return Ok(Report::done(String::new(), json!({})));
+        return Ok(Report::done(String::new(), Value::Null));
     }
     let allowed = millstream_cpu::thread::allowed_cpus()?;
     let cpu = args
@@ -139,7 +141,14 @@ fn look_out(
         start.elapsed().as_secs_f64()
     );
     text.extend(found.iter().map(table::explanation));
-    Ok(Report::done(text, json!({ "cpu": cpu, "threshold_us": late, "outliers": found })))
+    report(text, &Watched { cpu, threshold_us: late, outliers: &found }, None)
+}
+
+#[derive(Serialize)]
+struct Watched<'a> {
+    cpu: usize,
+    threshold_us: u64,
+    outliers: &'a [Explanation],
 }
 
 fn check(
@@ -167,8 +176,15 @@ fn check(
     let missed = missed.map(|kind| kind.name()).join("; ");
     let failure = (!missed.is_empty())
         .then(|| format!("these causes were recognised in fewer than 9 of 10 trials: {missed}"));
-    let results = json!({ "cpu": cpu, "threshold_us": late, "trials": done });
-    Ok(Report { text: table::trials(&done, late), results, failure })
+    let results = Checked { cpu, threshold_us: late, trials: &done };
+    report(table::trials(&done, late), &results, failure)
+}
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    cpu: usize,
+    threshold_us: u64,
+    trials: &'a [CauseTrial],
 }
 
 fn start_watched(watch: &WatchSpec) -> std::io::Result<Command> {

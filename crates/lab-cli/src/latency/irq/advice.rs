@@ -4,8 +4,9 @@ use super::number;
 use crate::samples;
 use crate::table::Table;
 use millstream_lab::irq::block_size::{self, BlockSize, SampleBlockCost};
+use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use millstream_measure::{Histogram, Measured};
+use millstream_stats::Histogram;
 use serde::Serialize;
 
 /// The quantile of the way that counts.

@@ -1,19 +1,19 @@
 //! `millstream-lab latency radio --compare`: the turnaround over several links, in turns in one
 //! run.
 
-use super::{Args, UNTIL, radio_options};
+use super::{Args, radio_options};
 use crate::child_radio::{ChildRadio, ChildRadioOptions};
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
 use crate::{interrupt, network, program};
 use anyhow::{Context, ensure};
 use millstream_lab::packets::{TestNetwork, Testbed};
-use millstream_measure::Summary;
-use millstream_measure::statistics::{MedianEstimate, Pairs, Ratio, adjusted, chance};
+use millstream_measure::Measured;
+use millstream_stats::{MedianEstimate, Pairs, Ratio, Summary, adjusted, chance};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Stdio;
@@ -93,12 +93,13 @@ impl ComparedLink {
 }
 
 /// The measurements of a link.
-#[derive(Debug, Default)]
-struct Measured {
+#[derive(Debug, Default, Serialize)]
+struct Figures {
     /// Medians and 99th percentiles of the rounds, nanoseconds.
     medians_ns: Vec<f64>,
     p99_ns: Vec<f64>,
     /// The last failure.
+    #[serde(skip)]
     failure: Option<String>,
 }
 
@@ -114,27 +115,42 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let bed = Testbed::set(&ground, cpus.map(Some), network::worker, interrupt::asked)?;
     let folder = tempfile::tempdir().context("cannot create a folder for the links' sockets")?;
     let own = bed.add_second_address()?;
-    let mut all: Vec<Measured> = args.compare.iter().map(|_| Measured::default()).collect();
-    let rounds = args.repeats() as usize;
-    let mut steps = Steps::new(rounds * args.compare.len());
-    for round in 0..rounds {
-        let forth: Vec<usize> = (0..args.compare.len()).collect();
-        let order = if round % 2 == 0 { forth } else { forth.into_iter().rev().collect() };
-        for at in order {
-            interrupt::check(UNTIL)?;
-            let link = args.compare[at];
-            steps.next(|| format!("round {} of {rounds}, {}", round + 1, link.name()));
-            match measure(args, link, &bed, own, cpus, folder.path()) {
-                Ok([median, p99]) => {
-                    all[at].medians_ns.push(median);
-                    all[at].p99_ns.push(p99);
-                }
-                Err(error) => all[at].failure = Some(format!("{error:#}")),
-            }
-        }
+    let all = args.compare.iter().map(|_| Figures::default()).collect();
+    let mut links = Links { args, bed: &bed, own, cpus, folder: folder.path(), all };
+    let cases: Vec<usize> = (0..args.compare.len()).collect();
+    in_rounds(&mut links, &cases, args.repeats() as usize).whole()?;
+    summed_up(args, &links.all)
+}
+
+/// The comparison of links, each by its position.
+struct Links<'a> {
+    args: &'a Args,
+    bed: &'a Testbed,
+    own: [Ipv4Addr; 2],
+    cpus: [usize; 2],
+    folder: &'a Path,
+    all: Vec<Figures>,
+}
+
+impl Experiment for Links<'_> {
+    type Case = usize;
+
+    fn name(&self, at: &usize) -> String {
+        self.args.compare[*at].name().to_owned()
     }
-    steps.end();
-    Ok(report(args, &all))
+
+    fn step(&mut self, at: &usize, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+        let link = self.args.compare[*at];
+        // A link that fails once may hold in the next round.
+        match measure(self.args, link, self.bed, self.own, self.cpus, self.folder) {
+            Ok([median, p99]) => {
+                self.all[*at].medians_ns.push(median);
+                self.all[*at].p99_ns.push(p99);
+            }
+            Err(error) => self.all[*at].failure = Some(format!("{error:#}")),
+        }
+        Ok(Vec::new())
+    }
 }
 
 /// Measures a link once, with a radio and a host of its own: median and 99th percentile,
@@ -188,7 +204,7 @@ fn measure(
     Ok([median, p99])
 }
 
-fn report(args: &Args, all: &[Measured]) -> Report {
+fn summed_up(args: &Args, all: &[Figures]) -> anyhow::Result<Report> {
     let base = &all[0].medians_ns;
     let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
     let ps = adjusted(&ps);
@@ -239,11 +255,13 @@ fn report(args: &Args, all: &[Measured]) -> Report {
     let failure = (!failed.is_empty()).then(|| {
         format!("not measured in each round: {}; the table has the reason", failed.join("; "))
     });
-    let raw: Vec<_> = all
-        .iter()
-        .map(|one| json!({ "medians_ns": one.medians_ns, "p99_ns": one.p99_ns }))
-        .collect();
-    Report { text, results: json!({ "rows": rows, "rounds": raw }), failure }
+    report(text, &Results { rows: &rows, rounds: all }, failure)
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    rows: &'a [Row],
+    rounds: &'a [Figures],
 }
 
 /// A row of the table.

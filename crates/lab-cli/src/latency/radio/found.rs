@@ -6,8 +6,10 @@ use crate::live::Steps;
 use crate::output::{Report, now};
 use crate::samples;
 use millstream_lab::turnaround::{Answer, LeadResult, TurnaroundSpec, leads_s, never_late};
-use millstream_measure::{Histogram, Measured, Observed};
-use serde_json::{Value, json};
+use millstream_measure::{Measured, Observed};
+use millstream_stats::Histogram;
+use serde::Serialize;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// The part of the time for the first part, where there is a second one.
@@ -48,7 +50,7 @@ impl Repetition {
         Measured {
             measurement: "radio".to_owned(),
             series: if plan.spin { "spinning" } else { "sleeping" }.to_owned(),
-            parameters: samples::entries(json!(plan)),
+            parameters: samples::entries(plan),
             started: self.started.clone(),
             seconds: self.begun.elapsed().as_secs_f64(),
             observed: self.observed.clone(),
@@ -173,16 +175,24 @@ impl Found {
             .chain(current.map(|one| one.measured(&self.plan)))
             .collect();
         let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
-        json!({
-            "plan": self.plan, "tries": histogram.count(), "spin": self.plan.spin,
-            "histogram": histogram,
-            "turnaround_s": {
-                "min": histogram.min_ns() as f64 / 1e9, "median": quantile(0.5),
-                "p90": quantile(0.9), "p99": quantile(0.99), "p99_9": quantile(0.999),
-                "max": histogram.max_ns() as f64 / 1e9,
+        let results = Results {
+            plan: self.plan,
+            tries: histogram.count(),
+            spin: self.plan.spin,
+            turnaround_s: TurnaroundQuantiles {
+                min: histogram.min_ns() as f64 / 1e9,
+                median: quantile(0.5),
+                p90: quantile(0.9),
+                p99: quantile(0.99),
+                p99_9: quantile(0.999),
+                max: histogram.max_ns() as f64 / 1e9,
             },
-            "leads": self.leads, "never_late_s": self.safe_s(is_whole), "records": records,
-        })
+            histogram,
+            leads: &self.leads,
+            never_late_s: self.safe_s(is_whole),
+            records,
+        };
+        serde_json::to_value(results).unwrap_or_default()
     }
 
     /// The shortest lead that was never late.
@@ -219,6 +229,28 @@ impl Found {
         }
         Ok(Report { text, results: self.results(is_whole), failure })
     }
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    plan: TurnaroundSpec,
+    tries: u64,
+    spin: bool,
+    histogram: Histogram,
+    turnaround_s: TurnaroundQuantiles,
+    leads: &'a [LeadResult],
+    never_late_s: Option<f64>,
+    records: Vec<Measured>,
+}
+
+#[derive(Serialize)]
+struct TurnaroundQuantiles {
+    min: f64,
+    median: f64,
+    p90: f64,
+    p99: f64,
+    p99_9: f64,
+    max: f64,
 }
 
 /// Share of turnarounds that are longer than `lead_s`.

@@ -6,10 +6,17 @@ use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic, end_of_run, un
 use crate::interrupt;
 use millstream_lab::turnaround::Answer;
 use millstream_web::{ControlRequest, ShownLatency, Streams};
-use serde_json::json;
+use serde::Serialize;
 use std::time::Instant;
 
 const ABOUT: &str = "from the newest received sample to the earliest answer, by the radio's clock";
+
+#[derive(Serialize)]
+struct Counters {
+    turnarounds: u64,
+    answers_with_lead: u64,
+    late: u64,
+}
 
 /// The dashboard, if one is wanted, with what it shows.
 pub struct TurnaroundPage {
@@ -77,9 +84,9 @@ impl TurnaroundPage {
     fn publish(&mut self, found: &Found, ended: Option<bool>) {
         let Some(dashboard) = &mut self.dashboard else { return };
         let latency = self.turnarounds.status();
-        let counters = json!({
-            "turnarounds": latency.count, "answers_with_lead": self.tries, "late": self.late,
-        });
+        let (answers_with_lead, late) = (self.tries, self.late);
+        let counters = Counters { turnarounds: latency.count, answers_with_lead, late };
+        let counters = serde_json::to_value(counters).unwrap_or_default();
         dashboard.publish(BareMoment {
             counters: vec![("radio".to_owned(), counters)],
             latencies: vec![latency],

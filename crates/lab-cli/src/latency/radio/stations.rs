@@ -7,8 +7,8 @@ use crate::table::Table;
 use anyhow::ensure;
 use millstream_lab::stations::{STATIONS, StationTrace};
 use millstream_lab::turnaround::Answer;
-use millstream_measure::Summary;
-use serde_json::json;
+use millstream_stats::Summary;
+use serde::Serialize;
 
 /// Tries that are recorded; the kernel's ring holds them.
 const TRIES: usize = 400;
@@ -39,7 +39,7 @@ pub fn add(
         let times: Vec<f64> = tries.iter().map(|one| one[at]).collect();
         Summary::of(&times).map_or(0.0, |times| times.median)
     };
-    let rows: Vec<(&str, f64)> =
+    let rows: Vec<(&'static str, f64)> =
         STATIONS.iter().enumerate().map(|(at, name)| (*name, of(at))).collect();
     let sum_us: f64 = rows.iter().map(|row| row.1).sum();
     let table = Table::of(&rows)
@@ -52,8 +52,21 @@ pub fn add(
         table.text(),
         tries.len()
     );
-    let stations: Vec<_> =
-        rows.iter().map(|(name, us)| json!({ "station": name, "median_us": us })).collect();
-    report.results["stations"] = json!({ "tries": tries.len(), "stations": stations });
+    let station = |&(station, median_us): &(&'static str, f64)| Station { station, median_us };
+    let stations = rows.iter().map(station).collect();
+    let results = Stations { tries: tries.len(), stations };
+    report.results["stations"] = serde_json::to_value(results)?;
     Ok(())
+}
+
+#[derive(Serialize)]
+struct Stations {
+    tries: usize,
+    stations: Vec<Station>,
+}
+
+#[derive(Serialize)]
+struct Station {
+    station: &'static str,
+    median_us: f64,
 }

@@ -4,8 +4,8 @@ use super::Args;
 use crate::table::Table;
 use millstream_lab::buffer;
 use millstream_lab::turnaround::LeadResult;
-use millstream_measure::Histogram;
 use millstream_measure::picture::{draw, short_time};
+use millstream_stats::Histogram;
 use std::fmt::Write;
 
 /// Formats turnarounds, and the tries of each lead.

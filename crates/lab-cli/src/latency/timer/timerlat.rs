@@ -3,9 +3,10 @@
 use crate::samples;
 use millstream_host::trace::{TIMERLAT_PERIODS_US, TraceError};
 use millstream_lab::timer::{TimerSpec, TimerlatFound, TimerlatMonitor, TimerlatSamples};
+use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use millstream_measure::{Histogram, Measured};
-use serde_json::json;
+use millstream_stats::Histogram;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -34,10 +35,12 @@ pub fn records(plan: &TimerSpec, found: TimerlatFound, started: &str) -> Vec<Mea
     let record = |seen: TimerlatSamples| Measured {
         measurement: "timerlat".to_owned(),
         series: beside(&format!("cpu {}", seen.cpu)),
-        parameters: samples::entries(json!({
-            "cpu": seen.cpu, "via": "timerlat", "interval_ns": plan.interval_ns,
-            "beside": plan.class.to_string(),
-        })),
+        parameters: samples::entries(&Parameters {
+            cpu: seen.cpu,
+            via: "timerlat",
+            interval_ns: plan.interval_ns,
+            beside: plan.class.to_string(),
+        }),
         started: started.to_owned(),
         seconds: seen.seconds,
         observed: seen.observed,
@@ -50,6 +53,14 @@ pub fn records(plan: &TimerSpec, found: TimerlatFound, started: &str) -> Vec<Mea
         ..Measured::default()
     };
     cpus.into_iter().map(record).collect()
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    cpu: usize,
+    via: &'static str,
+    interval_ns: u64,
+    beside: String,
 }
 
 /// The tracer's parts, and where our thread differs.

@@ -1,6 +1,6 @@
 //! The distribution of a time that may be negative.
 
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Times from launch times, negative where a packet came before.

@@ -1,7 +1,7 @@
 //! All ways to keep launch times, the repetitions of each together.
 
 use millstream_link::launch::LaunchRefusals;
-use millstream_measure::Summary;
+use millstream_stats::Summary;
 use serde::Serialize;
 
 use super::{LaunchFigures, LaunchOffsets, LaunchVia};

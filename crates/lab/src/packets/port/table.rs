@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Bound, PortCase, PortFigures, PortTopology};
 use crate::packets::job::RoundTrips;
-use millstream_measure::{Histogram, Summary};
+use millstream_stats::{Histogram, Summary};
 
 /// The predicted quantiles: median and tail.
 const PREDICTED: [f64; 2] = [0.5, 0.99];

@@ -1,6 +1,6 @@
 //! The waits of probes for other frames, and the round trips that follow.
 
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 
 /// Waits of the delayed probes; the others do not wait.
 #[derive(Debug, Clone, Default, PartialEq)]

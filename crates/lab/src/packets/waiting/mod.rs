@@ -10,7 +10,7 @@ mod measure;
 mod table;
 mod tick;
 
-use millstream_measure::Histogram;
+use millstream_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::end::EndAddress;

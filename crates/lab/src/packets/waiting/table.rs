@@ -1,6 +1,6 @@
 //! All wait modes at all rates, the repetitions of each together.
 
-use millstream_measure::{Histogram, Summary};
+use millstream_stats::{Histogram, Summary};
 use serde::Serialize;
 
 use super::{WaitCase, WaitFigures};

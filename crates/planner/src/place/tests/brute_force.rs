@@ -5,11 +5,11 @@ use super::drawn::{graph, some_cpus};
 use crate::place::case::PlacementCase;
 use crate::place::exact::{self, ExactResult};
 use crate::place::{Costs, Distance, Hints, solve};
-use crate::random::Random;
 use millstream_cpu::{Core, Topology};
 use millstream_flow::Shape;
 use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
+use millstream_stats::Random;
 
 const GRAPHS: u64 = 1000;
 /// The most placements of one graph that are all evaluated.
@@ -47,14 +47,14 @@ impl Question {
         let (shape, profile) = graph(random, blocks);
         let mut hints = Hints::default();
         hints.costs.resolution = 0.0;
-        if random.chance(30) {
+        if random.chance(0.3) {
             let block = random.below(blocks);
             let cpu = topology.cores[random.below(cpus)].cpu;
             hints.pins.insert(format!("b{block}"), cpu);
         }
-        if random.chance(30) && blocks > 2 {
+        if random.chance(0.3) && blocks > 2 {
             let blocks = ["b0", "b2"].map(str::to_owned).to_vec();
-            let cpu = random.chance(50).then(|| topology.cores[random.below(cpus)].cpu);
+            let cpu = random.chance(0.5).then(|| topology.cores[random.below(cpus)].cpu);
             let (name, wait) = ("hand".to_owned(), WaitMode::Park);
             hints.plan =
                 Plan { partitions: vec![Partition { name, blocks, cpu, wait }], ..Plan::default() };

@@ -1,9 +1,9 @@
 //! Random graphs with costs, from a seed.
 
-use crate::random::Random;
 use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::observe::{BlockCost, EdgeCost, Profile};
+use millstream_stats::Random;
 
 /// Makes a connected graph of `blocks` blocks: light and heavy ones, thin and thick connections.
 pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
@@ -11,8 +11,11 @@ pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
     for block in 0..blocks {
         // Over three decades, and some that cost nothing (not all: that would mean no measurement).
         let scale = 10u64.pow(3 + random.below(4) as u32);
-        let busy_ns =
-            if block > 0 && random.chance(5) { 0 } else { scale * (1 + random.below(99) as u64) };
+        let busy_ns = if block > 0 && random.chance(0.05) {
+            0
+        } else {
+            scale * (1 + random.below(99) as u64)
+        };
         profile.blocks.push(BlockCost {
             name: format!("b{block}"),
             calls: 1 + random.below(2000) as u64,
@@ -22,9 +25,9 @@ pub fn graph(random: &mut Random, blocks: usize) -> (Shape, Profile) {
             working_set_bytes: 1 << (10 + random.below(8)),
         });
         // Mostly a chain, with branches and joins.
-        let inputs = usize::from(block > 0) + usize::from(block > 1 && random.chance(30));
+        let inputs = usize::from(block > 0) + usize::from(block > 1 && random.chance(0.3));
         for input in 0..inputs {
-            let near = random.chance(70) && input == 0;
+            let near = random.chance(0.7) && input == 0;
             let from = if near { block - 1 } else { random.below(block) };
             let items = 10u64.pow(2 + random.below(5) as u32) * (1 + random.below(50) as u64);
             profile.edges.push(EdgeCost {
@@ -46,7 +49,7 @@ pub fn some_cpus(random: &mut Random, count: usize) -> Topology {
     let mut cpus: Vec<usize> = topology.cpus().iter().collect();
     while cpus.len() > count {
         // Often neighbours, otherwise any.
-        let index = if random.chance(50) { cpus.len() - 1 } else { random.below(cpus.len()) };
+        let index = if random.chance(0.5) { cpus.len() - 1 } else { random.below(cpus.len()) };
         cpus.remove(index);
     }
     topology.only(&CpuSet::from_iter(cpus))

@@ -2,11 +2,11 @@
 
 use super::drawn::graph;
 use crate::place::{Hints, Prediction, plan, predict};
-use crate::random::Random;
 use millstream_cpu::{CpuSet, RecordedMachine, Topology};
 use millstream_flow::Shape;
 use millstream_flow::observe::Profile;
 use millstream_flow::plan::{Partition, Plan, WaitMode};
+use millstream_stats::Random;
 
 fn hand(name: &str, blocks: &[&str], cpu: Option<usize>, wait: WaitMode) -> Partition {
     let blocks = blocks.iter().map(|block| (*block).to_owned()).collect();

@@ -4,8 +4,8 @@ use super::drawn::{graph, some_cpus};
 use crate::place::case::PlacementCase;
 use crate::place::exact::{self, ExactResult};
 use crate::place::{Hints, heuristic, plan};
-use crate::random::Random;
 use millstream_cpu::RecordedMachine;
+use millstream_stats::Random;
 
 #[test]
 fn the_heuristic_is_near_the_optimum_on_middling_graphs() {

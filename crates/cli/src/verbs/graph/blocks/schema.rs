@@ -1,113 +1,109 @@
 //! The JSON schema of graph files (draft 2020-12), made from the registry.
 
+use crate::output::document;
 use millstream_flow::Registry;
 use millstream_flow::registry::{BlockType, Parameter, ParameterKind, ParameterValue as Given};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The schema without the types of blocks, and the types of parameters in its `$defs`.
+const FRAME: &str = include_str!("schema.json");
 
 /// The schema for graphs of these types.
 pub fn of(registry: &Registry) -> Value {
-    let blocks: Vec<Value> = registry.types().map(block).collect();
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Millstream graph",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["block"],
-        "properties": {
-            "description": { "type": "string" },
-            "parameters": {
-                "type": "object",
-                "description": "What --set NAME=VALUE may override: a default, or a table.",
-                "additionalProperties": { "anyOf": [
-                    { "$ref": "#/$defs/value" },
-                    { "type": "object", "additionalProperties": false, "properties": {
-                        "default": { "$ref": "#/$defs/value" },
-                        "help": { "type": "string" },
-                    } },
-                ] },
-            },
-            "block": { "type": "array", "minItems": 1, "items": { "oneOf": blocks } },
-            "graph": {
-                "type": "object",
-                "additionalProperties": false,
-                "properties": { "connections": { "type": "array", "items": {
-                    "type": "string",
-                    "description": "from -> to, each block or block.port; longer chains too",
-                    "pattern": "->",
-                } } },
-            },
-            "plan": { "type": "object" },
-        },
-        "$defs": {
-            "value": { "type": ["string", "number", "boolean", "array"] },
-            "reference": {
-                "type": "string",
-                "pattern": "\\$\\{[^}]+\\}",
-                "description": "the value of a parameter of the graph",
-            },
-        },
-    })
+    let mut schema: Value = serde_json::from_str(FRAME).expect("schema.json is JSON");
+    // The types are written out, as not every editor follows references everywhere.
+    let types = schema["$defs"].as_object_mut().expect("schema.json has $defs");
+    let kept = ["value", "reference"].map(|name| (name.to_owned(), types[name].clone()));
+    let types = std::mem::replace(types, kept.into_iter().collect());
+    let blocks = registry.types().map(|known| document(&BlockSchema::of(known, &types)));
+    schema["properties"]["block"]["items"]["oneOf"] = blocks.collect();
+    schema
 }
 
 /// The form of one `[[block]]`.
-fn block(known: &BlockType) -> Value {
-    let mut properties = Map::new();
-    properties.insert("name".into(), json!({ "type": "string", "pattern": "^[\\w-]+$" }));
-    let about = json!({ "const": known.name(), "description": known.summary() });
-    properties.insert("type".into(), about);
-    let mut required = vec!["name", "type"];
-    for parameter in known.parameters() {
-        properties.insert(parameter.name.into(), property(parameter));
-        if parameter.default.is_none() {
-            required.push(parameter.name);
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BlockSchema<'a> {
+    r#type: &'static str,
+    additional_properties: bool,
+    required: Vec<&'a str>,
+    properties: Map<String, Value>,
+}
+
+/// The type of a block.
+#[derive(Serialize)]
+struct TypeSchema<'a> {
+    r#const: &'a str,
+    description: &'a str,
+}
+
+/// One of some values.
+#[derive(Serialize)]
+struct ChoiceSchema<'a> {
+    r#enum: &'a [&'a str],
+}
+
+/// One of two types.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EitherSchema {
+    any_of: [Value; 2],
+}
+
+/// A type that stands elsewhere.
+#[derive(Serialize)]
+struct ReferenceSchema {
+    #[serde(rename = "$ref")]
+    to: &'static str,
+}
+
+impl<'a> BlockSchema<'a> {
+    fn of(known: &'a BlockType, types: &Map<String, Value>) -> Self {
+        let about = TypeSchema { r#const: known.name(), description: known.summary() };
+        let mut properties = Map::new();
+        properties.insert("name".into(), types["name"].clone());
+        properties.insert("type".into(), document(&about));
+        let mut required = vec!["name", "type"];
+        for parameter in known.parameters() {
+            properties.insert(parameter.name.into(), property(parameter, types));
+            if parameter.default.is_none() {
+                required.push(parameter.name);
+            }
         }
+        Self { r#type: "object", additional_properties: false, required, properties }
     }
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": required,
-        "properties": properties,
-    })
 }
 
 /// A parameter's value, or a reference to one.
-fn property(parameter: &Parameter) -> Value {
+fn property(parameter: &Parameter, types: &Map<String, Value>) -> Value {
     let mut value = match parameter.kind {
-        ParameterKind::Integer => json!({ "type": "number", "multipleOf": 1 }),
-        ParameterKind::Number => json!({ "type": "number" }),
-        ParameterKind::Boolean => json!({ "type": "boolean" }),
-        ParameterKind::Numbers => json!({ "type": "array", "items": { "type": "number" } }),
-        _ if !parameter.choices.is_empty() => json!({ "enum": parameter.choices }),
-        _ => json!({ "type": "string" }),
+        ParameterKind::Integer => types["integer"].clone(),
+        ParameterKind::Number => types["number"].clone(),
+        ParameterKind::Boolean => types["boolean"].clone(),
+        ParameterKind::Numbers => types["numbers"].clone(),
+        _ if !parameter.choices.is_empty() => document(&ChoiceSchema { r#enum: parameter.choices }),
+        _ => types["text"].clone(),
     };
     if parameter.kind != ParameterKind::Text || !parameter.choices.is_empty() {
-        value = json!({ "anyOf": [value, { "$ref": "#/$defs/reference" }] });
+        let reference = document(&ReferenceSchema { to: "#/$defs/reference" });
+        value = document(&EitherSchema { any_of: [value, reference] });
     }
-    value["description"] = json!(parameter.help);
+    value["description"] = parameter.help.into();
     if let Some(default) = &parameter.default {
         value["default"] = plain(default);
     }
     value
 }
 
-/// A parameter as `--json` lists it.
-pub fn parameter_facts(parameter: &Parameter) -> Value {
-    json!({
-        "name": parameter.name,
-        "kind": parameter.kind.to_string(),
-        "help": parameter.help,
-        "default": parameter.default.as_ref().map(plain),
-        "choices": parameter.choices,
-    })
-}
-
-fn plain(value: &Given) -> Value {
+/// A value of a parameter.
+pub fn plain(value: &Given) -> Value {
     match value {
-        Given::Text(text) => json!(text),
-        Given::Integer(n) => json!(n),
-        Given::Number(x) => json!(x),
-        Given::Boolean(b) => json!(b),
-        Given::Numbers(list) => json!(list),
-        other => json!(other.to_string()),
+        Given::Text(text) => text.as_str().into(),
+        Given::Integer(n) => (*n).into(),
+        Given::Number(x) => (*x).into(),
+        Given::Boolean(b) => (*b).into(),
+        Given::Numbers(list) => list.as_slice().into(),
+        other => other.to_string().into(),
     }
 }

@@ -4,12 +4,37 @@ use super::progress;
 use crate::live::Live;
 use millstream_flow::Plan;
 use millstream_planner::tune::{
-    ExhaustiveSearch, Percent, PlanMeasurer, Settings, Space, Tuned, sweep,
+    ExhaustiveSearch, Percent, PlanMeasurer, RatioEstimate, Settings, Space, Tuned, sweep,
 };
-use serde_json::{Value, json};
 
 /// Least ratio of the tuner's plan to the best of all.
 const SHARE: f64 = 0.97;
+
+crate::results! {
+    /// The tuner's plan against all plans of the coarse grid.
+    pub struct CheckedTuning<'a> {
+        /// Plans of the grid.
+        plans: usize,
+        /// Runs of them.
+        measured: usize,
+        /// Time that they took, seconds.
+        spent_s: f64,
+        /// The best of them.
+        best: &'a Plan,
+        /// What it is.
+        what: &'a str,
+        /// The best over the default.
+        best_to_default: RatioEstimate,
+        /// The tuner's over the best.
+        tuned_to_best: RatioEstimate,
+        /// The tuner's over the default.
+        tuned_to_default: RatioEstimate,
+        /// Whether the tuner's is good enough by the estimates.
+        holds: bool,
+        /// Whether it is by the whole interval.
+        is_sure: bool,
+    }
+}
 
 /// The result of the sweep.
 pub struct Check {
@@ -42,16 +67,21 @@ pub fn run(
 }
 
 impl Check {
-    /// The result as JSON.
-    pub fn json(&self) -> Value {
+    /// The result for the document.
+    pub fn document(&self) -> CheckedTuning<'_> {
         let found = &self.found;
-        json!({
-            "plans": found.plans, "measured": found.measured,
-            "spent_s": found.spent.as_secs_f64(), "best": found.best, "what": found.what,
-            "best_to_default": found.to_default, "tuned_to_best": found.tuned_to_best,
-            "tuned_to_default": found.tuned_to_default, "holds": self.holds,
-            "is_sure": self.is_sure,
-        })
+        CheckedTuning {
+            plans: found.plans,
+            measured: found.measured,
+            spent_s: found.spent.as_secs_f64(),
+            best: &found.best,
+            what: &found.what,
+            best_to_default: found.to_default,
+            tuned_to_best: found.tuned_to_best,
+            tuned_to_default: found.tuned_to_default,
+            holds: self.holds,
+            is_sure: self.is_sure,
+        }
     }
 
     /// The result as text.

@@ -1,11 +1,32 @@
 //! The list of stored plans, and their removal.
 
-use crate::output::{Report, describe, shown};
+use crate::output::{Report, describe, document, shown};
 use crate::stored::{self, PlanStoreEntry};
 use millstream_flow::{GraphFile, Registry};
 use millstream_planner::tune::{Percent, RatioEstimate, StoredPlan};
-use serde_json::json;
 use std::fmt::Write;
+
+crate::results! {
+    /// A file of the store; `--list` makes a list of them.
+    struct ListedPlan {
+        /// The file.
+        path: String,
+        /// The plan, and how it was found.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        record: Option<StoredPlan>,
+        /// Why it cannot be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    }
+
+    /// A removal from the store.
+    struct ForgottenPlan {
+        /// The file.
+        path: String,
+        /// Whether it was there.
+        forgotten: bool,
+    }
+}
 
 /// Lists all plans in the store.
 pub fn run() -> anyhow::Result<Report> {
@@ -18,12 +39,14 @@ pub fn run() -> anyhow::Result<Report> {
                 let gain = Percent(RatioEstimate { estimate: record.gain, low, high, pairs: 0 });
                 let _ = writeln!(text, "{graph}: {gain}, {what}\n    {tuned_at}, {machine}");
                 let _ = writeln!(text, "    {}", path.display());
-                results.push(json!({ "path": shown(&path), "record": record }));
+                let (path, record) = (shown(&path), Some(record));
+                results.push(ListedPlan { path, record, error: None });
             }
             Err(error) => {
                 let error = describe(&error.into());
                 let _ = writeln!(text, "{error}");
-                results.push(json!({ "path": shown(&path), "error": error }));
+                let (path, error) = (shown(&path), Some(error));
+                results.push(ListedPlan { path, record: None, error });
             }
         }
     }
@@ -31,7 +54,7 @@ pub fn run() -> anyhow::Result<Report> {
         text = "nothing is stored; `millstream graph tune GRAPH.toml` finds and stores a plan\n"
             .into();
     }
-    Ok(Report::done(text, json!(results)))
+    Ok(Report::done(text, document(&results)))
 }
 
 /// Removes the plan of a graph.
@@ -43,5 +66,5 @@ pub fn forget(file: &GraphFile, registry: &Registry, set: &[String]) -> anyhow::
         true => format!("forgotten: {}\n", path.display()),
         false => "nothing was stored for this graph on this machine\n".to_owned(),
     };
-    Ok(Report::done(text, json!({ "path": shown(&path), "forgotten": forgotten })))
+    Ok(Report::of(text, &ForgottenPlan { path: shown(&path), forgotten }))
 }

@@ -110,6 +110,8 @@ const GOALS: [(&str, &str, Goal); 3] = [
     ),
 ];
 
+crate::results! { also [report::results, list::results], }
+
 /// Tunes, lists or forgets.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let Some(path) = &args.graph else { return list::run() };

@@ -1,15 +1,66 @@
 //! The result of a search, as text and as JSON.
 
-use super::check::Check;
+use super::check::{self, Check, CheckedTuning};
 use super::settings;
 use crate::output::Report;
 use crate::table::Table;
-use millstream_flow::GraphFile;
+use millstream_flow::{GraphFile, Plan};
 use millstream_host::doctor::Finding;
-use millstream_planner::tune::{Length, Objective, Percent, PlanAttempt, Rehearsal, Space, Tuned};
-use serde_json::json;
+use millstream_planner::tune::{
+    Length, Objective, Percent, PlanAttempt, RatioEstimate, Rehearsal, Space, Tuned,
+};
 use std::fmt::Write;
 use std::time::Duration;
+
+crate::results! {
+    also [check::results],
+
+    /// A search and its outcome.
+    struct TunedGraph<'a> {
+        /// The graph file.
+        graph: &'a str,
+        /// What is the best.
+        objective: Objective,
+        /// The unit of the figures.
+        unit: &'a str,
+        /// Blocks that decide how fast items pass.
+        paced_by: &'a [String],
+        /// Blocks that were replaced, so that nothing outside was touched.
+        left_out: &'a [String],
+        /// Whether it is better than the default beyond noise.
+        is_better: bool,
+        /// The plan found, relative to the default.
+        gain: RatioEstimate,
+        /// What the plan found is.
+        what: &'a str,
+        /// Its figure, in `unit`.
+        figure: f64,
+        /// The plan found.
+        plan: &'a Plan,
+        /// The plans tried.
+        attempts: &'a [PlanAttempt],
+        /// Coarse combinations that were measured together.
+        together: MeasuredTogether,
+        /// Runs of the graph.
+        runs: usize,
+        /// Time used, seconds.
+        used_s: f64,
+        /// Where the plan is stored, or why it is not.
+        store: &'a str,
+        /// What the machine could be set to.
+        machine: &'a [Finding],
+        /// The check by a sweep, with --check.
+        check: Option<CheckedTuning<'a>>,
+    }
+
+    /// Coarse combinations.
+    struct MeasuredTogether {
+        /// Those that were measured.
+        looked_at: usize,
+        /// All.
+        there: usize,
+    }
+}
 
 /// Remarks before it starts, as text.
 pub fn remarks(file: &GraphFile, space: &Space, trial: &Rehearsal) -> String {
@@ -83,27 +134,28 @@ impl TuningReport<'_> {
         if let Some(check) = &self.check {
             text.push_str(&check.lines());
         }
-        let results = json!({
-            "graph": self.graph,
-            "objective": self.trial.objective,
-            "unit": unit,
-            "paced_by": self.trial.paced,
-            "left_out": self.trial.rehearsed,
-            "is_better": is_better,
-            "gain": gain,
-            "what": what,
-            "figure": figure,
-            "plan": plan,
-            "attempts": self.tuned.attempts,
-            "together": { "looked_at": self.tuned.together.0, "there": self.tuned.together.1 },
-            "runs": measured,
-            "used_s": self.took.as_secs_f64(),
-            "store": self.stored,
-            "machine": self.machine,
-            "check": self.check.as_ref().map(Check::json),
-        });
+        let (looked_at, there) = self.tuned.together;
+        let results = TunedGraph {
+            graph: self.graph,
+            objective: self.trial.objective,
+            unit,
+            paced_by: &self.trial.paced,
+            left_out: &self.trial.rehearsed,
+            is_better: *is_better,
+            gain: *gain,
+            what,
+            figure: *figure,
+            plan,
+            attempts: &self.tuned.attempts,
+            together: MeasuredTogether { looked_at, there },
+            runs: *measured,
+            used_s: self.took.as_secs_f64(),
+            store: &self.stored,
+            machine: &self.machine,
+            check: self.check.as_ref().map(Check::document),
+        };
         let failure = self.check.as_ref().and_then(Check::failure);
-        Report { text, results, failure }
+        Report::of(text, &results).failing(failure)
     }
 }
 

@@ -13,8 +13,9 @@ use anyhow::Context;
 use millstream_cpu::{CpuSet, Topology};
 use millstream_flow::{GraphFile, Pins, Plan, Registry, Shape, WaitMode};
 use millstream_planner::place::{Hints, plan};
-use millstream_planner::tune::statistics::{median, pooled_noise};
 use millstream_planner::tune::{Rehearsal, Settings, Space, StoredPlan, Tuned, tune};
+use millstream_stats::median;
+use millstream_stats::paired::pooled_noise;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -3,9 +3,32 @@
 use crate::output::{Report, count};
 use anyhow::bail;
 use millstream_host::doctor::{self, AppliedMends, Finding, Since, Undone, Written};
-use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
+
+crate::results! {
+    /// The fixes of `--apply`.
+    struct AppliedFixes {
+        /// Each finding that was fixed, or would be.
+        applied: Vec<AppliedMends>,
+        /// Whether nothing was written.
+        dry_run: bool,
+    }
+
+    /// What `--undo` restored.
+    struct UndoneFixes {
+        /// Each setting.
+        undone: Vec<Undone>,
+    }
+
+    /// What `--undo --dry-run` would restore.
+    struct NotedFixes {
+        /// Each setting.
+        would_undo: Vec<String>,
+        /// True.
+        dry_run: bool,
+    }
+}
 
 /// A finding in a line: `interrupts (irq 24)`.
 fn title(rule: &str, subject: Option<&String>) -> String {
@@ -53,7 +76,7 @@ pub fn apply(
     let failure = (failed > 0).then(|| {
         format!("{} could not be fixed: see the reasons above", count(failed as u64, "finding"))
     });
-    Ok(Report { text, results: json!({ "applied": done, "dry_run": is_dry }), failure })
+    Ok(Report::of(text, &AppliedFixes { applied: done, dry_run: is_dry }).failing(failure))
 }
 
 /// Succeeds when everything is as it was.
@@ -93,7 +116,7 @@ pub fn undo(root: &Path, since: Since, is_dry: bool) -> anyhow::Result<Report> {
         )),
         (failed, _) => Some(format!("{} could not be put back", count(failed as u64, "setting"))),
     };
-    Ok(Report { text, results: json!({ "undone": undone }), failure })
+    Ok(Report::of(text, &UndoneFixes { undone }).failing(failure))
 }
 
 fn would_undo(root: &Path) -> anyhow::Result<Report> {
@@ -103,5 +126,5 @@ fn would_undo(root: &Path) -> anyhow::Result<Report> {
         let _ = writeln!(text, "would be put back: {what}");
     }
     text += if noted.is_empty() { "nothing to undo\n" } else { "nothing was changed\n" };
-    Ok(Report::done(text, json!({ "would_undo": noted, "dry_run": true })))
+    Ok(Report::of(text, &NotedFixes { would_undo: noted, dry_run: true }))
 }

@@ -74,6 +74,40 @@ pub struct Args {
     root: PathBuf,
 }
 
+crate::results! {
+    also [mend::results],
+
+    /// The settings of the machine.
+    struct Examined<'a> {
+        /// The CPUs of the stream.
+        cpus: CpuSet,
+        /// Its interfaces.
+        interfaces: Vec<String>,
+        /// Its samples per second.
+        rate_hz: f64,
+        /// All findings, in the order of the rules.
+        findings: &'a [Finding],
+        /// Those that matter most, the worst first.
+        first: &'a [&'a Finding],
+        /// The number of findings of each verdict.
+        summary: VerdictCounts,
+    }
+
+    /// Findings of each verdict.
+    struct VerdictCounts {
+        /// Those that make the stream lose samples.
+        fails: usize,
+        /// Those that cost it time again and again.
+        matters: usize,
+        /// Those that cost little.
+        minor: usize,
+        /// Those of which nothing is known.
+        unknown: usize,
+        /// Those that are as they should be.
+        good: usize,
+    }
+}
+
 /// Succeeds when no finding fails or matters, or all requested changes are made.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if !args.root.is_dir() {
@@ -96,19 +130,25 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let count = |verdict| found.iter().filter(|finding| finding.verdict == verdict).count();
     let (fails, matters) = (count(Verdict::Fails), count(Verdict::Matters));
     let first = heaviest(&found);
-    let results = serde_json::json!({
-        "cpus": view.stream_cpus(), "interfaces": view.interfaces(), "rate_hz": view.rate_hz(),
-        "findings": found, "first": first,
-        "summary": {
-            "fails": fails, "matters": matters, "minor": count(Verdict::Minor),
-            "unknown": count(Verdict::Unknown), "good": count(Verdict::Good),
+    let results = Examined {
+        cpus: view.stream_cpus(),
+        interfaces: view.interfaces(),
+        rate_hz: view.rate_hz(),
+        findings: &found,
+        first: &first,
+        summary: VerdictCounts {
+            fails,
+            matters,
+            minor: count(Verdict::Minor),
+            unknown: count(Verdict::Unknown),
+            good: count(Verdict::Good),
         },
-    });
+    };
     let costs = found.iter().filter(|finding| finding.verdict.costs()).count();
     // A few need no summary.
-    let first = if costs > FIRST { table::draw_first(&first) } else { String::new() };
-    let text = head(&view) + &first + &table::draw(&found, args.evidence);
-    Ok(Report { text, results, failure: failure(fails, matters) })
+    let worst = if costs > FIRST { table::draw_first(&first) } else { String::new() };
+    let text = head(&view) + &worst + &table::draw(&found, args.evidence);
+    Ok(Report::of(text, &results).failing(failure(fails, matters)))
 }
 
 /// Number of the worst findings that come first.

@@ -98,6 +98,8 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
+crate::results! { also [serve::results], }
+
 /// Serves, or runs the command.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if !rustix::process::geteuid().is_root() {

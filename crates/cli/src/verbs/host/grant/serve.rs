@@ -8,12 +8,21 @@ use anyhow::{Context, anyhow};
 use millstream_link::rights::BROKER_VARIABLE;
 use millstream_link::rights::policy::{GrantPolicy, PeerIdentity};
 use millstream_link::rights::server::{BrokerEvent, Server};
-use serde_json::json;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
+
+crate::results! {
+    /// What a broker did.
+    struct GrantedLinks {
+        /// Links granted.
+        granted: u64,
+        /// Requests refused.
+        refused: u64,
+    }
+}
 
 /// The longest delay until the end of a command, or a signal, is seen.
 const TURN: Duration = Duration::from_millis(100);
@@ -66,7 +75,7 @@ pub fn until_interrupted(
         })?;
     }
     let text = format!("links granted {opened}, requests refused {refused}\n");
-    Ok(Report::done(text, json!({ "granted": opened, "refused": refused })))
+    Ok(Report::of(text, &GrantedLinks { granted: opened, refused }))
 }
 
 /// Runs a command without rights and serves only it, until it ends; then this process ends with its

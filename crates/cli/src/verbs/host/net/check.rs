@@ -13,6 +13,16 @@ pub struct Args {
     file: PathBuf,
 }
 
+crate::results! {
+    /// What opening the links of a configuration would do.
+    struct CheckedConfig {
+        /// The configuration file.
+        file: String,
+        /// What was found.
+        findings: Vec<DryRunFinding>,
+    }
+}
+
 /// Succeeds when the dry run finds no obstacle.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let config = Config::read(&args.file)?;
@@ -23,8 +33,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = (obstacles > 0)
         .then(|| format!("{}: {}", args.file.display(), count(obstacles as u64, "obstacle")));
     let text = findings.iter().map(line).collect();
-    let results = serde_json::json!({ "file": shown(&args.file), "findings": findings });
-    Ok(Report { text, results, failure })
+    let checked = CheckedConfig { file: shown(&args.file), findings };
+    Ok(Report::of(text, &checked).failing(failure))
 }
 
 fn line(finding: &DryRunFinding) -> String {

@@ -8,7 +8,6 @@ use crate::start;
 use anyhow::Context;
 use millstream_link::port::{Port, PortOptions};
 use millstream_net::engine::LinkReport;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -40,14 +39,49 @@ pub struct Args {
 /// Interval at which a port checks whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The counts of one port.
-#[derive(Default)]
-struct Echoed {
-    datagrams: u64,
-    bytes: u64,
-    unsent: u64,
-    /// The last error of a send.
-    error: Option<String>,
+crate::results! {
+    /// What was returned.
+    struct EchoedDatagrams {
+        /// Each UDP port.
+        ports: Vec<Echoed>,
+        /// The links.
+        links: Vec<EchoLink>,
+    }
+
+    /// The counts of one port.
+    struct Echoed {
+        /// The port's address.
+        local: SocketAddrV4,
+        /// Datagrams returned.
+        datagrams: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Datagrams that could not be returned.
+        unsent: u64,
+        /// The last error of a send.
+        #[serde(skip)]
+        error: Option<String>,
+    }
+
+    /// A link.
+    struct EchoLink {
+        /// Its name.
+        name: &'static str,
+        /// Its interface.
+        interface: Option<String>,
+        /// Its mode.
+        mode: &'static str,
+        /// How it works, in words.
+        detail: String,
+        /// Counters of frames.
+        link: BTreeMap<&'static str, u64>,
+        /// Counters of packets.
+        stack: BTreeMap<&'static str, u64>,
+        /// Its frames.
+        frames: usize,
+        /// Frames that nobody has.
+        leaked_frames: u64,
+    }
 }
 
 /// Serves until it is interrupted.
@@ -83,7 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         (ended.collect::<Vec<anyhow::Result<Echoed>>>(), links)
     });
     let echoed = outcomes.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(report(&locals, &echoed, &links))
+    Ok(report(echoed, &links))
 }
 
 fn is_over(end: Option<Instant>) -> bool {
@@ -93,7 +127,7 @@ fn is_over(end: Option<Instant>) -> bool {
 /// Returns the datagrams of one port. The port stays open a little longer than the others poll.
 fn echo(port: Port, end: Option<Instant>) -> anyhow::Result<Echoed> {
     let Port { mut rx, mut tx, local } = port;
-    let mut echoed = Echoed::default();
+    let mut echoed = Echoed { local, datagrams: 0, bytes: 0, unsent: 0, error: None };
     let mut over = false;
     while !over {
         over = is_over(end);
@@ -117,26 +151,22 @@ fn echo(port: Port, end: Option<Instant>) -> anyhow::Result<Echoed> {
     Ok(echoed)
 }
 
-fn report(locals: &[SocketAddrV4], echoed: &[Echoed], links: &[LinkReport]) -> Report {
+fn report(ports: Vec<Echoed>, links: &[LinkReport]) -> Report {
     let mut text = String::new();
-    let mut ports = Vec::new();
-    for (local, port) in locals.iter().zip(echoed) {
-        let _ = write!(text, "{local}: {} datagrams, {} bytes", port.datagrams, port.bytes);
+    for port in &ports {
+        let _ = write!(text, "{}: {} datagrams, {} bytes", port.local, port.datagrams, port.bytes);
         if let Some(error) = &port.error {
             let _ = write!(text, ", {} not sent back ({error})", port.unsent);
         }
         text.push('\n');
-        ports.push(json!({
-            "local": local, "datagrams": port.datagrams, "bytes": port.bytes, "unsent": port.unsent,
-        }));
     }
     for link in links {
         let _ = writeln!(text, "{} ({})", link.info.name, link.info.detail);
         list(&mut text, "frames", link.link.named());
         list(&mut text, "packets", link.stack.named());
     }
-    let links: Vec<_> = links.iter().map(link_json).collect();
-    Report::done(text, json!({ "ports": ports, "links": links }))
+    let links = links.iter().map(EchoLink::of).collect();
+    Report::of(text, &EchoedDatagrams { ports, links })
 }
 
 /// Lists the counters that are not zero, below a heading: link and stack have some of one name.
@@ -150,17 +180,19 @@ fn list(text: &mut String, heading: &str, counters: impl Iterator<Item = (&'stat
     }
 }
 
-fn link_json(report: &LinkReport) -> Value {
-    json!({
-        "name": report.info.name,
-        "interface": report.info.interface,
-        "mode": report.info.mode.name(),
-        "detail": report.info.detail,
-        "link": report.link.named().collect::<BTreeMap<_, _>>(),
-        "stack": report.stack.named().collect::<BTreeMap<_, _>>(),
-        "frames": report.census.total(),
-        "leaked_frames": report.leaked_frames,
-    })
+impl EchoLink {
+    fn of(report: &LinkReport) -> Self {
+        Self {
+            name: report.info.name,
+            interface: report.info.interface.clone(),
+            mode: report.info.mode.name(),
+            detail: report.info.detail.clone(),
+            link: report.link.named().collect(),
+            stack: report.stack.named().collect(),
+            frames: report.census.total(),
+            leaked_frames: report.leaked_frames,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,18 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    /// The configuration of the present system.
+    struct ImportedConfig<'a> {
+        /// The configuration.
+        config: &'a Config,
+        /// The same as the text of a file.
+        text: &'a str,
+        /// The file that was written.
+        file: Option<String>,
+    }
+}
+
 /// Succeeds when there is an interface to describe.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let survey = InterfaceSurvey::take()?;
@@ -48,12 +60,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         commands(&config, &survey)
     );
     let file = args.out.as_deref().map(shown);
-    let results = serde_json::json!({ "config": config, "text": text, "file": file });
-    let Some(path) = &args.out else { return Ok(Report::done(text, results)) };
+    let report = Report::of(text.clone(), &ImportedConfig { config: &config, text: &text, file });
+    let Some(path) = &args.out else { return Ok(report) };
     args.force.write(path, &text)?;
     let count = count(config.interfaces.len() as u64, "interface");
-    let said = format!("{}: {count}\n", path.display());
-    Ok(Report::done(said, results))
+    Ok(Report { text: format!("{}: {count}\n", path.display()), ..report })
 }
 
 /// The commands that give DPDK its interfaces, and that return them to the kernel, as comments.

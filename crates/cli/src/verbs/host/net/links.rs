@@ -6,7 +6,6 @@ use millstream_link::entry::{LinkEntry, Target};
 use millstream_link::options::{Opt, Options};
 use millstream_link::registry::find;
 use millstream_net::EngineOptions;
-use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Lists the links of this program, or all options of the named links.
@@ -15,6 +14,30 @@ pub struct Args {
     /// Links whose options to show.
     #[arg(value_name = "LINK")]
     links: Vec<String>,
+}
+
+crate::results! {
+    /// The links of this program.
+    struct KnownLinks {
+        /// Each link.
+        links: Vec<KnownLink>,
+    }
+
+    /// A link.
+    struct KnownLink {
+        /// Its name.
+        name: &'static str,
+        /// The start of its link string.
+        string: String,
+        /// What it is.
+        about: &'static str,
+        /// Whether it carries whole Ethernet frames.
+        frames: bool,
+        /// Why this program does not have it.
+        missing: Option<&'static str>,
+        /// Its options.
+        options: Vec<Opt>,
+    }
 }
 
 /// Succeeds when this build has every requested link.
@@ -34,8 +57,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.links.is_empty() {
         text.push_str("`millstream host net links LINK` shows the options of a link\n");
     }
-    let results: Vec<_> = shown.iter().map(|entry| document(entry)).collect();
-    Ok(Report::done(text, json!({ "links": results })))
+    let links = shown.iter().map(|entry| KnownLink::of(entry)).collect();
+    Ok(Report::of(text, &KnownLinks { links }))
 }
 
 /// The start of its link string.
@@ -55,9 +78,15 @@ fn options(entry: &LinkEntry) -> Vec<Opt> {
     (entry.options)().into_iter().chain(engine).collect()
 }
 
-fn document(entry: &LinkEntry) -> Value {
-    json!({
-        "name": entry.name, "string": spelled(entry), "about": entry.about,
-        "frames": entry.carries_frames(), "missing": entry.missing, "options": options(entry),
-    })
+impl KnownLink {
+    fn of(entry: &LinkEntry) -> Self {
+        Self {
+            name: entry.name,
+            string: spelled(entry),
+            about: entry.about,
+            frames: entry.carries_frames(),
+            missing: entry.missing,
+            options: options(entry),
+        }
+    }
 }

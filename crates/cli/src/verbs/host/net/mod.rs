@@ -12,6 +12,7 @@ use crate::output::Join;
 use millstream_net::config::InterfaceSurvey;
 
 group! {
+    typed;
     /// Shows network interfaces, and configures the links on them.
     NetVerb:
     Check(check), Host(host), Import(import), Links(links), Schema(schema), Show(show),

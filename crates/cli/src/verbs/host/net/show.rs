@@ -17,6 +17,32 @@ pub struct Args {
     interfaces: Vec<String>,
 }
 
+crate::results! {
+    /// The interfaces.
+    struct ShownInterfaces {
+        /// What was found.
+        survey: InterfaceSurvey,
+        /// What links would do.
+        links: Vec<InterfaceLinks>,
+    }
+
+    /// The links of an interface.
+    struct InterfaceLinks {
+        /// Its name.
+        interface: String,
+        /// Each kind of link.
+        links: Vec<LinkOutcome>,
+    }
+
+    /// What opening a link does.
+    struct LinkOutcome {
+        /// The link string.
+        link: String,
+        /// The result, in words.
+        outcome: String,
+    }
+}
+
 /// Succeeds when every requested interface exists.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut survey = InterfaceSurvey::take()?;
@@ -30,16 +56,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey)).collect();
     text.push_str(&rights(&survey.means));
-    let links = |found: &FoundInterface| {
-        serde_json::json!({
-            "interface": found.interface.name,
-            "links": links(found, &survey).into_iter().map(|(link, outcome)| {
-                serde_json::json!({ "link": link, "outcome": outcome })
-            }).collect::<Vec<_>>(),
-        })
+    let links = |found: &FoundInterface| InterfaceLinks {
+        interface: found.interface.name.clone(),
+        links: links(found, &survey),
     };
-    let outcomes: Vec<_> = survey.interfaces.iter().map(links).collect();
-    Ok(Report::done(text, serde_json::json!({ "survey": survey, "links": outcomes })))
+    let links = survey.interfaces.iter().map(links).collect();
+    Ok(Report::of(text, &ShownInterfaces { survey, links }))
 }
 
 fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
@@ -71,7 +93,7 @@ fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
         offloads.map(|(one, on)| format!("{} {}", one.name(), if *on { "on" } else { "off" }));
     row("offloads", offloads.join(", "));
     row("XDP", xdp(found));
-    for (link, outcome) in links(found, survey) {
+    for LinkOutcome { link, outcome } in links(found, survey) {
         row("link", format!("{link}: {outcome}"));
     }
     text
@@ -121,7 +143,7 @@ fn xdp(found: &FoundInterface) -> String {
 }
 
 /// The result of opening each kind of link there.
-fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, String)> {
+fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<LinkOutcome> {
     let interface = &found.interface;
     let place = survey.place(&interface.name, Some(found));
     let outcome = |family: Option<&Family>, outlook: String| match () {
@@ -136,7 +158,7 @@ fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<(String, Strin
     let links = LINKS.iter().filter_map(|entry| {
         let Target::Interface { outlook } = entry.target else { return None };
         let link = format!("{}:{}", entry.name, interface.name);
-        Some((link, outcome(entry.rights, outlook(&place))))
+        Some(LinkOutcome { link, outcome: outcome(entry.rights, outlook(&place)) })
     });
     links.collect()
 }

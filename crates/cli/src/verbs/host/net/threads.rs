@@ -22,6 +22,22 @@ pub struct Args {
     duration: f64,
 }
 
+crate::results! {
+    /// The processes of Millstream's programs.
+    struct WatchedProcesses {
+        /// Each of them.
+        processes: Vec<WatchedProcess>,
+    }
+
+    /// A process.
+    struct WatchedProcess {
+        /// Its number.
+        pid: u32,
+        /// What its threads did.
+        threads: Vec<Activity>,
+    }
+}
+
 /// Succeeds when there is a process.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let processes = match args.pid {
@@ -44,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let span = Duration::from_secs_f64(args.duration);
     during("watching threads", Some(span), || std::thread::sleep(span));
     let mut text = String::new();
-    let mut results = Vec::new();
+    let mut watched = Vec::new();
     for (pid, earlier) in earlier {
         // A process that has ended meanwhile is left out, unless it was requested.
         let later = match of_process(pid) {
@@ -54,11 +70,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             }
             Err(_) => continue,
         };
-        let found = activity(&earlier, later, start.elapsed());
-        text.push_str(&table(pid, &found));
-        results.push(serde_json::json!({ "pid": pid, "threads": found }));
+        let threads = activity(&earlier, later, start.elapsed());
+        text.push_str(&table(pid, &threads));
+        watched.push(WatchedProcess { pid, threads });
     }
-    Ok(Report::done(text, serde_json::json!({ "processes": results })))
+    Ok(Report::of(text, &WatchedProcesses { processes: watched }))
 }
 
 /// The programs whose processes are found.

@@ -1,10 +1,10 @@
 //! The latency of a thread on a CPU, without and with the shield.
 
 use anyhow::Context;
-use millstream_cpu::Histogram;
 use millstream_cpu::alarm::Beat;
 use millstream_cpu::thread::pin_current_thread;
 use millstream_host::shield::Shield;
+use millstream_stats::Histogram;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

@@ -11,8 +11,9 @@ use effect::ShieldEffect;
 use millstream_cpu::CpuSet;
 use millstream_cpu::sched::{self, Class};
 use millstream_host::journal::Journal;
-use millstream_host::shield::{ChangedSettings, Napi, PacketHandling, Shield, ShieldSpec};
-use serde_json::json;
+use millstream_host::shield::{
+    ChangedSettings, Napi, PacketHandling, Shield, ShieldReport, ShieldSpec,
+};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -90,6 +91,34 @@ pub struct Args {
     command: Vec<String>,
 }
 
+crate::results! {
+    /// What a shield does.
+    struct RaisedShield {
+        /// What was moved and set, or would be.
+        account: ShieldReport,
+        /// True if nothing was changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dry_run: Option<bool>,
+        /// The shield that was up and is down; all its fields are here.
+        #[serde(flatten)]
+        lowered: Option<LoweredShield>,
+    }
+
+    /// A shield that was up.
+    struct LoweredShield {
+        /// How fast threads woke up without it and with it.
+        effect: ShieldEffect,
+        /// True: it is down.
+        lowered: bool,
+        /// Settings that others changed or use.
+        left: Vec<String>,
+        /// Threads that the kernel moved.
+        moved: Vec<String>,
+        /// The command's exit status.
+        command_status: Option<i32>,
+    }
+}
+
 /// The places of packets' handling.
 const NAPI_PLACES: [(&str, &str, PacketHandling); 4] = [
     (
@@ -128,7 +157,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     if args.dry_run {
         let account = Shield::plan(Path::new("/"), &plan)?;
         let text = table::planned(&account, &plan, &args.command);
-        return Ok(Report::done(text, json!({ "account": account, "dry_run": true })));
+        return Ok(Report::of(text, &RaisedShield { account, dry_run: Some(true), lowered: None }));
     }
     let span = Duration::from_secs_f64(args.measure);
     interrupt::install();
@@ -156,17 +185,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = status
         .filter(|status| !status.success())
         .map(|status| format!("{}: {status}", args.command.first().map_or("", String::as_str)));
-    let results = json!({
-        "account": account, "effect": effect, "lowered": true, "left": left, "moved": moved,
-        "command_status": status.and_then(|status| status.code()),
-    });
     let mut text = table::lowered(&left, &moved);
+    let command_status = status.and_then(|status| status.code());
+    let lowered = Some(LoweredShield { effect, lowered: true, left, moved, command_status });
     if status.is_some() {
         // Standard output belonged to the command.
         crate::output::note(text.trim_end());
         text.clear();
     }
-    let report = Report { text, results, failure };
+    let raised = RaisedShield { account, dry_run: None, lowered };
+    let report = Report::of(text, &raised).failing(failure);
     match status.map_or(0, crate::output::status_of) {
         0 => Ok(report),
         status => Err(CommandFailed { status, report }.into()),

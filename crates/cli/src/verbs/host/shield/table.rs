@@ -3,9 +3,9 @@
 use super::effect::ShieldEffect;
 use crate::output::Join;
 use crate::table::Table;
-use millstream_cpu::Histogram;
 use millstream_host::packet_threads::PacketThreadKind;
 use millstream_host::shield::{Interrupt, ShieldReport, ShieldSpec};
+use millstream_stats::Histogram;
 use std::fmt::Write;
 
 /// Moved threads and interrupts, and those that could not be moved.

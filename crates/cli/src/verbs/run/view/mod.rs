@@ -12,17 +12,41 @@ use crate::graph_report::GraphReport;
 use crate::live;
 use crate::printable::printable;
 use crate::signal::SignalReport;
-use caches::Caches;
-use counted::CacheCounters;
+use caches::{Caches, EdgeCache};
+use counted::{CacheCounters, ThreadCounts};
 use frame::ViewFrame;
+use millstream_cpu::Topology;
+use millstream_cpu::occupancy::{self, Occupancy};
 use millstream_cpu::threads::{self, ThreadInfo};
-use millstream_cpu::{Topology, occupancy};
 use millstream_flow::{Profile, RunningGraph, Snapshot};
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+crate::results! {
+    /// The place of buffers in the caches.
+    pub struct SeenCaches<'a> {
+        /// The buffer of each connection.
+        edges: Vec<EdgeCache>,
+        /// What was counted in each partition.
+        partitions: &'a BTreeMap<String, ThreadCounts>,
+        /// Why something could not be counted.
+        not_counted: Vec<String>,
+        /// The share of the last cache, where the kernel tells it.
+        occupancy: SeenOccupancy,
+    }
+}
+
+/// The share of this process in the last cache, or why it is not known.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum SeenOccupancy {
+    Seen(Occupancy),
+    Missing { missing: String },
+}
 
 /// Time between two pictures.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -111,7 +135,7 @@ impl LiveView {
     }
 
     /// Returns what it knows of the caches after the run, as text and for the document.
-    pub fn end(&mut self, run: &GraphReport) -> (String, Value) {
+    pub fn end(&mut self, run: &GraphReport) -> (String, SeenCaches<'_>) {
         let snapshot = &run.snapshot;
         let (load, threads) = match &self.before {
             Some(before) => (run.profile.since(&before.profile), &before.threads[..]),
@@ -120,8 +144,8 @@ impl LiveView {
         self.counters.step(&load, snapshot, false);
         let caches = Caches { topology: self.topology.as_ref(), snapshot, threads };
         let occupancy = match occupancy::of_this_process(Path::new("/")) {
-            Ok(occupancy) => json!(occupancy),
-            Err(reason) => json!({ "missing": reason }),
+            Ok(occupancy) => SeenOccupancy::Seen(occupancy),
+            Err(missing) => SeenOccupancy::Missing { missing },
         };
         let mut text = String::new();
         for (partition, counted) in &self.counters.totals {
@@ -134,12 +158,9 @@ impl LiveView {
         for sentence in &missing {
             let _ = writeln!(text, "{sentence}");
         }
-        let document = json!({
-            "edges": caches.edges(&run.profile),
-            "partitions": self.counters.totals,
-            "not_counted": missing,
-            "occupancy": occupancy,
-        });
+        let edges = caches.edges(&run.profile);
+        let partitions = &self.counters.totals;
+        let document = SeenCaches { edges, partitions, not_counted: missing, occupancy };
         (text, document)
     }
 }

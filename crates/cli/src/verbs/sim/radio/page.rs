@@ -1,12 +1,13 @@
 //! The dashboard of emulated radios: their counters, and switches for their faults.
 
 use super::spectra::{Bands, Spectra};
-use super::{Args, Served, sum};
+use super::{Args, Served, ServedRadio, ServedRadios, sum};
 use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic};
-use millstream_emulator::{FAULT_FORMS, FaultState, Faults};
+use crate::output::document;
+use millstream_emulator::{FAULT_FORMS, Faults};
 use millstream_web::{ControlInfo, ControlRequest};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashSet};
+use serde_json::Value;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// The dashboard, and the troubles that it has told.
@@ -59,21 +60,15 @@ impl RadioPage {
         if self.dashboard.is_due(now) {
             self.bands.publish(self.dashboard.board());
             let total = sum(served.iter().map(|one| one.radio.counters()));
-            let radios = served.iter().map(|one| {
-                let faults: Vec<_> =
-                    one.radio.faults().list().iter().map(FaultState::to_json).collect();
-                json!({
-                    "serial": one.serial, "addr": one.addr, "faults": faults,
-                    "counters": BTreeMap::from_iter(one.radio.counters().entries()),
-                })
+            let radios = served.iter().map(|one| ServedRadio {
+                faults: Some(one.radio.faults().list()),
+                ..one.document()
             });
-            let radios: Vec<Value> = radios.collect();
-            let results = json!({"counters": BTreeMap::from_iter(total), "radios": radios});
-            let counters = served.iter().map(|one| {
-                let counters = BTreeMap::from_iter(one.radio.counters().entries());
-                (one.addr.to_string(), json!(counters))
-            });
-            let counters = counters.collect();
+            let radios: Vec<_> = radios.collect();
+            let of_each = |one: &ServedRadio| (one.addr.to_string(), document(&one.counters));
+            let counters = radios.iter().map(of_each).collect();
+            let results = ServedRadios { counters: total.into_iter().collect(), radios };
+            let results = document(&results);
             self.dashboard.publish(BareMoment { counters, results, ..BareMoment::default() });
         }
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs in a guest, inside `host shield 1 --class fifo:50` (scripts/test-guests.sh): whether the threads that handle a card's
 # packets are where they were asked to be, and which of them ran on the stream's CPU while packets passed:
-# guest-placements.sh CPUS-OF-INTERRUPTS CPUS-OF-NAPI PRIORITY
+# placements.sh CPUS-OF-INTERRUPTS CPUS-OF-NAPI PRIORITY
 #
 # CPUS-OF-NAPI is - where there are no NAPI threads. The guest has a card, eth0, and two CPUs. The stream is ping on CPU 1;
 # QEMU answers.

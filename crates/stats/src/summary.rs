@@ -15,6 +15,12 @@ pub struct Summary {
     pub count: usize,
 }
 
+/// Returns the middle one of some values, or the mean of both; 0 without any.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    Summary::of(values).map_or(0.0, |summary| summary.median)
+}
+
 impl Summary {
     /// Summarises figures; `None` without any.
     pub fn of(figures: &[f64]) -> Option<Self> {

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::logs;
-use crate::Summary;
+use crate::{logs, median};
 
 /// The fewest starts for an interval of 95 %: with five, their smallest and largest hold the true
 /// median in 94 of 100 cases at most.
@@ -26,7 +25,10 @@ impl MedianEstimate {
     /// figure.
     #[must_use]
     pub fn of(figures: &[f64], level: f64) -> Option<Self> {
-        let figure = Summary::of(figures)?.median;
+        if figures.is_empty() {
+            return None;
+        }
+        let figure = median(figures);
         let mut sorted = logs(figures);
         sorted.sort_by(f64::total_cmp);
         let interval = between(&sorted, level).map(|(low, high)| (low.exp(), high.exp()));

@@ -9,7 +9,7 @@ compiler  the same plain Rust as it is compiled otherwise: the compiler uses NEO
 fast      what the receiver runs: on ARM64 the form for NEON; on x86-64 that for AVX2 (QEMU has no AVX-512). Kernels
           marked * are plain Rust in this form, too: on x86-64 the compiler may use AVX2 there
 
-    scripts/arm64_cost.py [--only WORD] [--no-x86]
+    docs/evidence/arm64_cost.py [--only WORD] [--no-x86]
 """
 
 import argparse
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MACHINES = ["aarch64", "x86_64"]
 # Samples of one measurement: then a few instructions of the test program do not matter.
 SAMPLES = 20_000

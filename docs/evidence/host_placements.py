@@ -7,7 +7,7 @@ What has a lower priority than the application that waits for it is named. A thr
 from halting: being woken by a hypervisor would hide all else. Needs root, iproute2 and ethtool; everything it makes
 goes with it.
 
-    sudo scripts/placements.py [--rounds N] [--count N]
+    sudo docs/evidence/host_placements.py [--rounds N] [--count N]
 """
 
 import argparse
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../peers"))
 from common import LABORATORY, MILLSTREAM, beside  # noqa: E402  (found by the line above)
 from pairs import quantile  # noqa: E402
 

@@ -10,11 +10,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use millstream_dsp::noise::Noise;
 use serde::Serialize;
 
-use super::{LEVEL, logs, shuffle};
-use crate::Summary;
+use crate::{LEVEL, Random, logs, median};
 
 /// The largest number of assignments that are all tried; of more, so many are drawn.
 const DEALS_MAX: u32 = 20_000;
@@ -32,7 +30,6 @@ pub struct Ratio {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::picture::short_ratio;
         match self.interval {
             Some((low, high)) => {
                 let [middle, low, high] = [self.estimate, low, high].map(short_ratio);
@@ -54,7 +51,7 @@ impl Pairs {
         let mut apart: Vec<f64> =
             other.iter().flat_map(|one| base.iter().map(move |base| one - base)).collect();
         apart.sort_by(f64::total_cmp);
-        let middle = Summary::of(&apart).map_or(0.0, |apart| apart.median);
+        let middle = median(&apart);
         let bounds = self.bounds(&base, &other, &apart);
         let interval = bounds.map(|(low, high)| (low.exp(), high.exp()));
         Ratio { estimate: middle.exp(), interval }
@@ -122,9 +119,9 @@ fn each_deal(labels: &[bool], see: &mut dyn FnMut(&[bool])) {
         return see(&deal);
     }
     if deals(base, labels.len() - base) > f64::from(DEALS_MAX) || labels.len() > 63 {
-        let mut random = Noise::new(SEED);
+        let mut random = Random::new(SEED);
         for _ in 0..DEALS_MAX {
-            shuffle(&mut deal, &mut random);
+            random.shuffle(&mut deal);
             see(&deal);
         }
         return;
@@ -189,15 +186,61 @@ fn kept(base: &[f64], other: &[f64], apart: &[f64], limit: f64) -> Option<(f64, 
         let (labels, ends) = in_order(base, other, f64::midpoint(low, high));
         statistic(&labels, &ends).abs() <= limit + 1e-9
     };
-    let middle = Summary::of(apart)?.median;
+    let middle = median(apart);
     let low = (1..apart.len()).find(stays).map_or(middle, |at| apart[at - 1]);
     let high = (1..apart.len()).rev().find(stays).map_or(middle, |at| apart[at]);
     Some((low, high))
 }
 
+/// Returns ranks from 1; equal values share the middle of theirs.
+#[must_use]
+pub fn ranks(values: &[f64]) -> Vec<f64> {
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|other| *other < value).count();
+        let equal = values.iter().filter(|other| *other == value).count();
+        below as f64 + (equal as f64 + 1.0) / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
+/// Formats a ratio with three significant digits, also far from 1.
+#[must_use]
+pub fn short_ratio(ratio: f64) -> String {
+    // The exponent after rounding: 0.9996 has that of 1.00.
+    let rounded = format!("{ratio:.2e}");
+    let exponent = rounded.split_once('e').and_then(|(_, digits)| digits.parse::<i32>().ok());
+    match exponent {
+        Some(exponent @ -5..=5) => format!("{ratio:.*}", (2 - exponent).max(0) as usize),
+        _ => rounded,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_keeps_three_digits_whatever_its_size() {
+        for (ratio, text) in [
+            (0.0024, "0.00240"),
+            (0.9996, "1.00"),
+            (0.07, "0.0700"),
+            (1.234, "1.23"),
+            (12.345, "12.3"),
+            (417.4, "417"),
+            (4170.4, "4170"),
+            (0.0, "0.00"),
+            (2.5e-9, "2.50e-9"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(short_ratio(ratio), text);
+        }
+    }
+
+    #[test]
+    fn equal_values_share_the_middle_of_their_ranks() {
+        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
+    }
 
     /// `scipy.stats.brunnermunzel` (1.17) and its share of all arrangements that are as far off;
     /// the middle of all ratios by numpy. `peers/statistics_scipy.py` computes fresh ones.

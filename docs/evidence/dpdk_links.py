@@ -6,7 +6,7 @@ UDP and AF_XDP go over a veth pair between two namespaces, DPDK over memory that
 virtio-user, memif). The program has to be built with DPDK (cargo build --release -p millstream-cli -p millstream-lab-cli --features millstream-cli/dpdk).
 Needs root and iproute2; everything it makes goes with it.
 
-    sudo scripts/radio_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
+    sudo docs/evidence/dpdk_links.py [--rounds N] [--seconds S] [--step HZ] [--max HZ] [--ways rx,tx,duplex] [--only WORD]
                                 [--radio-cpus LIST --host-cpus LIST]
 """
 
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../peers"))
 from common import LABORATORY, MILLSTREAM, die_with_parent  # noqa: E402  (found by the line above)
 
 RADIO, HOST = ("ms-links-r", "ms-lr", "10.79.0.2"), ("ms-links-h", "ms-lh", "10.79.0.1")

@@ -1,29 +1,16 @@
-//! Statistics of few starts: the one figure of a measurement, its interval, ratios of two figures,
-//! and tests. None of them assumes a particular distribution.
+//! The one figure of a measurement and its precision.
 //!
 //! The unit of evidence is a start of the program, or a boot: values of one start share its
 //! conditions. The figure of a start is the quantile of all its values together, and the figure of
-//! a set of starts is the median over them ([`by_start`], [`MedianEstimate`]): a run, a comparison
-//! and a report show the same one. `tests/coverage` counts how often an interval of 95 % holds the
-//! true value in drawn cases; docs/evidence/comparisons.md has the result.
-
-mod holm;
-mod median;
-mod rank;
-
-pub use holm::adjusted;
-pub use median::{MedianEstimate, STARTS_MIN};
-pub use rank::{Pairs, Ratio, chance, least_chance};
+//! a set of starts is the median over them ([`by_start`],
+//! [`MedianEstimate`](millstream_stats::MedianEstimate)): a run, a comparison and a report show the
+//! same one. `tests/coverage` counts how often an interval of 95 % holds the true value in drawn
+//! cases; docs/evidence/comparisons.md has the result.
 
 use std::collections::BTreeMap;
 
-use millstream_dsp::noise::Noise;
-
-use crate::Histogram;
 use crate::record::Record;
-
-/// The confidence of the intervals that are called 95 %.
-pub const LEVEL: f64 = 0.95;
+use millstream_stats::Histogram;
 
 /// The confidence at each check of a run that ends when its figures are known well enough: the run
 /// is more likely to end where the interval is narrow by chance, which costs one or two of a
@@ -47,37 +34,10 @@ pub fn figures(starts: &[Histogram], quantile: f64) -> Vec<f64> {
     starts.iter().map(|start| start.quantile_ns(quantile) as f64).collect()
 }
 
-/// Returns logarithms: latencies spread by factors, so equal shares have equal weight.
-fn logs(figures: &[f64]) -> Vec<f64> {
-    figures.iter().map(|figure| figure.max(1.0).ln()).collect()
-}
-
-/// Returns ranks from 1; equal values share the middle of theirs.
-pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |value: &f64| {
-        let below = values.iter().filter(|other| *other < value).count();
-        let equal = values.iter().filter(|other| *other == value).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    values.iter().map(rank).collect()
-}
-
-/// Puts the items into a random order (Fisher and Yates; the bias of the remainder is below 2^-50).
-pub(crate) fn shuffle<T>(items: &mut [T], random: &mut Noise) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, (random.bits() % (last as u64 + 1)) as usize);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::tests::record;
-
-    #[test]
-    fn equal_values_share_the_middle_of_their_ranks() {
-        assert_eq!(ranks(&[3.0, 1.0, 3.0]), [2.5, 1.0, 2.5]);
-    }
 
     #[test]
     fn the_figure_of_a_start_is_that_of_all_its_values() {

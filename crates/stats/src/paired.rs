@@ -1,9 +1,10 @@
 //! Statistics of ratios from pairs of measurements.
 //!
-//! A pair is two plans measured one right after the other, so that a disturbance that lasts longer
-//! slows both and leaves their ratio unchanged. Ratios are handled as logarithms: twice as fast and
-//! half as fast are equally far from no difference.
+//! A pair is two figures measured one right after the other, so that a disturbance that lasts
+//! longer slows both and leaves their ratio unchanged. Ratios are handled as logarithms: twice as
+//! fast and half as fast are equally far from no difference.
 
+use crate::median;
 use serde::{Deserialize, Serialize};
 
 /// A ratio and its confidence interval.
@@ -20,7 +21,7 @@ pub struct RatioEstimate {
 }
 
 impl RatioEstimate {
-    /// No difference, by definition: a plan compared with itself.
+    /// No difference, by definition: a thing compared with itself.
     pub const SAME: Self = Self { estimate: 1.0, low: 1.0, high: 1.0, pairs: 0 };
 
     /// Whether the ratio is above 1 beyond noise.
@@ -31,18 +32,6 @@ impl RatioEstimate {
 
     fn from_logarithms(estimate: f64, low: f64, high: f64, pairs: usize) -> Self {
         Self { estimate: estimate.exp(), low: low.exp(), high: high.exp(), pairs }
-    }
-}
-
-/// Returns the median of `values`; 0 without any.
-#[must_use]
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => sorted[n / 2 - 1].midpoint(sorted[n / 2]),
     }
 }
 
@@ -125,7 +114,7 @@ fn critical_rank(n: usize, tail: f64) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::Random;
 
     /// Critical values of Wilcoxon's test, two-sided 5 % and 1 % (Wilcoxon 1947, table I).
     #[test]

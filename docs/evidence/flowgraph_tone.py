@@ -6,7 +6,7 @@ head and UHD's sink in GNU Radio (left out where it is not installed). Each send
 emulated radio that is started for it, in turns in one run. The table shows the CPU time of the whole sending process for
 10⁹ samples: that of a long run minus that of a short one, so the start does not count.
 
-    scripts/generator_cost.py [--rounds N] [--rate HZ] [--seconds S] [--search]
+    docs/evidence/flowgraph_tone.py [--rounds N] [--rate HZ] [--seconds S] [--search]
 
 With --search it looks for the highest rate without an underflow instead, by doubling and bisection.
 """
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../peers"))
 from common import LABORATORY, MILLSTREAM, ROOT, Radio, die_with_parent  # noqa: E402  (found by the line above)
 
 PYTHON = "/usr/bin/python3"
