@@ -103,7 +103,7 @@ pub use port::{
 pub use preset::{ParsePresetError, Preset};
 pub use process::{Process, Through};
 pub use rate::ItemRatio;
-pub use registry::{BlockType, Registry};
+pub use registry::{BlockParameters, BlockType, Registry};
 pub use runtime::Stopper;
 pub use runtime::{
     BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, RunningGraph, Snapshot,

@@ -6,7 +6,7 @@ use crate::block_types;
 use crate::output::Report;
 use crate::table::Table;
 use anyhow::bail;
-use millstream_flow::registry::{BlockType, Parameter};
+use millstream_flow::registry::{BlockType, Parameter, ParameterRange};
 use millstream_flow::{BlockFacts, InputPort, MessageSpec, OutputPort, PortVisitor, Registry};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -185,6 +185,9 @@ impl Facts<'_> {
 /// The meaning of a parameter, and its possible values.
 fn help(parameter: &Parameter) -> String {
     match parameter.choices {
+        [] if parameter.range != ParameterRange::ANY => {
+            format!("{} ({})", parameter.help, parameter.range)
+        }
         [] => parameter.help.to_owned(),
         choices => format!("{}: {}", parameter.help, choices.join(", ")),
     }

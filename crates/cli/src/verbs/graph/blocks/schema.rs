@@ -1,8 +1,11 @@
 //! The JSON schema of graph files (draft 2020-12), made from the registry.
 
 use millstream_flow::Registry;
-use millstream_flow::registry::{BlockType, Parameter, ParameterKind, ParameterValue as Given};
+use millstream_flow::registry::{
+    BlockType, Parameter, ParameterKind, ParameterRange, ParameterValue as Given,
+};
 use serde_json::{Map, Value, json};
+use std::ops::Bound;
 
 /// The schema for graphs of these types.
 pub fn of(registry: &Registry) -> Value {
@@ -80,6 +83,20 @@ fn property(parameter: &Parameter) -> Value {
         _ if !parameter.choices.is_empty() => json!({ "enum": parameter.choices }),
         _ => json!({ "type": "string" }),
     };
+    // A default may lie outside of the range, as "none".
+    let default = parameter.default.as_ref().and_then(Given::as_number);
+    if default.is_none_or(|default| parameter.range.contains(default)) {
+        for (bound, included, excluded) in [
+            (parameter.range.least, "minimum", "exclusiveMinimum"),
+            (parameter.range.most, "maximum", "exclusiveMaximum"),
+        ] {
+            match bound {
+                Bound::Included(number) => value[included] = json!(number),
+                Bound::Excluded(number) => value[excluded] = json!(number),
+                Bound::Unbounded => {}
+            }
+        }
+    }
     if parameter.kind != ParameterKind::Text || !parameter.choices.is_empty() {
         value = json!({ "anyOf": [value, { "$ref": "#/$defs/reference" }] });
     }
@@ -98,6 +115,7 @@ pub fn parameter_facts(parameter: &Parameter) -> Value {
         "help": parameter.help,
         "default": parameter.default.as_ref().map(plain),
         "choices": parameter.choices,
+        "range": (parameter.range != ParameterRange::ANY).then(|| parameter.range.to_string()),
     })
 }
 
