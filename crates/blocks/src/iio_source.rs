@@ -145,7 +145,7 @@ impl IioSource {
     }
 }
 
-/// Returns the scans that are missing between two with these times.
+/// Returns the number of scans lost between two scans with these times.
 fn missed(last_ns: Option<i64>, now_ns: i64, period_ns: Option<f64>) -> u64 {
     let (Some(last_ns), Some(period_ns)) = (last_ns, period_ns) else { return 0 };
     // A scan that is late by more than half a period counts as a missed one.

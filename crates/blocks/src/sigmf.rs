@@ -88,7 +88,7 @@ struct SourceParameters {
 
 impl SourceParameters {
     fn make(self) -> Result<SigmfSource, BlockError> {
-        Ok(SigmfSource::open(&self.path)?.part(self.part.first, self.part.most())?)
+        SigmfSource::open(&self.path)?.part(self.part.first, self.part.most())
     }
 }
 

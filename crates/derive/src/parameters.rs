@@ -363,3 +363,87 @@ fn item_type(item: &Ident, flow: &Code) -> Result<Code, Error> {
         _ => return Err(Error::new(item.span(), "expected u8, i8, i16, sc16, f32 or cf32")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn code(input: &DeriveInput) -> String {
+        match expand(input, &quote!(::flow)) {
+            Ok(code) => code.to_string().split_whitespace().collect(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_field_says_its_parameter_once() {
+        let made = code(&parse_quote! {
+            struct Filter {
+                /// sample rate,
+                /// Hz
+                #[parameter(default = -1, above = 0, most = MOST, incidental)]
+                rate_hz: f64,
+                #[parameter(flatten)]
+                taps: Taps,
+            }
+        });
+        let declared = "Parameter::new(\"rate_hz\",\"samplerate,Hz\").within(\
+                        ::flow::registry::ParameterRange::new(::std::ops::Bound::Excluded((0)asf64),\
+                        ::std::ops::Bound::Included((MOST)asf64))).with_default(\
+                        ::flow::registry::ParameterValue::Integer(-1)).incidental(),declared,);";
+        assert!(made.contains(declared), "{made}");
+        assert!(made.contains("rate_hz:values.field::<f64>(\"rate_hz\")?,"), "{made}");
+        assert!(made.contains("<Tapsas::flow::registry::BlockParameters>::declare(declared);"));
+        assert!(!made.contains("submit"), "a group is no type of block: {made}");
+    }
+
+    #[test]
+    fn a_type_of_block_is_made_for_each_type_of_items_and_submitted() {
+        let made = code(&parse_quote! {
+            /// Passes items on.
+            #[block(again, live, items(cf32, u8), with = Handle, example = "n = 1")]
+            struct Again {}
+        });
+        for part in [
+            "BlockType::declare::<Again>(\"again\",\"Passesitemson.\").items(&[\"cf32\",\"u8\"])\
+             .example(\"n=1\").live(",
+            "\"u8\"=>::flow::registry::MadeBlock::boxed(parameters.rehearse::<u8>(&with)),",
+            "boxed(parameters.make::<::flow::Complex<f32>>(&with)),",
+            "letwith:Handle=registry.shared();",
+            "::flow::registry::submit!{",
+        ] {
+            assert!(made.contains(part), "{part} in {made}");
+        }
+    }
+
+    #[test]
+    fn variants_are_choices_in_small_letters() {
+        let made = code(&parse_quote! {
+            enum Window { BlackmanHarris, #[parameter("none")] Rectangular }
+        });
+        assert!(made.contains("&[\"blackman_harris\",\"none\"]"), "{made}");
+        assert!(made.contains("\"none\"=>Self::Rectangular,"), "{made}");
+    }
+
+    #[test]
+    fn what_is_incomplete_does_not_compile() {
+        for (input, expected) in [
+            (parse_quote! { struct A { n: u32 } }, "a parameter needs a doc comment"),
+            (parse_quote! { struct A(u32); }, "a parameter needs a field with a name"),
+            (parse_quote! { #[block(a, pure)] struct A {} }, "a type of block needs a doc comment"),
+            (parse_quote! { #[block(a)] #[doc = "B."] struct A {} }, "expected `#[block(NAME, EFF"),
+            (parse_quote! { #[block(a, clean)] #[doc = "B."] struct A {} }, "an effect (`pure`"),
+            (
+                parse_quote! { #[block(a, pure, items(f64))] #[doc = "B."] struct A {} },
+                "expected u8, i8, i16, sc16, f32 or cf32",
+            ),
+            (parse_quote! { struct A { #[parameter(max = 3)] n: u32 } }, "expected `default`"),
+            (parse_quote! { enum A { One(u32) } }, "a choice has no data"),
+            (parse_quote! { enum A {} }, "a parameter needs a choice"),
+        ] {
+            let error = code(&input);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

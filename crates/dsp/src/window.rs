@@ -136,7 +136,7 @@ mod tests {
         ] {
             let points = window.symmetric(33);
             assert!((points[16] - 1.0).abs() < 1e-12, "{window:?}");
-            assert!((0..16).all(|n| (points[n] - points[32 - n]).abs() < 1e-12), "{name}");
+            assert!((0..16).all(|n| (points[n] - points[32 - n]).abs() < 1e-12), "{window:?}");
             let periodic = window.periodic(32);
             assert!((periodic[0] - points[0]).abs() < 1e-12 && (periodic[16] - 1.0).abs() < 1e-12);
         }
