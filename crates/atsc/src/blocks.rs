@@ -25,6 +25,6 @@ pub use derandomizer::{AtscDerandomizer, Derandomizer};
 pub use equalizer::{AtscEqualizer, MonitoredEqualizer};
 pub use monitors::{Monitors, register};
 pub use reed_solomon::{AtscReedSolomon, CodewordCorrector};
-pub use stage::{Stage, StageBlock};
+pub use stage::{ReceiverStage, StageBlock};
 pub use transmitter::{AtscTransmitter, Packets};
 pub use viterbi::AtscViterbi;

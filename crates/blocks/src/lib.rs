@@ -2,9 +2,10 @@
 //!
 //! One file per block, with its parameters and the declaration of its type: a thin layer over a
 //! kernel of `millstream-dsp` that is tested against a formula of its own. [`register`] makes all
-//! of them available to graph files; `millstream graph blocks` lists them. Blocks with one input and one output are a
-//! [`Process`](millstream_flow::Process) inside a [`Through`](millstream_flow::Through); the others
-//! implement [`Block`](millstream_flow::Block) themselves.
+//! of them available to graph files; `millstream graph blocks` lists them. Blocks with one input
+//! and one output are a [`Process`](millstream_flow::Process) inside a
+//! [`Through`](millstream_flow::Through); the others implement [`Block`](millstream_flow::Block)
+//! themselves.
 //!
 //! ```
 //! use millstream_flow::{GraphFile, Plan, Registry};

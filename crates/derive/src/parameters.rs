@@ -320,7 +320,7 @@ fn block_type(input: &DeriveInput, attribute: &Attribute, flow: &Code) -> Result
 }
 
 impl Said {
-    /// Returns the closure that makes a block; `call` makes it of `parameters`, for a type of items.
+    /// Returns the closure that makes a block; `call` makes it of `parameters` for a type of items.
     fn factory(
         &self,
         flow: &Code,
@@ -389,7 +389,8 @@ mod tests {
             }
         });
         let declared = "Parameter::new(\"rate_hz\",\"samplerate,Hz\").within(\
-                        ::flow::registry::ParameterRange::new(::std::ops::Bound::Excluded((0)asf64),\
+                        ::flow::registry::ParameterRange::new(\
+                        ::std::ops::Bound::Excluded((0)asf64),\
                         ::std::ops::Bound::Included((MOST)asf64))).with_default(\
                         ::flow::registry::ParameterValue::Integer(-1)).incidental(),declared,);";
         assert!(made.contains(declared), "{made}");

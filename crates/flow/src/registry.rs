@@ -8,11 +8,13 @@ mod range;
 pub use crate::value::{ParameterKind, ParameterValue, typed_number};
 pub use declaration::{BlockDeclaration, BlockEffect, BlockFactory, MadeBlock};
 pub(crate) use field::OVERWRITE;
-pub use field::{BlockParameters, ParameterChoice, ParameterField, RecordingPart, WrittenFile};
+pub use field::{
+    BlockParameters, ParameterChoice, ParameterField, ParameterValues, RecordingPart, WrittenFile,
+};
 #[doc(hidden)]
 pub use inventory::submit;
 pub use millstream_derive::BlockParameters;
-pub use parameter::{Parameter, ParameterValues, wrong};
+pub use parameter::{Parameter, wrong};
 pub use range::ParameterRange;
 
 use crate::block::{Block, BlockError};
@@ -65,7 +67,7 @@ pub(crate) type Make = fn(&BlockType, &ParameterValues) -> Result<Box<dyn Block>
 /// | `writes(discard)` | as `writes`, with a stand-in that discards its items |
 /// | `items(cf32, f32)` | a parameter `item`; `make` and `rehearse` are generic over that type |
 /// | `example = "count = 1"` | values of an example, a line each, as in a graph file |
-/// | `with = T` | state that the types of one registry [share](Registry::shared): `make` gets a `&T` |
+/// | `with = T` | state that types [share](Registry::shared): `make` and `rehearse` get a `&T` |
 pub struct BlockType {
     declared: BlockDeclaration,
     effect: BlockEffect,

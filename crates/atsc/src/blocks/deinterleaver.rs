@@ -1,6 +1,6 @@
 //! Deinterleaving.
 
-use super::stage::{Stage, StageBlock};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::rx::memory;
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
@@ -30,7 +30,7 @@ impl Default for AtscDeinterleaver {
     }
 }
 
-impl Stage for BlockDeinterleaver {
+impl ReceiverStage for BlockDeinterleaver {
     type Input = CodeBlock;
     type Output = CodeBlock;
     const MADE: usize = 1;

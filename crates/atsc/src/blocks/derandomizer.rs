@@ -1,7 +1,7 @@
 //! Derandomising: codewords to packets.
 
 use super::monitors::{Monitors, ReceiverName};
-use super::stage::{Stage, StageBlock};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
@@ -36,7 +36,7 @@ pub struct Derandomizer {
     monitor: Arc<Monitor>,
 }
 
-impl Stage for Derandomizer {
+impl ReceiverStage for Derandomizer {
     type Input = CodeBlock;
     type Output = u8;
     const MADE: usize = PACKET_BYTES;

@@ -1,7 +1,7 @@
 //! Equalisation.
 
 use super::monitors::{Monitors, ReceiverName};
-use super::stage::{Stage, StageBlock};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::monitor::Monitor;
 use crate::rx::{equalizer::Equalizer, memory};
 use crate::segment::Segment;
@@ -33,7 +33,7 @@ pub struct MonitoredEqualizer {
     monitor: Arc<Monitor>,
 }
 
-impl Stage for MonitoredEqualizer {
+impl ReceiverStage for MonitoredEqualizer {
     type Input = Segment;
     type Output = Segment;
     const MADE: usize = 1;

@@ -8,7 +8,7 @@ use millstream_flow::{
 const TAGS: usize = 64;
 
 /// A stage of the receiver that makes a few items, or none, of each that it takes.
-pub trait Stage: Send + 'static {
+pub trait ReceiverStage: Send + 'static {
     /// Items of the input.
     type Input: Item;
     /// Items of the output.
@@ -41,10 +41,10 @@ pub trait Stage: Send + 'static {
     fn facts(&self, facts: &mut BlockFacts);
 }
 
-/// The block of a [`Stage`]: ports `in` and `out`. A tag moves to the item that is made next when
-/// its item is taken.
+/// The block of a [`ReceiverStage`]: ports `in` and `out`. A tag moves to the item that is made
+/// next when its item is taken.
 #[derive(Debug, Ports)]
-pub struct StageBlock<S: Stage> {
+pub struct StageBlock<S: ReceiverStage> {
     /// Items to process.
     pub input: In<S::Input>,
     /// Processed items.
@@ -54,14 +54,14 @@ pub struct StageBlock<S: Stage> {
     tags: Vec<(usize, Tag)>,
 }
 
-impl<S: Stage> StageBlock<S> {
+impl<S: ReceiverStage> StageBlock<S> {
     pub(super) fn of(stage: S) -> Self {
         let output = Out::with_min_items(S::MADE.max(S::LAST));
         Self { input: In::new(), output, stage, tags: Vec::with_capacity(TAGS) }
     }
 }
 
-impl<S: Stage> Block for StageBlock<S> {
+impl<S: ReceiverStage> Block for StageBlock<S> {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let Self { input, output, stage, tags } = self;
         let (items, room) = (input.slice(), output.slice_mut());

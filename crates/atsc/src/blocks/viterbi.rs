@@ -1,6 +1,6 @@
 //! Trellis decoding.
 
-use super::stage::{Stage, StageBlock};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::rx::{memory, trellis_decoder::TrellisDecoder};
 use crate::segment::{CodeBlock, Segment};
 use millstream_flow::BlockFacts;
@@ -39,7 +39,7 @@ fn into(output: &mut [CodeBlock], run: impl FnOnce(&mut dyn FnMut(&CodeBlock))) 
     made
 }
 
-impl Stage for TrellisDecoder {
+impl ReceiverStage for TrellisDecoder {
     type Input = Segment;
     type Output = CodeBlock;
     const MADE: usize = 2;

@@ -51,7 +51,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`connect`](Self::connect): there is no such output, or its items are others.
-    /// [`GraphError::Ring`] and [`GraphError::Pull`] when the kernel refuses memory or a descriptor.
+    /// [`GraphError::Ring`] and [`GraphError::Pull`] when the kernel refuses memory or a wake-up.
     pub fn pull<T: Item>(&mut self, output: &str) -> Result<PullReader<T>, GraphError> {
         let name = format!("pull_{}", output.replace('.', "_"));
         let bell = Doorbell::new()

@@ -1,7 +1,7 @@
 //! The declaration of a block type, which its effect completes.
 
-use super::parameter::{ITEM, Parameter, ParameterValues};
-use super::{BlockParameters, BlockType};
+use super::parameter::{ITEM, Parameter};
+use super::{BlockParameters, BlockType, ParameterValues};
 use crate::block::{Block, BlockError};
 use std::any::Any;
 

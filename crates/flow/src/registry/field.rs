@@ -1,9 +1,10 @@
 //! From declared parameters to the fields of a struct.
 
-use super::parameter::{Parameter, ParameterValues, wrong};
+use super::parameter::{ITEM, Parameter, wrong};
 use crate::block::BlockError;
 use crate::value::{ParameterKind, ParameterValue};
 use millstream_output::Existing;
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -65,6 +66,63 @@ pub trait BlockParameters: Sized {
     /// # Panics
     /// The values are those of a type with other parameters.
     fn read(values: &ParameterValues) -> Result<Self, BlockError>;
+}
+
+/// The values for one block: complete, and of the kinds and ranges that its type declares. A
+/// [`BlockParameters`] reads them.
+#[derive(Clone, Debug, Default)]
+pub struct ParameterValues {
+    values: BTreeMap<&'static str, ParameterValue>,
+}
+
+impl ParameterValues {
+    pub(crate) fn insert(&mut self, name: &'static str, value: ParameterValue) {
+        self.values.insert(name, value);
+    }
+
+    /// Iterates over every value, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
+        self.values.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// Returns the fields of a type.
+    ///
+    /// # Errors
+    /// A value that its field does not take.
+    ///
+    /// # Panics
+    /// The values are those of another type.
+    pub fn read<P: BlockParameters>(&self) -> Result<P, BlockError> {
+        P::read(self)
+    }
+
+    /// Returns one field, for code that the derive makes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Panics
+    /// As [`read`](Self::read).
+    pub fn field<F: ParameterField>(&self, name: &'static str) -> Result<F, BlockError> {
+        F::read(name, self)
+    }
+
+    /// Returns the type of the items, `cf32`, by the parameter that
+    /// [`items`](super::BlockDeclaration::items) declares.
+    ///
+    /// # Panics
+    /// The type does not declare it.
+    #[must_use]
+    pub fn item(&self) -> &str {
+        match self.value(ITEM) {
+            ParameterValue::Text(item) => item,
+            other => panic!("the type of the items is {other:?}"),
+        }
+    }
+
+    pub(crate) fn value(&self, name: &str) -> &ParameterValue {
+        self.values.get(name).unwrap_or_else(|| panic!("parameter {name} is not declared"))
+    }
 }
 
 /// The type of a field that is a parameter.

@@ -1,10 +1,8 @@
 //! Parameters of block types, and their values.
 
-use super::field::{BlockParameters, ParameterField};
 use super::range::ParameterRange;
 use crate::block::BlockError;
 use crate::value::{ParameterKind, ParameterValue};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// A parameter that a block type declares, by a field of its [`BlockParameters`].
@@ -86,63 +84,6 @@ impl Parameter {
             Some(default) => format!("{}, or {default}", self.range),
             None => self.range.to_string(),
         })
-    }
-}
-
-/// The values for one block: complete, and of the kinds and ranges that its type declares. A
-/// [`BlockParameters`] reads them.
-#[derive(Clone, Debug, Default)]
-pub struct ParameterValues {
-    values: BTreeMap<&'static str, ParameterValue>,
-}
-
-impl ParameterValues {
-    pub(crate) fn insert(&mut self, name: &'static str, value: ParameterValue) {
-        self.values.insert(name, value);
-    }
-
-    /// Iterates over every value, by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
-        self.values.iter().map(|(name, value)| (*name, value))
-    }
-
-    /// Returns the fields of a type.
-    ///
-    /// # Errors
-    /// A value that its field does not take.
-    ///
-    /// # Panics
-    /// The values are those of another type.
-    pub fn read<P: BlockParameters>(&self) -> Result<P, BlockError> {
-        P::read(self)
-    }
-
-    /// Returns one field, for code that the derive makes.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    ///
-    /// # Panics
-    /// As [`read`](Self::read).
-    pub fn field<F: ParameterField>(&self, name: &'static str) -> Result<F, BlockError> {
-        F::read(name, self)
-    }
-
-    /// Returns the type of the items by the parameter that [`items`](super::BlockDeclaration::items)
-    /// declares, `cf32`.
-    ///
-    /// # Panics
-    /// The type does not declare it.
-    #[must_use]
-    pub fn item(&self) -> &str {
-        match self.value(ITEM) {
-            ParameterValue::Text(item) => item,
-            other => panic!("the type of the items is {other:?}"),
-        }
-    }
-
-    pub(crate) fn value(&self, name: &str) -> &ParameterValue {
-        self.values.get(name).unwrap_or_else(|| panic!("parameter {name} is not declared"))
     }
 }
 
