@@ -16,15 +16,25 @@ impl OneToOne for Power {
     }
 }
 
+/// Raises each item to a power.
+#[derive(BlockParameters)]
+#[block(power, pure, example = "exponent = 2")]
+struct PowerParameters {
+    /// the exponent
+    #[parameter(least = 1, most = 100)]
+    exponent: u32,
+}
+
+impl PowerParameters {
+    fn make(self) -> Each<Power> {
+        Each::new(Power(self.exponent as i32))
+    }
+}
+
 /// Returns the types of the library and `power`.
 fn registry() -> Registry {
     let mut registry = millstream::registry();
-    registry.register(
-        BlockType::declare("power", "Raises each item to a power.")
-            .required("exponent", ParameterKind::Integer, "the exponent, 1 or more")
-            .example("exponent = 2")
-            .pure(|of| Ok(Box::new(Each::new(Power(of.count("exponent", 1)?))))),
-    );
+    registry.register_crate(module_path!());
     registry
 }
 

@@ -31,15 +31,23 @@ impl Process for Average {
     }
 }
 
+/// Replaces neighbouring items by their mean.
+#[derive(BlockParameters)]
+#[block(average, pure, example = "count = 4")]
+struct AverageParameters {
+    /// items of one mean
+    #[parameter(least = 1)]
+    count: u32,
+}
+
+impl AverageParameters {
+    fn make(self) -> Through<Average> {
+        Through::new(Average { count: self.count })
+    }
+}
+
 fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("average", "Replaces neighbouring items by their mean.")
-            .required("count", ParameterKind::Integer, "items of one mean, 1 or more")
-            .example("count = 4")
-            .pure(|parameters| {
-                Ok(Box::new(Through::new(Average { count: parameters.count("count", 1)? })))
-            }),
-    );
+    registry.register_crate(module_path!());
 }
 
 fn main() -> ExitCode {

@@ -1,6 +1,6 @@
 //! Blocks of a flowgraph that are functions in Python, for experiments.
 
-use millstream_flow::registry::{BlockType, ParameterKind};
+use millstream_flow::registry::{BlockParameters, BlockType, ParameterValues};
 use millstream_flow::{
     Block, BlockError, BlockFacts, Complex, Context, In, Out, Ports, Registry, TagRule, Work,
 };
@@ -85,26 +85,30 @@ pub fn register(registry: &mut Registry, blocks: &Bound<'_, PyDict>) -> PyResult
     };
     let functions: Vec<(String, Py<PyAny>)> =
         blocks.iter().map(function).collect::<PyResult<_>>()?;
-    registry.register(
-        BlockType::declare("python", "Calls a function in Python with arrays of complex64.")
-            .required("function", ParameterKind::Text, "its name in `blocks`")
-            .example("function = \"limit\"")
-            .pure(move |parameters| {
-                let name = parameters.text("function");
-                let found = functions.iter().find(|(known, _)| known == name);
-                let (_, function) = found.ok_or_else(|| {
-                    let known: Vec<_> = functions.iter().map(|(name, _)| name.as_str()).collect();
-                    format!("blocks has no function {name:?}: it has {}", known.join(", "))
-                })?;
-                let function = Python::attach(|py| function.clone_ref(py));
-                Ok(Box::new(PythonBlock {
-                    input: In::new(),
-                    output: Out::new(),
-                    function,
-                    waiting: Vec::new(),
-                    sent: 0,
-                }))
-            }),
-    );
+    let make = move |values: &ParameterValues| {
+        let name = values.read::<PythonParameters>()?.function;
+        let found = functions.iter().find(|(known, _)| *known == name);
+        let (_, function) = found.ok_or_else(|| {
+            let known: Vec<_> = functions.iter().map(|(name, _)| name.as_str()).collect();
+            format!("blocks has no function {name:?}: it has {}", known.join(", "))
+        })?;
+        let function = Python::attach(|py| function.clone_ref(py));
+        Ok(Box::new(PythonBlock {
+            input: In::new(),
+            output: Out::new(),
+            function,
+            waiting: Vec::new(),
+            sent: 0,
+        }) as Box<dyn Block>)
+    };
+    let summary = "Calls a function in Python with arrays of complex64.";
+    let declared = BlockType::declare::<PythonParameters>("python", summary);
+    registry.register(declared.example("function = \"limit\"").pure(make));
     Ok(())
+}
+
+#[derive(BlockParameters)]
+struct PythonParameters {
+    /// its name in `blocks`
+    function: String,
 }

@@ -5,14 +5,14 @@ use crate::block::{OffloadBlock, OnHost, ResultItem};
 use crate::choose::{Side, choose};
 use crate::device::{Accelerator, AcceleratorError};
 use crate::kernel::Kernel;
-use millstream_flow::registry::{BlockDeclaration, Parameters};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{Block, BlockError};
 use millstream_ring::Lock;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Where a block runs.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(BlockParameters, Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Domain {
     /// On the CPU.
     #[default]
@@ -64,64 +64,55 @@ pub fn choices() -> Vec<String> {
     std::mem::take(&mut CHOICES.lock())
 }
 
-/// Declares the parameters of a block that can run on a device.
-#[must_use]
-pub fn declare(block_type: BlockDeclaration) -> BlockDeclaration {
-    block_type
-        .choice("domain", &["cpu", "gpu", "auto"], "where it runs; auto: by measurement")
-        .optional("stream_hz", 0.0, "auto: samples a second of the stream; 0: as fast as possible")
-        .optional("batch", 65_536i64, "gpu: samples in a batch, 1 to 16777216")
-        .optional("stall_ms", 20.0, "gpu: milliseconds without an answer until the CPU takes over")
-        .optional("check_every", 0i64, "gpu: one batch in so many is checked by the CPU; 0: none")
-}
-
-/// Makes a block of a kernel, by the parameters that [`declare`] declares. `on_cpu` makes the CPU's
-/// form for `domain = "cpu"`, and where there is no device to choose.
-///
-/// # Errors
-/// A parameter is wrong, or `domain = "gpu"` and no device can do this.
-pub fn make<O: ResultItem>(
-    parameters: &Parameters,
-    kernel: Kernel,
-    on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
-) -> Result<Box<dyn Block>, BlockError> {
-    let batch = parameters.count::<usize>("batch", 1)?;
-    if batch > SAMPLES_MAX {
-        return Err(parameters.wrong("batch", "1 to 16777216 samples"));
-    }
-    let mut settings = OffloadSettings::for_batches(batch, &kernel);
-    settings.check_every = parameters.count("check_every", 0)?;
-    let stall = parameters.number("stall_ms");
-    if !(0.1..=60_000.0).contains(&stall) {
-        return Err(parameters.wrong("stall_ms", "0.1 to 60000 milliseconds"));
-    }
-    settings.stall_after = Duration::from_secs_f64(stall / 1e3);
-    let domain = match parameters.text("domain") {
-        "gpu" => Domain::Gpu,
-        "auto" => Domain::Auto,
-        _ => Domain::Cpu,
-    };
-    let stream_hz = parameters.number("stream_hz");
-    if stream_hz < 0.0 {
-        return Err(parameters.wrong("stream_hz", "0 or more"));
-    }
-    let shape = kernel.shape();
-    let largest = shape.window(settings.frames).max(shape.words.saturating_mul(settings.frames));
-    if domain != Domain::Cpu && largest > 4 * SAMPLES_MAX {
-        let text = format!(
-            "{kernel}: a batch of {} frames has {largest} samples or results; at most {} are \
-             allowed. Use a smaller batch, or domain = \"cpu\"",
-            settings.frames,
-            4 * SAMPLES_MAX
-        );
-        return Err(text.into());
-    }
-    let rate = (stream_hz > 0.0).then_some(stream_hz);
-    place::<O>(domain, rate, kernel, settings, on_cpu)
+/// The parameters of a block that can run on a device.
+#[derive(BlockParameters, Clone, Copy, Debug)]
+pub struct OffloadParameters {
+    /// where it runs; auto: by measurement
+    pub domain: Domain,
+    /// auto: samples a second of the stream; 0: as fast as possible
+    #[parameter(least = 0)]
+    pub stream_hz: Option<f64>,
+    /// gpu: samples in a batch, unless a frame is longer
+    #[parameter(default = 65_536, least = 1, most = SAMPLES_MAX)]
+    pub batch: usize,
+    /// gpu: milliseconds without an answer until the CPU takes over
+    #[parameter(default = 20.0, least = 0.1, most = 60_000)]
+    pub stall_ms: f64,
+    /// gpu: one batch in so many is checked by the CPU; 0: none
+    #[parameter(default = 0)]
+    pub check_every: u64,
 }
 
 /// The most samples in a batch, unless a frame is longer.
 const SAMPLES_MAX: usize = 1 << 24;
+
+impl OffloadParameters {
+    /// Makes a block of a kernel. `on_cpu` makes the CPU's form for `domain = "cpu"`, and where
+    /// there is no device to choose.
+    ///
+    /// # Errors
+    /// `domain = "gpu"` and no device can do this, or a batch is too large.
+    pub fn make<O: ResultItem>(
+        self,
+        kernel: Kernel,
+        on_cpu: impl FnOnce(Kernel) -> Box<dyn Block>,
+    ) -> Result<Box<dyn Block>, BlockError> {
+        let mut settings = OffloadSettings::for_batches(self.batch, &kernel);
+        settings.check_every = self.check_every;
+        settings.stall_after = Duration::from_secs_f64(self.stall_ms / 1e3);
+        let (shape, frames) = (kernel.shape(), settings.frames);
+        let largest = shape.window(frames).max(shape.words.saturating_mul(frames));
+        if self.domain != Domain::Cpu && largest > 4 * SAMPLES_MAX {
+            let text = format!(
+                "{kernel}: a batch of {frames} frames has {largest} samples or results; at most \
+                 {} are allowed. Use a smaller batch, or domain = \"cpu\"",
+                4 * SAMPLES_MAX
+            );
+            return Err(text.into());
+        }
+        place::<O>(self.domain, self.stream_hz, kernel, settings, on_cpu)
+    }
+}
 
 fn place<O: ResultItem>(
     domain: Domain,

@@ -23,7 +23,7 @@ pub use block::{OffloadBlock, OnHost, ResultItem};
 pub use device::{
     Accelerator, AcceleratorError, Lost, Opened, SampleWindow, Session, WindowMemory,
 };
-pub use domain::{Domain, choices, declare, devices, make, on_host, register_devices};
+pub use domain::{Domain, OffloadParameters, choices, devices, on_host, register_devices};
 pub use host::HostKernel;
 pub use kernel::{Kernel, KernelShape};
 pub use stand_in::{StandIn, StandInFault};

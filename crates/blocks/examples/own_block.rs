@@ -3,7 +3,7 @@
 
 use millstream_blocks::signal_source::{SignalSource, Waveform};
 use millstream_flow::blocks::{Head, VectorSink};
-use millstream_flow::registry::{BlockType, ParameterKind};
+use millstream_flow::registry::{BlockParameters, ParameterKind};
 use millstream_flow::{BlockError, BlockFacts, Graph, GraphFile, ParameterValue, Plan, Registry};
 use millstream_flow::{Each, OneToOne};
 
@@ -38,19 +38,19 @@ impl OneToOne for Limiter {
     }
 }
 
-fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("limiter", "Cuts what lies beyond a limit.")
-            .required("limit", ParameterKind::Number, "largest magnitude, zero or more")
-            .example("limit = 0.5")
-            .pure(|parameters| {
-                let limit = parameters.number("limit") as f32;
-                if limit < 0.0 {
-                    return Err(parameters.wrong("limit", "zero or more"));
-                }
-                Ok(Box::new(Each::new(Limiter { limit })))
-            }),
-    );
+/// Cuts what lies beyond a limit.
+#[derive(BlockParameters)]
+#[block(limiter, pure, example = "limit = 0.5")]
+struct LimiterParameters {
+    /// largest magnitude
+    #[parameter(least = 0)]
+    limit: f32,
+}
+
+impl LimiterParameters {
+    fn make(self) -> Each<Limiter> {
+        Each::new(Limiter { limit: self.limit })
+    }
 }
 
 /// The same graph as in [`from_builder`].
@@ -85,7 +85,7 @@ const FILE: &str = r#"
 fn from_file() -> Result<f64, BlockError> {
     let mut registry = Registry::builtin();
     millstream_blocks::register(&mut registry);
-    register(&mut registry);
+    registry.register_crate(module_path!());
     let file = GraphFile::parse("limited.toml", FILE)?;
     let end = file.build(&registry, &[])?.run(file.plan())?;
     Ok(end.block("level").and_then(|level| level.metric("peak")).unwrap_or(f64::NAN))

@@ -1,12 +1,10 @@
 //! Automatic gain control.
 
+use crate::Sample;
 use crate::common::{each, number};
-use crate::{ITEM, Sample};
 use millstream_dsp::recursion::next_state;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    BlockError, BlockFacts, Gauge, Item, ParameterKind, ParameterValue, Registry, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Gauge, Item, ParameterKind, ParameterValue};
 use millstream_flow::{Each, OneToOne};
 use std::ops::Mul;
 
@@ -92,26 +90,25 @@ impl<T: Magnitude> OneToOne for Agc<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("agc", "Automatic gain control: brings the magnitude to a reference.")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .optional("reference", 1.0, "magnitude to reach")
-            .optional("speed", 1e-4, "change of the gain per sample, divided by the error")
-            .optional("gain_max", 65_536.0, "the largest gain")
-            .pure(|parameters| {
-                for name in ["reference", "speed", "gain_max"] {
-                    if parameters.number(name) <= 0.0 {
-                        return Err(parameters.wrong(name, "more than zero"));
-                    }
-                }
-                let number = |name| parameters.number(name) as f32;
-                let (reference, speed) = (number("reference"), number("speed"));
-                for_item!(parameters, T: cf32 | f32 => {
-                    Each::new(Agc::<T>::new(reference, speed, number("gain_max")))
-                })
-            }),
-    );
+/// Automatic gain control: brings the magnitude to a reference.
+#[derive(BlockParameters)]
+#[block(agc, pure, items(cf32, f32))]
+struct AgcParameters {
+    /// magnitude to reach
+    #[parameter(default = 1.0, above = 0)]
+    reference: f32,
+    /// change of the gain per sample, divided by the error
+    #[parameter(default = 1e-4, above = 0)]
+    speed: f32,
+    /// the largest gain
+    #[parameter(default = 65_536.0, above = 0)]
+    gain_max: f32,
+}
+
+impl AgcParameters {
+    fn make<T: Magnitude>(self) -> Each<Agc<T>> {
+        Each::new(Agc::new(self.reference, self.speed, self.gain_max))
+    }
 }
 
 #[cfg(test)]

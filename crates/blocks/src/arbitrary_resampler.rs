@@ -1,12 +1,10 @@
 //! Resampling by any ratio.
 
+use crate::Sample;
 use crate::common::number;
-use crate::{ITEM, Sample};
 use millstream_dsp::arbitrary::{ArbitraryResampler, RATIOS};
-use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue, Registry, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue};
 use millstream_flow::{Process, Through};
 use std::marker::PhantomData;
 
@@ -120,20 +118,18 @@ fn nearest(ratio: f64) -> ItemRatio {
     ItemRatio::new((b.0 as u32).max(1), (b.1 as u32).max(1))
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "arbitrary_resampler",
-            "Resamples by any ratio, also an irrational one.",
-        )
-        .required("ratio", ParameterKind::Number, "output rate / input rate, 1/256 to 256")
-        .choice("item", &["cf32", "f32"], ITEM)
-        .example("ratio = 1.0884")
-        .pure(|parameters| {
-            let ratio = parameters.number("ratio");
-            for_item!(parameters, T: cf32 | f32 => Through::new(Arbitrary::<T>::new(ratio)?))
-        }),
-    );
+/// Resamples by any ratio, also an irrational one.
+#[derive(BlockParameters)]
+#[block(arbitrary_resampler, pure, items(cf32, f32), example = "ratio = 1.0884")]
+struct ArbitraryParameters {
+    /// output rate / input rate, 1/256 to 256
+    ratio: f64,
+}
+
+impl ArbitraryParameters {
+    fn make<T: Resampled>(self) -> Result<Through<Arbitrary<T>>, BlockError> {
+        Ok(Through::new(Arbitrary::new(self.ratio)?))
+    }
 }
 
 #[cfg(test)]

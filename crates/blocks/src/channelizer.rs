@@ -1,11 +1,11 @@
 //! A bank of channels out of one wide stream; on the CPU or on a GPU.
 
 use crate::{Made, Sample};
-use millstream_accel::{Kernel, on_host};
+use millstream_accel::{Kernel, OffloadParameters, on_host};
 use millstream_dsp::design::{Band, design};
 use millstream_dsp::window::Window;
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, ParameterKind, Registry};
+use millstream_flow::BlockError;
+use millstream_flow::registry::{BlockParameters, wrong};
 
 /// The most channels.
 const CHANNELS_MAX: usize = 4096;
@@ -21,51 +21,44 @@ const RESULTS_MAX: usize = 1 << 16;
 pub fn channel_filter(channels: usize, transition: f64) -> Result<Vec<f32>, BlockError> {
     let spacing = 1.0 / channels as f64;
     let band = Band::Low { cutoff_hz: spacing / 2.0 };
-    let taps = design(
-        band,
-        1.0,
-        1.0,
-        transition * spacing,
-        Window::named("kaiser", 7.0).ok_or("there is no window kaiser")?,
-    )?;
+    let taps = design(band, 1.0, 1.0, transition * spacing, Window::Kaiser(7.0))?;
     Ok(taps.iter().map(|tap| *tap as f32).collect())
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let channels = parameters.count::<usize>("channels", 2)?;
-    if channels > CHANNELS_MAX {
-        return Err(parameters.wrong("channels", "2 to 4096"));
-    }
-    let oversampling = parameters.count::<usize>("oversampling", 1)?;
-    if !channels.is_multiple_of(oversampling) {
-        return Err(parameters.wrong("oversampling", "a divisor of `channels`, such as 1 or 2"));
-    }
-    if channels * oversampling > RESULTS_MAX {
-        let expected = format!("at most {}, for {channels} channels", RESULTS_MAX / channels);
-        return Err(parameters.wrong("oversampling", &expected));
-    }
-    let transition = parameters.number("transition");
-    if !(0.01..=1.0).contains(&transition) {
-        return Err(parameters.wrong("transition", "0.01 to 1, in spacings of the channels"));
-    }
-    let taps = match parameters.numbers("taps") {
-        [] => channel_filter(channels, transition)?,
-        taps => taps.iter().map(|tap| *tap as f32).collect(),
-    };
-    let kernel = Kernel::Channelizer { channels, hop: channels / oversampling, taps };
-    millstream_accel::make::<Sample>(parameters, kernel, on_host::<Sample>)
+/// Splits a wide stream into channels: frames with one sample of each channel.
+#[derive(BlockParameters)]
+#[block(channelizer, pure, example = "channels = 8\noversampling = 2")]
+struct ChannelizerParameters {
+    /// channels; 0 is in the middle
+    #[parameter(least = 2, most = CHANNELS_MAX)]
+    channels: usize,
+    /// rate of a channel, in spacings of the channels
+    #[parameter(default = 1, least = 1)]
+    oversampling: usize,
+    /// transition band, in spacings of the channels
+    #[parameter(default = 0.2, least = 0.01, most = 1)]
+    transition: f64,
+    /// filter of channel 0 in place of a designed one
+    taps: Option<Vec<f32>>,
+    #[parameter(flatten)]
+    offload: OffloadParameters,
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    let summary = "Splits a wide stream into channels: frames with one sample of each channel.";
-    let block_type = BlockType::declare("channelizer", summary)
-        .required("channels", ParameterKind::Integer, "channels, 2 to 4096; 0 is in the middle")
-        .optional("oversampling", 1i64, "rate of a channel, in spacings of the channels")
-        .optional("transition", 0.2, "transition band, in spacings of the channels")
-        .optional("taps", &[][..] as &[f64], "filter of channel 0 in place of a designed one");
-    registry.register(
-        millstream_accel::declare(block_type).example("channels = 8\noversampling = 2").pure(make),
-    );
+impl ChannelizerParameters {
+    fn make(self) -> Made {
+        let Self { channels, oversampling, .. } = self;
+        let refused = |expected: &str| Err(wrong("oversampling", oversampling, expected));
+        if !channels.is_multiple_of(oversampling) {
+            return refused("a divisor of `channels`, such as 1 or 2");
+        }
+        if channels * oversampling > RESULTS_MAX {
+            let most = RESULTS_MAX / channels;
+            return refused(&format!("at most {most}, for {channels} channels"));
+        }
+        let taps = self.taps.map_or_else(|| channel_filter(channels, self.transition), Ok)?;
+        let kernel = Kernel::Channelizer { channels, hop: channels / oversampling, taps };
+        self.offload.make::<Sample>(kernel, on_host::<Sample>)
+    }
 }
 
 #[cfg(test)]
@@ -74,8 +67,7 @@ mod tests {
     use millstream_flow::Mock;
 
     fn run(values: &str, x: &[Sample]) -> Vec<Sample> {
-        let mut registry = Registry::new();
-        register(&mut registry);
+        let registry = crate::registry();
         let mut mock = Mock::new(registry.make("channelizer", values).unwrap());
         mock.feed("in", x);
         mock.run().unwrap();

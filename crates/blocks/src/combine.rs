@@ -1,11 +1,8 @@
 //! Sums, differences and products of several streams.
 
-use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, In, Item, Out, Ports, Registry, Work, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Item, Out, Ports, Work};
 use std::ops::{Add, Mul, Sub};
 
 /// The combination of streams.
@@ -68,31 +65,34 @@ where
     }
 }
 
-/// The most inputs of a block.
-const INPUTS_MAX: i64 = 64;
+/// Declares a type that combines streams.
+macro_rules! combination {
+    ($Parameters:ident, $name:ident, $summary:literal, $operation:expr) => {
+        #[doc = $summary]
+        #[derive(BlockParameters)]
+        #[block($name, pure, items(cf32, f32))]
+        struct $Parameters {
+            /// number of inputs
+            #[parameter(default = 2, least = 1, most = 64)]
+            inputs: usize,
+        }
 
-pub(crate) fn register(registry: &mut Registry) {
-    for (name, summary, operation) in [
-        ("add", "Adds streams item by item.", Operation::Add),
-        ("subtract", "Subtracts the other streams from the first one.", Operation::Subtract),
-        ("multiply", "Multiplies streams item by item.", Operation::Multiply),
-    ] {
-        registry.register(
-            BlockType::declare(name, summary)
-                .choice("item", &["cf32", "f32"], ITEM)
-                .optional("inputs", 2i64, "number of inputs, 1 to 64")
-                .pure(move |parameters| make(operation, parameters)),
-        );
-    }
+        impl $Parameters {
+            fn make<T: Item>(self) -> Combine<T> {
+                Combine::new($operation, self.inputs)
+            }
+        }
+    };
 }
 
-fn make(operation: Operation, parameters: &Parameters) -> Made {
-    let inputs = parameters.integer("inputs");
-    if !(1..=INPUTS_MAX).contains(&inputs) {
-        return Err(parameters.wrong("inputs", "1 to 64"));
-    }
-    for_item!(parameters, T: cf32 | f32 => Combine::<T>::new(operation, inputs as usize))
-}
+combination!(AddParameters, add, "Adds streams item by item.", Operation::Add);
+combination!(
+    SubtractParameters,
+    subtract,
+    "Subtracts the other streams from the first one.",
+    Operation::Subtract
+);
+combination!(MultiplyParameters, multiply, "Multiplies streams item by item.", Operation::Multiply);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,8 @@
 
 use crate::Sample;
 use millstream_flow::copied_ns;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, Registry, Work};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, Work};
 
 /// Joins two streams of floats to complex samples.
 ///
@@ -67,18 +67,26 @@ impl Block for ComplexToFloats {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "floats_to_complex",
-            "Makes complex samples of real and imaginary parts.",
-        )
-        .pure(|_| Ok(Box::new(FloatsToComplex::default()))),
-    );
-    registry.register(
-        BlockType::declare("complex_to_floats", "Splits samples into real and imaginary parts.")
-            .pure(|_| Ok(Box::new(ComplexToFloats::default()))),
-    );
+/// Makes complex samples of real and imaginary parts.
+#[derive(BlockParameters)]
+#[block(floats_to_complex, pure)]
+struct FloatsToComplexParameters {}
+
+impl FloatsToComplexParameters {
+    fn make(self) -> FloatsToComplex {
+        FloatsToComplex::default()
+    }
+}
+
+/// Splits samples into real and imaginary parts.
+#[derive(BlockParameters)]
+#[block(complex_to_floats, pure)]
+struct ComplexToFloatsParameters {}
+
+impl ComplexToFloatsParameters {
+    fn make(self) -> ComplexToFloats {
+        ComplexToFloats::default()
+    }
 }
 
 #[cfg(test)]

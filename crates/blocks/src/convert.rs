@@ -2,10 +2,10 @@
 
 use crate::common::each;
 use crate::{Made, Sample};
+use millstream_flow::Item;
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockParameters, ParameterChoice, wrong};
 use millstream_flow::{BlockFacts, Each, OneToOne};
-use millstream_flow::{Item, Registry};
 use std::marker::PhantomData;
 
 /// A value that converts to another type.
@@ -73,44 +73,56 @@ impl<A: To<B>, B: Item> OneToOne for Convert<A, B> {
     }
 }
 
-fn boxed<A: To<B>, B: Item>() -> Made {
-    Ok(Box::new(Each::new(Convert::<A, B>::new())))
+/// Converts integers to floats (full scale is 1.0) and back; clips larger values.
+#[derive(BlockParameters)]
+#[block(convert, pure)]
+struct ConvertParameters {
+    /// input items; sc16, sc8, cu8 are pairs of integers
+    from: ConvertedItem,
+    /// items out
+    #[parameter(default = "cf32")]
+    to: ConvertedItem,
 }
 
-/// The values of `from` and `to`.
-const FORMATS: &[&str] = &["sc16", "sc8", "cu8", "cf32", "i16", "i8", "u8", "f32"];
+#[derive(BlockParameters, Clone, Copy)]
+enum ConvertedItem {
+    Sc16,
+    Sc8,
+    Cu8,
+    Cf32,
+    I16,
+    I8,
+    U8,
+    F32,
+}
 
-fn make(parameters: &Parameters) -> Made {
-    match (parameters.text("from"), parameters.text("to")) {
-        ("sc16", "cf32") => boxed::<[i16; 2], Sample>(),
-        ("sc8", "cf32") => boxed::<[i8; 2], Sample>(),
-        ("cu8", "cf32") => boxed::<[u8; 2], Sample>(),
-        ("cf32", "sc16") => boxed::<Sample, [i16; 2]>(),
-        ("cf32", "sc8") => boxed::<Sample, [i8; 2]>(),
-        ("cf32", "cu8") => boxed::<Sample, [u8; 2]>(),
-        ("i16", "f32") => boxed::<i16, f32>(),
-        ("i8", "f32") => boxed::<i8, f32>(),
-        ("u8", "f32") => boxed::<u8, f32>(),
-        ("f32", "i16") => boxed::<f32, i16>(),
-        ("f32", "i8") => boxed::<f32, i8>(),
-        ("f32", "u8") => boxed::<f32, u8>(),
-        ("sc16" | "sc8" | "cu8", _) => Err(parameters.wrong("to", "cf32")),
-        ("i16" | "i8" | "u8", _) => Err(parameters.wrong("to", "f32")),
-        ("cf32", _) => Err(parameters.wrong("to", "sc16, sc8 or cu8")),
-        _ => Err(parameters.wrong("to", "i16, i8 or u8")),
+impl ConvertParameters {
+    fn make(self) -> Made {
+        use ConvertedItem::{Cf32, Cu8, F32, I8, I16, Sc8, Sc16, U8};
+        let expected = match (self.from, self.to) {
+            (Sc16, Cf32) => return boxed::<[i16; 2], Sample>(),
+            (Sc8, Cf32) => return boxed::<[i8; 2], Sample>(),
+            (Cu8, Cf32) => return boxed::<[u8; 2], Sample>(),
+            (Cf32, Sc16) => return boxed::<Sample, [i16; 2]>(),
+            (Cf32, Sc8) => return boxed::<Sample, [i8; 2]>(),
+            (Cf32, Cu8) => return boxed::<Sample, [u8; 2]>(),
+            (I16, F32) => return boxed::<i16, f32>(),
+            (I8, F32) => return boxed::<i8, f32>(),
+            (U8, F32) => return boxed::<u8, f32>(),
+            (F32, I16) => return boxed::<f32, i16>(),
+            (F32, I8) => return boxed::<f32, i8>(),
+            (F32, U8) => return boxed::<f32, u8>(),
+            (Sc16 | Sc8 | Cu8, _) => "cf32",
+            (I16 | I8 | U8, _) => "f32",
+            (Cf32, _) => "sc16, sc8 or cu8",
+            (F32, _) => "i16, i8 or u8",
+        };
+        Err(wrong("to", ConvertedItem::NAMES[self.to as usize], expected))
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "convert",
-            "Converts integers to floats (full scale is 1.0) and back; clips larger values.",
-        )
-        .choice("from", FORMATS, "input items; sc16, sc8, cu8 are pairs of integers")
-        .choice("to", &["cf32", "sc16", "sc8", "cu8", "f32", "i16", "i8", "u8"], "items out")
-        .pure(make),
-    );
+fn boxed<A: To<B>, B: Item>() -> Made {
+    Ok(Box::new(Each::new(Convert::<A, B>::new())))
 }
 
 #[cfg(test)]

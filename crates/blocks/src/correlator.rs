@@ -1,9 +1,8 @@
 //! Correlation with a reference; on the CPU or on a GPU.
 
 use crate::{Made, Sample};
-use millstream_accel::{Kernel, on_host};
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{ParameterKind, Registry};
+use millstream_accel::{Kernel, OffloadParameters, on_host};
+use millstream_flow::registry::{BlockParameters, wrong};
 
 /// Returns the kernel that correlates: `y[n] = Σₖ conj(reference[k]) · x[n - (length - 1) + k]`.
 #[must_use]
@@ -11,35 +10,36 @@ pub fn correlator(reference: &[Sample]) -> Kernel {
     Kernel::Fir { taps: reference.iter().rev().map(Sample::conj).collect(), decimation: 1 }
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let (re, im) = (parameters.numbers("reference"), parameters.numbers("reference_im"));
-    if re.is_empty() {
-        return Err(parameters.wrong("reference", "at least one number"));
-    }
-    if !im.is_empty() && im.len() != re.len() {
-        let (is, expected) = (im.len(), re.len());
-        let text = format!(
-            "reference_im: {is} numbers; expected {expected}, as in reference, or none for a real \
-             reference"
-        );
-        return Err(text.into());
-    }
-    let im = im.iter().copied().chain(std::iter::repeat(0.0));
-    let reference: Vec<_> =
-        re.iter().zip(im).map(|(re, im)| Sample::new(*re as f32, im as f32)).collect();
-    millstream_accel::make::<Sample>(parameters, correlator(&reference), on_host::<Sample>)
+/// Correlates with a reference, whose end gives the peak.
+#[derive(BlockParameters)]
+#[block(correlator, pure, example = "reference = [1, 1, 1, -1, -1, 1, -1]")]
+struct CorrelatorParameters {
+    /// real parts of the reference
+    reference: Vec<f32>,
+    /// imaginary parts of the reference
+    reference_im: Option<Vec<f32>>,
+    #[parameter(flatten)]
+    offload: OffloadParameters,
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    let block_type =
-        BlockType::declare("correlator", "Correlates with a reference, whose end gives the peak.")
-            .required("reference", ParameterKind::Numbers, "real parts of the reference")
-            .optional("reference_im", &[][..] as &[f64], "imaginary parts of the reference");
-    registry.register(
-        millstream_accel::declare(block_type)
-            .example("reference = [1, 1, 1, -1, -1, 1, -1]")
-            .pure(make),
-    );
+impl CorrelatorParameters {
+    fn make(self) -> Made {
+        let re = self.reference;
+        if re.is_empty() {
+            return Err(wrong("reference", "[]", "at least one number"));
+        }
+        let im = self.reference_im.unwrap_or_else(|| vec![0.0; re.len()]);
+        if im.len() != re.len() {
+            let (is, expected) = (im.len(), re.len());
+            let text = format!(
+                "reference_im: {is} numbers; expected {expected}, as in reference, or none for a \
+                 real reference"
+            );
+            return Err(text.into());
+        }
+        let reference: Vec<_> = re.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
+        self.offload.make::<Sample>(correlator(&reference), on_host::<Sample>)
+    }
 }
 
 #[cfg(test)]
@@ -49,8 +49,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_at_the_end_of_the_reference() {
-        let mut registry = Registry::new();
-        register(&mut registry);
+        let registry = crate::registry();
         let values = "reference = [1, 0, -2]\nreference_im = [0, 1, 1]";
         let mut mock = Mock::new(registry.make("correlator", values).unwrap());
         let reference = [Sample::new(1.0, 0.0), Sample::new(0.0, 1.0), Sample::new(-2.0, 1.0)];

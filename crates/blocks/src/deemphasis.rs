@@ -2,8 +2,8 @@
 
 use crate::common::each;
 use millstream_dsp::recursion::next_state;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts};
 use millstream_flow::{Each, OneToOne};
 
 /// A low-pass with the time constant of a broadcaster's pre-emphasis: `H(s) = 1 / (1 + s τ)`, by
@@ -58,18 +58,21 @@ impl OneToOne for Deemphasis {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("deemphasis", "Undoes the pre-emphasis of FM broadcasts.")
-            .required("rate_hz", ParameterKind::Number, "items per second")
-            .optional("tau_us", 50.0, "time constant: 50 in Europe, 75 in the Americas")
-            .example("rate_hz = 240e3")
-            .pure(|parameters| {
-                let filter =
-                    Deemphasis::new(parameters.number("tau_us"), parameters.number("rate_hz"))?;
-                Ok(Box::new(Each::new(filter)))
-            }),
-    );
+/// Undoes the pre-emphasis of FM broadcasts.
+#[derive(BlockParameters)]
+#[block(deemphasis, pure, example = "rate_hz = 240e3")]
+struct DeemphasisParameters {
+    /// items per second
+    rate_hz: f64,
+    /// time constant: 50 in Europe, 75 in the Americas
+    #[parameter(default = 50.0)]
+    tau_us: f64,
+}
+
+impl DeemphasisParameters {
+    fn make(self) -> Result<Each<Deemphasis>, BlockError> {
+        Ok(Each::new(Deemphasis::new(self.tau_us, self.rate_hz)?))
+    }
 }
 
 #[cfg(test)]

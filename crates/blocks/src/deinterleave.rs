@@ -1,15 +1,10 @@
 //! Frames with one item of each stream, as streams.
 
-use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, In, Item, ItemRatio, Out, ParameterKind, Ports,
-    Registry, Work,
+    Block, BlockError, BlockFacts, Context, In, Item, ItemRatio, Out, Ports, Work,
 };
-
-/// The most streams.
-const STREAMS_MAX: usize = 4096;
 
 /// Gives item `n` of each frame to the output `n`. An incomplete frame at the end is dropped.
 #[derive(Debug, Ports)]
@@ -57,28 +52,19 @@ impl<T: Item> Block for Deinterleave<T> {
     }
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let streams = parameters.count::<usize>("streams", 1)?;
-    if streams > STREAMS_MAX {
-        return Err(parameters.wrong("streams", "1 to 4096"));
-    }
-    Ok(match parameters.text("item") {
-        "cf32" => Box::new(Deinterleave::<crate::Sample>::new(streams)),
-        _ => Box::new(Deinterleave::<f32>::new(streams)),
-    })
+/// Splits frames into streams: item n of each goes to `outn`.
+#[derive(BlockParameters)]
+#[block(deinterleave, pure, items(cf32, f32), example = "streams = 4")]
+struct DeinterleaveParameters {
+    /// items in a frame
+    #[parameter(least = 1, most = 4096)]
+    streams: usize,
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "deinterleave",
-            "Splits frames into streams: item n of each goes to `outn`.",
-        )
-        .choice("item", &["cf32", "f32"], ITEM)
-        .required("streams", ParameterKind::Integer, "items in a frame, 1 to 4096")
-        .example("streams = 4")
-        .pure(make),
-    );
+impl DeinterleaveParameters {
+    fn make<T: Item>(self) -> Deinterleave<T> {
+        Deinterleave::new(self.streams)
+    }
 }
 
 #[cfg(test)]

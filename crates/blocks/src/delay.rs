@@ -1,10 +1,9 @@
 //! A delay by whole items.
 
-use crate::ITEM;
+use millstream_flow::Item;
 use millstream_flow::copied_ns;
-use millstream_flow::registry::BlockType;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{BlockFacts, Process, Through};
-use millstream_flow::{Item, ParameterKind, Registry, for_item};
 use std::marker::PhantomData;
 
 /// Inserts zeros before a stream, which delays every item and its tags.
@@ -42,19 +41,18 @@ impl<T: Item> Process for Delay<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("delay", "Delays a stream: sends zeros before the first item.")
-            .required("count", ParameterKind::Integer, "number of zeros")
-            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
-            .example("count = 100")
-            .pure(|parameters| {
-                let count = parameters.count("count", 0)?;
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
-                    Through::new(Delay::<T>::new(count))
-                })
-            }),
-    );
+/// Delays a stream: sends zeros before the first item.
+#[derive(BlockParameters)]
+#[block(delay, pure, items(cf32, f32, sc16, u8), example = "count = 100")]
+struct DelayParameters {
+    /// number of zeros
+    count: u64,
+}
+
+impl DelayParameters {
+    fn make<T: Item>(self) -> Through<Delay<T>> {
+        Through::new(Delay::new(self.count))
+    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 
 use crate::Sample;
 use crate::common::transform_ns;
-use crate::taps::{WINDOWS, window};
-use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
+use crate::taps::{WindowName, WindowShape, narrow};
+use millstream_flow::BlockFacts;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{Process, Through};
 use rustfft::{Fft, FftDirection, FftPlanner};
 use std::sync::Arc;
 
 /// The longest frame.
-pub(crate) const SIZE_MAX: i64 = 1 << 20;
+pub(crate) const SIZE_MAX: usize = 1 << 20;
 
 /// A planned transform with its window and its memory.
 pub(crate) struct FftFrame {
@@ -117,36 +117,40 @@ impl Process for Transform {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("fft", "Fourier transform of frames; drops an incomplete last frame.")
-            .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
-            .choice("direction", &["forward", "backward"], "backward: without the factor 1/size")
-            .optional("shift", false, "true: frequency zero is in the middle of the frame")
-            .choice("window", WINDOWS, "forward: window over each frame (periodic)")
-            .optional("beta", 7.0, "shape parameter of the window kaiser")
-            .example("size = 1024\nwindow = \"hann\"")
-            .pure(|parameters| {
-                let size = frame_size(parameters.count::<i64>("size", 1)?)?;
-                let shift = parameters.boolean("shift");
-                let transform = match parameters.text("direction") {
-                    "backward" => Transform::backward(size, shift),
-                    _ => Transform::forward(narrow(window(parameters)?.periodic(size)), shift),
-                };
-                Ok(Box::new(Through::new(transform)))
-            }),
-    );
+/// Fourier transform of frames; drops an incomplete last frame.
+#[derive(BlockParameters)]
+#[block(fft, pure, example = "size = 1024\nwindow = \"hann\"")]
+struct FftParameters {
+    /// samples in a frame
+    #[parameter(least = 1, most = SIZE_MAX)]
+    size: usize,
+    /// backward: without the factor 1/size
+    direction: Direction,
+    /// true: frequency zero is in the middle of the frame
+    #[parameter(default = false)]
+    shift: bool,
+    /// forward: window over each frame (periodic)
+    window: WindowName,
+    #[parameter(flatten)]
+    shape: WindowShape,
 }
 
-pub(crate) fn narrow(window: Vec<f64>) -> Vec<f32> {
-    window.into_iter().map(|x| x as f32).collect()
+#[derive(BlockParameters)]
+enum Direction {
+    Forward,
+    Backward,
 }
 
-pub(crate) fn frame_size(size: i64) -> Result<usize, BlockError> {
-    if size > SIZE_MAX {
-        return Err(format!("size = {size}: expected at most {SIZE_MAX}").into());
+impl FftParameters {
+    fn make(self) -> Through<Transform> {
+        Through::new(match self.direction {
+            Direction::Backward => Transform::backward(self.size, self.shift),
+            Direction::Forward => {
+                let window = self.window.of(self.shape).periodic(self.size);
+                Transform::forward(narrow(&window), self.shift)
+            }
+        })
     }
-    Ok(size as usize)
 }
 
 #[cfg(test)]

@@ -2,16 +2,15 @@
 
 use crate::common::resampled_ns;
 use crate::fft_filter::filter_kernel;
-use crate::taps::{declare, from_message, imaginary_taps, real_taps};
-use crate::{ITEM, Made, Sample};
+use crate::taps::{TapParameters, from_message};
+use crate::{Made, Sample};
+use millstream_accel::{Domain, OffloadParameters};
 use millstream_dsp::fir::{self, Filtered};
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockParameters, wrong};
 use millstream_flow::{Block, BlockMemory, Each, MemorySpan, OneToOne, Process, Through};
-use millstream_flow::{
-    BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue, Registry,
-};
+use millstream_flow::{BlockError, BlockFacts, Item, ItemRatio, ParameterKind, ParameterValue};
 
 /// Computes `y[m] = Σₖ taps[k] · x[m - k]`; items before the first are zero. The delay of a
 /// symmetric filter is (taps - 1) / 2 items.
@@ -148,44 +147,62 @@ fn real<T: Signal + Filtered + Item>(taps: &[f32], decimation: u32) -> Box<dyn B
     }
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let plain = make_on_cpu(parameters)?;
-    match (parameters.text("domain"), parameters.text("item")) {
-        ("cpu", _) | ("auto", "f32") => Ok(plain),
-        (_, "f32") => Err(parameters.wrong("domain", "\"cpu\" or \"auto\" for real items")),
-        _ => millstream_accel::make::<Sample>(parameters, filter_kernel(parameters)?, |_| plain),
-    }
+/// FIR filter with given or calculated taps; decimates.
+#[derive(BlockParameters)]
+#[block(
+    fir,
+    pure,
+    example = "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 20e3\n\
+               decimation = 4"
+)]
+struct FirParameters {
+    /// type of the items
+    item: FilteredItem,
+    /// number of input items for one output item
+    #[parameter(default = 1, least = 1)]
+    decimation: u32,
+    #[parameter(flatten)]
+    taps: TapParameters,
+    #[parameter(flatten)]
+    offload: OffloadParameters,
 }
 
-fn make_on_cpu(parameters: &Parameters) -> Made {
-    let taps = real_taps(parameters)?;
-    let decimation = parameters.count("decimation", 1)?;
-    let im = imaginary_taps(parameters, taps.len())?;
-    match (parameters.text("item"), im) {
-        ("cf32", Some(im)) => {
-            let taps: Vec<Sample> =
-                taps.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
-            Ok(Box::new(Through::new(DecimatingFir::with_complex_taps(&taps, decimation))))
+#[derive(BlockParameters, Clone, Copy)]
+enum FilteredItem {
+    Cf32,
+    F32,
+}
+
+impl FirParameters {
+    fn make(self) -> Made {
+        let plain = self.make_on_cpu()?;
+        match (self.offload.domain, self.item) {
+            (Domain::Cpu, _) | (Domain::Auto, FilteredItem::F32) => Ok(plain),
+            (Domain::Gpu, FilteredItem::F32) => {
+                Err(wrong("domain", "gpu", "\"cpu\" or \"auto\" for real items"))
+            }
+            (_, FilteredItem::Cf32) => {
+                let kernel = filter_kernel(&self.taps, self.decimation as usize)?;
+                self.offload.make::<Sample>(kernel, |_| plain)
+            }
         }
-        ("cf32", None) => Ok(real::<Sample>(&taps, decimation)),
-        (_, Some(_)) => Err("taps_im: real items have real taps; use item = \"cf32\"".into()),
-        (_, None) => Ok(real::<f32>(&taps, decimation)),
     }
-}
 
-pub(crate) fn register(registry: &mut Registry) {
-    let block_type =
-        BlockType::declare("fir", "FIR filter with given or calculated taps; decimates.")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .optional("decimation", 1i64, "number of input items for one output item");
-    registry.register(
-        millstream_accel::declare(declare(block_type))
-            .example(
-                "design = \"low_pass\"\nrate_hz = 1e6\ncutoff_hz = 100e3\ntransition_hz = 20e3\n\
-                 decimation = 4",
-            )
-            .pure(make),
-    );
+    fn make_on_cpu(&self) -> Made {
+        let (taps, im) = (self.taps.real()?, self.taps.imaginary()?);
+        Ok(match (self.item, im) {
+            (FilteredItem::Cf32, Some(im)) => {
+                let taps: Vec<Sample> =
+                    taps.iter().zip(im).map(|(re, im)| Sample::new(*re, im)).collect();
+                Box::new(Through::new(DecimatingFir::with_complex_taps(&taps, self.decimation)))
+            }
+            (FilteredItem::Cf32, None) => real::<Sample>(&taps, self.decimation),
+            (FilteredItem::F32, Some(_)) => {
+                return Err("taps_im: real items have real taps; use item = \"cf32\"".into());
+            }
+            (FilteredItem::F32, None) => real::<f32>(&taps, self.decimation),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -193,14 +210,8 @@ mod tests {
     use super::*;
     use millstream_flow::Mock;
 
-    fn registry() -> Registry {
-        let mut registry = Registry::new();
-        register(&mut registry);
-        registry
-    }
-
     fn run(values: &str, input: &[Sample]) -> Vec<Sample> {
-        let mut mock = Mock::new(registry().make("fir", values).unwrap());
+        let mut mock = Mock::new(crate::registry().make("fir", values).unwrap());
         mock.feed("in", input);
         mock.run().unwrap();
         mock.take("out")
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn filters_that_cannot_be_say_what_is_missing() {
-        let refused = |values: &str| match registry().make("fir", values) {
+        let refused = |values: &str| match crate::registry().make("fir", values) {
             Err(error) => error.to_string(),
             Ok(_) => panic!("{values} is accepted"),
         };
@@ -278,6 +289,6 @@ mod tests {
             refused("design = \"low_pass\"").contains("cutoff_hz is 0 Hz: give a value between")
         );
         assert!(refused("design = \"lowpass\"").contains("did you mean `low_pass`?"));
-        assert!(refused("taps = [1]\ndecimation = 0").contains("a whole number from 1"));
+        assert!(refused("taps = [1]\ndecimation = 0").contains("1 to 4294967295"));
     }
 }

@@ -1,11 +1,9 @@
 //! The source of a converter or sensor of the kernel's Industrial I/O.
 
-use crate::Made;
 use millstream_flow::blocks::RehearsedBlock;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Counter, Out, Ports, Registry, TagTime, TagValue, Work,
-    keys,
+    Block, BlockError, BlockFacts, Context, Counter, Out, Ports, TagTime, TagValue, Work, keys,
 };
 use millstream_host::iio::{self, CaptureSpec, IioCapture, IioError, ValueScale};
 use millstream_host::journal::Journal;
@@ -147,7 +145,7 @@ impl IioSource {
     }
 }
 
-/// Returns the scans that are missing between two with these times.
+/// Returns the number of scans lost between two scans with these times.
 fn missed(last_ns: Option<i64>, now_ns: i64, period_ns: Option<f64>) -> u64 {
     let (Some(last_ns), Some(period_ns)) = (last_ns, period_ns) else { return 0 };
     // A scan that is late by more than half a period counts as a missed one.
@@ -175,49 +173,40 @@ impl Block for IioSource {
     }
 }
 
-fn make(parameters: &Parameters) -> Result<IioSource, BlockError> {
-    let rate_hz = parameters.number("rate_hz");
-    if !(0.001..=1e6).contains(&rate_hz) {
-        return Err(parameters.wrong("rate_hz", "0.001 to 1000000"));
+/// Reads the channels of an Industrial I/O device.
+#[derive(BlockParameters)]
+#[block(iio_source, live, example = "device = \"iio:device0\"")]
+struct IioParameters {
+    /// name of the device, or iio:device0; empty: the first with a buffer
+    device: Option<String>,
+    /// name of its trigger; empty: the one that is set, or a timer
+    trigger: Option<String>,
+    /// rate of a timer, Hz
+    #[parameter(default = 100.0, least = 0.001, most = 1e6)]
+    rate_hz: f64,
+    /// size of the kernel's buffer, scans
+    #[parameter(default = 1024, least = 2, most = 65_536)]
+    buffer_scans: usize,
+}
+
+impl IioParameters {
+    fn make(self) -> Result<IioSource, IioError> {
+        let wanted = CaptureSpec {
+            device: self.device.as_deref(),
+            trigger: self.trigger.as_deref(),
+            period_ns: (1e9 / self.rate_hz) as u64,
+            length: self.buffer_scans,
+        };
+        IioSource::open(Path::new("/"), &wanted, &Journal::of_process())
     }
-    let length = match parameters.integer("buffer_scans") {
-        length @ 2..=65_536 => length as usize,
-        _ => return Err(parameters.wrong("buffer_scans", "2 to 65536")),
-    };
-    let named = |name| Some(parameters.text(name)).filter(|text| !text.is_empty());
-    let wanted = CaptureSpec {
-        device: named("device"),
-        trigger: named("trigger"),
-        period_ns: (1e9 / rate_hz) as u64,
-        length,
-    };
-    Ok(IioSource::open(Path::new("/"), &wanted, &Journal::of_process())?)
-}
 
-/// Makes the source that takes the place of the device in a rehearsal. It has as many outputs as
-/// the kernel lists channels for the device, which is only read; one if there is no device.
-fn silence(parameters: &Parameters) -> Made {
-    let wanted = Some(parameters.text("device")).filter(|text| !text.is_empty());
-    let layout = iio::find(Path::new("/"), wanted).and_then(|device| device.layout());
-    let channels = layout.map_or(1, |layout| layout.names().count());
-    let source = RehearsedBlock::<f32>::numbered_source(channels);
-    Ok(Box::new(source.at_rate(parameters.number("rate_hz"))))
-}
-
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("iio_source", "Reads the channels of an Industrial I/O device.")
-            .optional(
-                "device",
-                "",
-                "name of the device, or iio:device0; empty: the first with a buffer",
-            )
-            .optional("trigger", "", "name of its trigger; empty: the one that is set, or a timer")
-            .optional("rate_hz", 100.0, "rate of a timer, Hz")
-            .optional("buffer_scans", 1024i64, "size of the kernel's buffer, scans, 2 to 65536")
-            .example("device = \"iio:device0\"")
-            .live(silence, |parameters| Ok(Box::new(make(parameters)?))),
-    );
+    /// Makes a source of zeros with the channels of the device, if there is one.
+    fn rehearse(self) -> RehearsedBlock<f32> {
+        let device = iio::find(Path::new("/"), self.device.as_deref());
+        let layout = device.and_then(|device| device.layout());
+        let channels = layout.map_or(1, |layout| layout.names().count());
+        RehearsedBlock::numbered_source(channels).at_rate(self.rate_hz)
+    }
 }
 
 #[cfg(test)]

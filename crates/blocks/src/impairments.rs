@@ -5,8 +5,8 @@
 
 use crate::Sample;
 use millstream_dsp::impair::{DcOffset, Echo, Echoes, Impair, IqImbalance, Quantizer};
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, BlockFacts, ParameterKind, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts};
 use millstream_flow::{Process, Through};
 
 /// A block that applies an impairment to every sample.
@@ -37,76 +37,78 @@ impl<I: Impair + 'static> Process for Impaired<I> {
     }
 }
 
-/// Parses echoes, separated by commas.
-///
-/// # Errors
-/// An invalid echo, or one too far away.
-fn echoes(parameters: &Parameters) -> Result<Echoes, BlockError> {
-    let rate_hz = parameters.number("rate_hz");
-    if rate_hz <= 0.0 {
-        return Err(parameters.wrong("rate_hz", "more than zero"));
-    }
-    let parse = |text: &str| text.parse::<Echo>();
-    let echoes: Vec<Echo> =
-        parameters.text("echoes").split(',').map(str::trim).map(parse).collect::<Result<_, _>>()?;
-    Ok(Echoes::new(&echoes, rate_hz)?)
+/// Adds copies of the signal that come later or earlier.
+#[derive(BlockParameters)]
+#[block(echoes, pure, example = "echoes = \"5.6us:-10dB, -1us:-15dB:90deg:2Hz\"\nrate_hz = 6.25e6")]
+struct EchoesParameters {
+    /// DELAY:LEVEL[:PHASE[:DOPPLER]], several by commas
+    echoes: String,
+    /// samples per second
+    #[parameter(above = 0)]
+    rate_hz: f64,
 }
 
-/// Returns a parameter between `-most` and `most`.
-fn within(parameters: &Parameters, name: &str, most: f64) -> Result<f64, BlockError> {
-    let value = parameters.number(name);
-    if value.abs() <= most {
-        return Ok(value);
+impl EchoesParameters {
+    fn make(self) -> Result<Through<Impaired<Echoes>>, BlockError> {
+        let parse = |text: &str| text.trim().parse::<Echo>();
+        let echoes: Vec<Echo> = self.echoes.split(',').map(parse).collect::<Result<_, _>>()?;
+        Ok(impaired(Echoes::new(&echoes, self.rate_hz)?))
     }
-    Err(parameters.wrong(name, &format!("a number from -{most} to {most}")))
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("echoes", "Adds copies of the signal that come later or earlier.")
-            .required(
-                "echoes",
-                ParameterKind::Text,
-                "DELAY:LEVEL[:PHASE[:DOPPLER]], several by commas",
-            )
-            .required("rate_hz", ParameterKind::Number, "samples per second")
-            .example("echoes = \"5.6us:-10dB, -1us:-15dB:90deg:2Hz\"\nrate_hz = 6.25e6")
-            .pure(|parameters| Ok(Box::new(Through::new(Impaired::new(echoes(parameters)?))))),
-    );
-    registry.register(
-        BlockType::declare("iq_imbalance", "Gives Q another gain and phase than I.")
-            .optional("gain_db", 0.0, "gain of Q relative to I, dB")
-            .optional("phase_deg", 0.0, "phase error: angle between I and Q minus 90°, degrees")
-            .example("gain_db = 0.5\nphase_deg = 2.0")
-            .pure(|parameters| {
-                let gain_db = within(parameters, "gain_db", 20.0)?;
-                let imbalance = IqImbalance::new(gain_db, within(parameters, "phase_deg", 45.0)?);
-                Ok(Box::new(Through::new(Impaired::new(imbalance))))
-            }),
-    );
-    registry.register(
-        BlockType::declare("dc_offset", "Adds a constant to complex samples.")
-            .optional("in_phase", 0.0, "constant that is added to I; full scale is 1")
-            .optional("quadrature", 0.0, "constant that is added to Q")
-            .example("in_phase = 0.01")
-            .pure(|parameters| {
-                let part = |name| parameters.number(name) as f32;
-                let offset = DcOffset::new(part("in_phase"), part("quadrature"));
-                Ok(Box::new(Through::new(Impaired::new(offset))))
-            }),
-    );
-    registry.register(
-        BlockType::declare("quantizer", "Rounds to few bits as a converter does, and clips.")
-            .required("bits", ParameterKind::Integer, "bits with sign, 2 to 16; full scale is 1")
-            .example("bits = 8")
-            .pure(|parameters| {
-                let bits = parameters.integer("bits");
-                if !(2..=16).contains(&bits) {
-                    return Err(parameters.wrong("bits", "2 to 16"));
-                }
-                Ok(Box::new(Through::new(Impaired::new(Quantizer::new(bits as u32)))))
-            }),
-    );
+/// Gives Q another gain and phase than I.
+#[derive(BlockParameters)]
+#[block(iq_imbalance, pure, example = "gain_db = 0.5\nphase_deg = 2.0")]
+struct ImbalanceParameters {
+    /// gain of Q relative to I, dB
+    #[parameter(default = 0.0, least = -20, most = 20)]
+    gain_db: f64,
+    /// phase error: angle between I and Q minus 90°, degrees
+    #[parameter(default = 0.0, least = -45, most = 45)]
+    phase_deg: f64,
+}
+
+impl ImbalanceParameters {
+    fn make(self) -> Through<Impaired<IqImbalance>> {
+        impaired(IqImbalance::new(self.gain_db, self.phase_deg))
+    }
+}
+
+/// Adds a constant to complex samples.
+#[derive(BlockParameters)]
+#[block(dc_offset, pure, example = "in_phase = 0.01")]
+struct OffsetParameters {
+    /// constant that is added to I; full scale is 1
+    #[parameter(default = 0.0)]
+    in_phase: f32,
+    /// constant that is added to Q
+    #[parameter(default = 0.0)]
+    quadrature: f32,
+}
+
+impl OffsetParameters {
+    fn make(self) -> Through<Impaired<DcOffset>> {
+        impaired(DcOffset::new(self.in_phase, self.quadrature))
+    }
+}
+
+/// Rounds to few bits as a converter does, and clips.
+#[derive(BlockParameters)]
+#[block(quantizer, pure, example = "bits = 8")]
+struct QuantizerParameters {
+    /// bits with sign; full scale is 1
+    #[parameter(least = 2, most = 16)]
+    bits: u32,
+}
+
+impl QuantizerParameters {
+    fn make(self) -> Through<Impaired<Quantizer>> {
+        impaired(Quantizer::new(self.bits))
+    }
+}
+
+fn impaired<I: Impair + 'static>(impairment: I) -> Through<Impaired<I>> {
+    Through::new(Impaired::new(impairment))
 }
 
 #[cfg(test)]
@@ -115,8 +117,7 @@ mod tests {
     use millstream_flow::Mock;
 
     fn made(name: &str, values: &str) -> Result<Vec<Sample>, String> {
-        let mut registry = Registry::new();
-        register(&mut registry);
+        let registry = crate::registry();
         let block = registry.make(name, values).map_err(|error| error.to_string())?;
         let mut mock = Mock::new(block);
         let mut input = vec![Sample::default(); 6];
@@ -148,7 +149,7 @@ mod tests {
             ),
             ("echoes", "echoes = \"9s:0dB\"\nrate_hz = 1e6", "too late at this sample rate"),
             ("echoes", "echoes = \"1s:0dB\"\nrate_hz = 0", "rate_hz = `0`: expected more than"),
-            ("iq_imbalance", "phase_deg = 90", "expected a number from -45 to 45"),
+            ("iq_imbalance", "phase_deg = 90", "expected -45 to 45"),
             ("quantizer", "bits = 1", "bits = `1`: expected 2 to 16"),
         ] {
             let error = made(name, values).unwrap_err();

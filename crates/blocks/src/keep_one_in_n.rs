@@ -1,10 +1,9 @@
 //! Decimation without a filter.
 
-use crate::ITEM;
 use millstream_flow::copied_ns;
-use millstream_flow::registry::BlockType;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{BlockFacts, Process, Through};
-use millstream_flow::{Item, ItemRatio, ParameterKind, Registry, for_item};
+use millstream_flow::{Item, ItemRatio};
 use std::marker::PhantomData;
 
 /// Keeps the last of every `n` items, without a filter: higher frequencies alias.
@@ -56,19 +55,19 @@ impl<T: Item> Process for KeepOneInN<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("keep_one_in_n", "Keeps the last of every n items; does not filter.")
-            .required("n", ParameterKind::Integer, "number of input items for one output item")
-            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
-            .example("n = 8")
-            .pure(|parameters| {
-                let n = parameters.count("n", 1)?;
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => {
-                    Through::new(KeepOneInN::<T>::new(n))
-                })
-            }),
-    );
+/// Keeps the last of every n items; does not filter.
+#[derive(BlockParameters)]
+#[block(keep_one_in_n, pure, items(cf32, f32, sc16, u8), example = "n = 8")]
+struct KeepOneInNParameters {
+    /// number of input items for one output item
+    #[parameter(least = 1)]
+    n: u32,
+}
+
+impl KeepOneInNParameters {
+    fn make<T: Item>(self) -> Through<KeepOneInN<T>> {
+        Through::new(KeepOneInN::new(self.n))
+    }
 }
 
 #[cfg(test)]

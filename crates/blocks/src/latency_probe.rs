@@ -1,12 +1,10 @@
 //! The latency of items between two points of a graph.
 
-use crate::ITEM;
 use millstream_flow::copied_ns;
 use millstream_flow::observe::LatencyHistogram;
-use millstream_flow::registry::BlockType;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Out, Ports, Registry, Work,
-    for_item, keys,
+    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Out, Ports, Work, keys,
 };
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -165,24 +163,30 @@ impl<T: Item> Block for LatencyProbe<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    let items = &["cf32", "f32", "sc16", "u8"];
-    registry.register(
-        BlockType::declare("latency_mark", "Attaches the time to items, for a latency_probe.")
-            .choice("item", items, ITEM)
-            .optional("every", 4096i64, "number of items from one mark to the next")
-            .pure(|parameters| {
-                let every = parameters.count("every", 1)?;
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyMark::<T>::new(every))
-            }),
-    );
-    registry.register(
-        BlockType::declare("latency_probe", "Measures the time of items since a latency_mark.")
-            .choice("item", items, ITEM)
-            .pure(|parameters| {
-                for_item!(parameters, T: cf32 | f32 | sc16 | u8 => LatencyProbe::<T>::new())
-            }),
-    );
+/// Attaches the time to items, for a latency_probe.
+#[derive(BlockParameters)]
+#[block(latency_mark, pure, items(cf32, f32, sc16, u8))]
+struct MarkParameters {
+    /// number of items from one mark to the next
+    #[parameter(default = 4096, least = 1)]
+    every: u64,
+}
+
+impl MarkParameters {
+    fn make<T: Item>(self) -> LatencyMark<T> {
+        LatencyMark::new(self.every)
+    }
+}
+
+/// Measures the time of items since a latency_mark.
+#[derive(BlockParameters)]
+#[block(latency_probe, pure, items(cf32, f32, sc16, u8))]
+struct ProbeParameters {}
+
+impl ProbeParameters {
+    fn make<T: Item>(self) -> LatencyProbe<T> {
+        LatencyProbe::new()
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The library of blocks.
 //!
-//! One file per block, each a thin layer over a kernel of `millstream-dsp` that is tested against a
-//! formula of its own. [`register`] makes all of them available to graph files; `millstream graph
-//! blocks` lists them. Blocks with one input and one output are a
-//! [`Process`](millstream_flow::Process) inside a [`Through`](millstream_flow::Through); the others
-//! implement [`Block`](millstream_flow::Block) themselves.
+//! One file per block, with its parameters and the declaration of its type: a thin layer over a
+//! kernel of `millstream-dsp` that is tested against a formula of its own. [`register`] makes all
+//! of them available to graph files; `millstream graph blocks` lists them. Blocks with one input
+//! and one output are a [`Process`](millstream_flow::Process) inside a
+//! [`Through`](millstream_flow::Through); the others implement [`Block`](millstream_flow::Block)
+//! themselves.
 //!
 //! ```
 //! use millstream_flow::{GraphFile, Plan, Registry};
@@ -74,52 +75,21 @@ use millstream_flow::Registry;
 /// A complex sample.
 pub type Sample = millstream_flow::Complex<f32>;
 
-/// The result of a block's factory.
+/// A block of one of several types, or the error of its parameters.
 type Made = Result<Box<dyn millstream_flow::Block>, millstream_flow::BlockError>;
-
-/// The help text of the parameter `item`.
-const ITEM: &str = "type of the items";
 
 /// Adds every block of this library to a registry.
 ///
 /// # Panics
 /// If the registry has one of them already.
 pub fn register(registry: &mut Registry) {
-    for register in [
-        agc::register,
-        arbitrary_resampler::register,
-        channelizer::register,
-        combine::register,
-        complex::register,
-        convert::register,
-        correlator::register,
-        deemphasis::register,
-        deinterleave::register,
-        delay::register,
-        fft::register,
-        fft_filter::register,
-        fir::register,
-        iio_source::register,
-        impairments::register,
-        keep_one_in_n::register,
-        latency_probe::register,
-        multiply_const::register,
-        noise_source::register,
-        parts::register,
-        power_spectrum::register,
-        probe::register,
-        quadrature_demod::register,
-        rational_resampler::register,
-        rotator::register,
-        sigmf::register,
-        signal_source::register,
-        single_pole::register,
-        squelch::register,
-        tag_probe::register,
-        udp::register,
-        vector::register,
-        wav_sink::register,
-    ] {
-        register(registry);
-    }
+    registry.register_crate(module_path!());
+}
+
+/// The types of this library.
+#[cfg(test)]
+fn registry() -> Registry {
+    let mut registry = Registry::new();
+    register(&mut registry);
+    registry
 }

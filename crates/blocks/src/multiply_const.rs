@@ -1,10 +1,10 @@
 //! Multiplication by a constant.
 
-use crate::{ITEM, Made, Sample};
+use crate::Sample;
 use millstream_dsp::scale::Scaled;
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, BlockFacts, Item, ParameterKind, ParameterValue, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Item, ParameterKind, ParameterValue};
 use millstream_flow::{BlockMemory, Each, OneToOne};
 
 /// An item that can be a factor, and be multiplied by one.
@@ -59,24 +59,18 @@ impl<T: Factor> OneToOne for MultiplyConst<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("multiply_const", "Multiplies by a real constant.")
-            .required("factor", ParameterKind::Number, "the constant")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .example("factor = 0.5")
-            .pure(|parameters| match parameters.text("item") {
-                "f32" => make::<f32>(parameters),
-                "cf32" => make::<Sample>(parameters),
-                _ => Err(parameters.wrong("item", "f32 or cf32")),
-            }),
-    );
+/// Multiplies by a real constant.
+#[derive(BlockParameters)]
+#[block(multiply_const, pure, items(cf32, f32), example = "factor = 0.5")]
+struct MultiplyConstParameters {
+    /// the constant
+    factor: f32,
 }
 
-fn make<T: Factor>(parameters: &Parameters) -> Made {
-    let factor = factor::<T>(parameters.number("factor"))
-        .ok_or_else(|| parameters.wrong("factor", "a number that a 32-bit float can hold"))?;
-    Ok(Box::new(Each::new(MultiplyConst::new(factor))))
+impl MultiplyConstParameters {
+    fn make<T: Factor>(self) -> Each<MultiplyConst<T>> {
+        Each::new(MultiplyConst::new(self.factor.into()))
+    }
 }
 
 #[cfg(test)]
@@ -107,8 +101,7 @@ mod tests {
 
     #[test]
     fn a_factor_that_an_item_cannot_hold_is_refused() {
-        let mut registry = Registry::new();
-        register(&mut registry);
+        let registry = crate::registry();
         let error = registry.make("multiply_const", "factor = 1e300").err().unwrap();
         assert!(
             error.to_string().ends_with("expected a number that a 32-bit float can hold"),

@@ -1,15 +1,13 @@
 //! Noise.
 
-use crate::{ITEM, Sample};
+use crate::Sample;
 use millstream_dsp::noise::Noise;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Item, Out, Ports, Registry, Work, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Item, Out, Ports, Work};
 use std::ops::Mul;
 
 /// The distribution of values.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(BlockParameters, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Distribution {
     /// Normal, standard deviation 1; of complex samples each part has half the power.
     Gaussian,
@@ -84,25 +82,24 @@ impl<T: Noisy> Block for NoiseSource<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("noise_source", "Makes white noise without end from a seed.")
-            .choice("distribution", &["gaussian", "uniform"], "gaussian: of power amplitude²")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .optional("amplitude", 1.0, "gaussian: standard deviation; uniform: largest value")
-            .optional("seed", 1i64, "seed of the random numbers")
-            .pure(|parameters| {
-                let distribution = match parameters.text("distribution") {
-                    "uniform" => Distribution::Uniform,
-                    _ => Distribution::Gaussian,
-                };
-                let amplitude = parameters.number("amplitude") as f32;
-                let seed = parameters.integer("seed") as u64;
-                for_item!(parameters, T: cf32 | f32 => {
-                    NoiseSource::<T>::new(distribution, amplitude, seed)
-                })
-            }),
-    );
+/// Makes white noise without end from a seed.
+#[derive(BlockParameters)]
+#[block(noise_source, pure, items(cf32, f32))]
+struct NoiseParameters {
+    /// gaussian: of power amplitude²
+    distribution: Distribution,
+    /// gaussian: standard deviation; uniform: largest value
+    #[parameter(default = 1.0)]
+    amplitude: f32,
+    /// seed of the random numbers
+    #[parameter(default = 1)]
+    seed: i64,
+}
+
+impl NoiseParameters {
+    fn make<T: Noisy>(self) -> NoiseSource<T> {
+        NoiseSource::new(self.distribution, self.amplitude, self.seed as u64)
+    }
 }
 
 #[cfg(test)]

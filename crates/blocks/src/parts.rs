@@ -3,8 +3,7 @@
 use crate::Sample;
 use crate::common::each;
 use millstream_dsp::angle::arg;
-use millstream_flow::Registry;
-use millstream_flow::registry::BlockType;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{BlockFacts, Each, OneToOne};
 
 /// The number to compute.
@@ -43,19 +42,27 @@ impl OneToOne for ComplexPart {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    for (name, summary, part) in [
-        ("complex_to_real", "Takes the real parts.", ComplexPart::Real),
-        ("complex_to_imag", "Takes the imaginary parts.", ComplexPart::Imaginary),
-        ("complex_to_mag", "Calculates the magnitudes.", ComplexPart::Magnitude),
-        ("complex_to_mag_squared", "Calculates squared magnitudes.", ComplexPart::MagnitudeSquared),
-        ("complex_to_arg", "Calculates the phase, in radians from -π to π.", ComplexPart::Argument),
-    ] {
-        registry.register(
-            BlockType::declare(name, summary).pure(move |_| Ok(Box::new(Each::new(part)))),
-        );
-    }
+/// Declares a type that takes one part.
+macro_rules! part {
+    ($Parameters:ident, $name:ident, $summary:literal, $part:ident) => {
+        #[doc = $summary]
+        #[derive(BlockParameters)]
+        #[block($name, pure)]
+        struct $Parameters {}
+
+        impl $Parameters {
+            fn make(self) -> Each<ComplexPart> {
+                Each::new(ComplexPart::$part)
+            }
+        }
+    };
 }
+
+part!(ToReal, complex_to_real, "Takes the real parts.", Real);
+part!(ToImag, complex_to_imag, "Takes the imaginary parts.", Imaginary);
+part!(ToMag, complex_to_mag, "Calculates the magnitudes.", Magnitude);
+part!(ToMagSquared, complex_to_mag_squared, "Calculates squared magnitudes.", MagnitudeSquared);
+part!(ToArg, complex_to_arg, "Calculates the phase, in radians from -π to π.", Argument);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,13 @@
 //! Power over frequency.
 
-use crate::Sample;
 use crate::common::transform_ns;
-use crate::fft::{FftFrame, frame_size, narrow};
-use crate::taps::window;
-use millstream_accel::Kernel;
-use millstream_flow::registry::BlockType;
+use crate::fft::{FftFrame, SIZE_MAX};
+use crate::taps::{WindowName, WindowShape, narrow};
+use crate::{Made, Sample};
+use millstream_accel::{Kernel, OffloadParameters};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{BlockFacts, Process, Through};
-use millstream_flow::{ItemRatio, ParameterKind, Registry, TagRule};
+use millstream_flow::{ItemRatio, TagRule};
 use rustfft::FftDirection;
 
 /// Averages the power of `average` frames and puts out one frame of `size` decibels, frequency zero
@@ -96,33 +96,33 @@ impl Process for PowerSpectrum {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    let block_type = BlockType::declare(
-        "power_spectrum",
-        "Calculates the mean power spectrum of frames, in dB.",
-    )
-    .required("size", ParameterKind::Integer, "samples in a frame, 1 to 1048576")
-    .optional("average", 1i64, "number of frames whose average is one output")
-    .choice(
-        "window",
-        &["hann", "hamming", "blackman", "blackman_harris", "kaiser", "rectangular"],
-        "window over each frame (periodic)",
-    )
-    .optional("beta", 7.0, "shape parameter of the window kaiser");
-    registry.register(
-        millstream_accel::declare(block_type).example("size = 1024\naverage = 16").pure(
-            |parameters| {
-                let size = frame_size(parameters.count::<i64>("size", 1)?)?;
-                let window = narrow(window(parameters)?.periodic(size));
-                let average = parameters.count("average", 1)?;
-                let kernel =
-                    Kernel::PowerSpectrum { window: window.clone(), average: average as usize };
-                millstream_accel::make::<f32>(parameters, kernel, |_| {
-                    Box::new(Through::new(PowerSpectrum::new(window, average)))
-                })
-            },
-        ),
-    );
+/// Calculates the mean power spectrum of frames, in dB.
+#[derive(BlockParameters)]
+#[block(power_spectrum, pure, example = "size = 1024\naverage = 16")]
+struct SpectrumParameters {
+    /// samples in a frame
+    #[parameter(least = 1, most = SIZE_MAX)]
+    size: usize,
+    /// number of frames whose average is one output
+    #[parameter(default = 1, least = 1)]
+    average: u32,
+    /// window over each frame (periodic)
+    #[parameter(default = "hann")]
+    window: WindowName,
+    #[parameter(flatten)]
+    shape: WindowShape,
+    #[parameter(flatten)]
+    offload: OffloadParameters,
+}
+
+impl SpectrumParameters {
+    fn make(self) -> Made {
+        let average = self.average;
+        let window = narrow(&self.window.of(self.shape).periodic(self.size));
+        let kernel = Kernel::PowerSpectrum { window: window.clone(), average: average as usize };
+        self.offload
+            .make::<f32>(kernel, |_| Box::new(Through::new(PowerSpectrum::new(window, average))))
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
             |n: usize| Sample::from_polar(1.0, std::f32::consts::TAU * (n * 3 % 8) as f32 / 8.0);
         let x: Vec<Sample> =
             (0..size * average).map(|n| tone(n) + noise.gaussian_pair() * 0.01).collect();
-        let window = narrow(Window::Hann.periodic(size));
+        let window = narrow(&Window::Hann.periodic(size));
         let mut mock = Mock::new(Through::new(PowerSpectrum::new(window, average as u32)));
         mock.feed("in", &x);
         mock.run().unwrap();

@@ -1,11 +1,8 @@
 //! Statistics of a stream.
 
-use crate::ITEM;
 use crate::agc::Magnitude;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Gauge, In, Out, Ports, Registry, Work, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{Block, BlockError, BlockFacts, Context, Gauge, In, Out, Ports, Work};
 use std::time::{Duration, Instant};
 
 /// The interval between updates of the rate.
@@ -105,16 +102,19 @@ impl<T: Magnitude> Block for Probe<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("probe", "Measures RMS, peak and rate of a stream, and passes it on.")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .optional("window", 65_536i64, "number of items in one measurement")
-            .pure(|parameters| {
-                let window = parameters.count("window", 1)?;
-                for_item!(parameters, T: cf32 | f32 => Probe::<T>::new(window))
-            }),
-    );
+/// Measures RMS, peak and rate of a stream, and passes it on.
+#[derive(BlockParameters)]
+#[block(probe, pure, items(cf32, f32))]
+struct ProbeParameters {
+    /// number of items in one measurement
+    #[parameter(default = 65_536, least = 1)]
+    window: u64,
+}
+
+impl ProbeParameters {
+    fn make<T: Magnitude>(self) -> Probe<T> {
+        Probe::new(self.window)
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::Sample;
 use crate::common::number;
 use millstream_dsp::angle::turns;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue};
 use millstream_flow::{Each, OneToOne};
 
 /// Computes `y[n] = gain · arg(x[n] · conj(x[n - 1]))`, the frequency of the signal. With `gain =
@@ -50,26 +50,27 @@ impl OneToOne for QuadratureDemod {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "quadrature_demod",
-            "Demodulates FM: sends the frequency of the signal.",
-        )
-        .optional("gain", 1.0, "output for one radian per sample, unless a deviation is given")
-        .optional("rate_hz", 1.0, "samples per second; needed with deviation_hz")
-        .optional("deviation_hz", 0.0, "deviation that gives the output 1; 0: use gain")
-        .example("rate_hz = 240e3\ndeviation_hz = 75e3")
-        .pure(|parameters| {
-            let number = |name| parameters.number(name);
-            let gain = match number("deviation_hz") {
-                0.0 => number("gain"),
-                hz if hz > 0.0 => number("rate_hz") / (std::f64::consts::TAU * hz),
-                _ => return Err(parameters.wrong("deviation_hz", "zero or more")),
-            };
-            Ok(Box::new(Each::new(QuadratureDemod::new(gain as f32))))
-        }),
-    );
+/// Demodulates FM: sends the frequency of the signal.
+#[derive(BlockParameters)]
+#[block(quadrature_demod, pure, example = "rate_hz = 240e3\ndeviation_hz = 75e3")]
+struct DemodParameters {
+    /// output for one radian per sample, unless a deviation is given
+    #[parameter(default = 1.0)]
+    gain: f64,
+    /// samples per second; needed with deviation_hz
+    #[parameter(default = 1.0)]
+    rate_hz: f64,
+    /// deviation that gives the output 1; 0: use gain
+    #[parameter(least = 0)]
+    deviation_hz: Option<f64>,
+}
+
+impl DemodParameters {
+    fn make(self) -> Each<QuadratureDemod> {
+        let of_deviation = |hz| self.rate_hz / (std::f64::consts::TAU * hz);
+        let gain = self.deviation_hz.map_or(self.gain, of_deviation);
+        Each::new(QuadratureDemod::new(gain as f32))
+    }
 }
 
 #[cfg(test)]

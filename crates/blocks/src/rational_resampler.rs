@@ -1,13 +1,12 @@
 //! Resampling by a fraction.
 
-use crate::ITEM;
 use crate::common::resampled_ns;
 use millstream_dsp::design::{Band, TAPS_MAX, design};
 use millstream_dsp::fir::group_delay;
 use millstream_dsp::resample::{Resampler, Signal};
 use millstream_dsp::window::Window;
-use millstream_flow::registry::{BlockType, Parameters};
-use millstream_flow::{BlockError, BlockFacts, Item, ItemRatio, ParameterKind, Registry, for_item};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Item, ItemRatio};
 use millstream_flow::{Process, Through};
 
 /// Makes `interpolation` items out of `decimation`, with one filter at `interpolation` times the
@@ -68,41 +67,29 @@ pub fn taps_for(rate: ItemRatio, pass: f64) -> Result<Vec<f32>, BlockError> {
     Ok(taps.iter().map(|tap| *tap as f32).collect())
 }
 
-fn taps(parameters: &Parameters, rate: ItemRatio) -> Result<Vec<f32>, BlockError> {
-    let given = parameters.numbers("taps");
-    if !given.is_empty() {
-        return Ok(given.iter().map(|tap| *tap as f32).collect());
-    }
-    let pass = parameters.number("pass");
-    if !(pass > 0.0 && pass < 1.0) {
-        return Err(parameters.wrong("pass", "a number between 0 and 1"));
-    }
-    taps_for(rate, pass)
+/// Resamples by the ratio of two whole numbers.
+#[derive(BlockParameters)]
+#[block(rational_resampler, pure, items(cf32, f32), example = "interpolation = 3\ndecimation = 2")]
+struct RationalParameters {
+    /// items out
+    #[parameter(least = 1, most = TAPS_MAX)]
+    interpolation: u32,
+    /// items in, for so many items out
+    #[parameter(least = 1)]
+    decimation: u32,
+    /// width of the passband, divided by half the lower rate
+    #[parameter(default = 0.8, above = 0, below = 1)]
+    pass: f64,
+    /// own taps, at `interpolation` times the input rate
+    taps: Option<Vec<f32>>,
 }
 
-const NONE: &[f64] = &[];
-
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("rational_resampler", "Resamples by the ratio of two whole numbers.")
-            .required("interpolation", ParameterKind::Integer, "items out")
-            .required("decimation", ParameterKind::Integer, "items in, for so many items out")
-            .choice("item", &["cf32", "f32"], ITEM)
-            .optional("pass", 0.8, "width of the passband, divided by half the lower rate")
-            .optional("taps", NONE, "own taps, at `interpolation` times the input rate")
-            .example("interpolation = 3\ndecimation = 2")
-            .pure(|parameters| {
-                let up = parameters.count("interpolation", 1)?;
-                if up as usize > TAPS_MAX {
-                    return Err(parameters.wrong("interpolation", "1 to 65536"));
-                }
-                let rate = ItemRatio::new(up, parameters.count("decimation", 1)?);
-                let taps = taps(parameters, rate)?;
-                for_item!(parameters, T: cf32 | f32 => {
-                    Through::new(Rational::<T>::new(&taps, rate))
-                })
-            }),
-    );
+impl RationalParameters {
+    fn make<T: Signal + Item>(self) -> Result<Through<Rational<T>>, BlockError> {
+        let rate = ItemRatio::new(self.interpolation, self.decimation);
+        let taps = self.taps.map_or_else(|| taps_for(rate, self.pass), Ok)?;
+        Ok(Through::new(Rational::new(&taps, rate)))
+    }
 }
 
 #[cfg(test)]

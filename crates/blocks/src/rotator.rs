@@ -3,8 +3,8 @@
 use crate::Sample;
 use crate::common::number;
 use millstream_dsp::nco::Nco;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, ParameterKind, ParameterValue};
 use millstream_flow::{Each, OneToOne};
 
 /// Multiplies by `exp(j 2π shift n / rate)`. The phase is an integer, so no error accumulates over
@@ -55,17 +55,21 @@ impl OneToOne for Rotator {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("rotator", "Shifts complex samples in frequency.")
-            .required("shift_hz", ParameterKind::Number, "frequency shift, Hz; positive is up")
-            .required("rate_hz", ParameterKind::Number, "samples per second")
-            .example("shift_hz = -250e3\nrate_hz = 1e6")
-            .pure(|parameters| {
-                let number = |name| parameters.number(name);
-                Ok(Box::new(Each::new(Rotator::new(number("shift_hz"), number("rate_hz"))?)))
-            }),
-    );
+/// Shifts complex samples in frequency.
+#[derive(BlockParameters)]
+#[block(rotator, pure, example = "shift_hz = -250e3\nrate_hz = 1e6")]
+struct RotatorParameters {
+    /// frequency shift, Hz; positive is up
+    shift_hz: f64,
+    /// samples per second
+    #[parameter(above = 0)]
+    rate_hz: f64,
+}
+
+impl RotatorParameters {
+    fn make(self) -> Result<Each<Rotator>, BlockError> {
+        Ok(Each::new(Rotator::new(self.shift_hz, self.rate_hz)?))
+    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ pub use read::{Annotation, Capture, SigmfRecording, read_metadata};
 pub use sink::{SigmfSample, SigmfSink};
 pub use source::SigmfSource;
 
-use millstream_flow::registry::{BlockType, ParameterKind, discard, part_of};
-use millstream_flow::{Registry, for_item};
+use millstream_flow::BlockError;
+use millstream_flow::registry::{BlockParameters, RecordingPart, WrittenFile};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The error of a recording.
 #[derive(Debug, thiserror::Error)]
@@ -75,34 +75,41 @@ pub enum SigmfError {
     },
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("sigmf_source", "Reads a SigMF recording; its metadata becomes tags.")
-            .required("path", ParameterKind::Text, "its .sigmf-meta or .sigmf-data file")
-            .example("path = \"in.sigmf-meta\"")
-            .optional("first", 0i64, "first sample to read, counted from 0")
-            .optional("count", 0i64, "most samples to read; 0: all to the end of the file")
-            .incidental("path")
-            .incidental("first")
-            .incidental("count")
-            .reads(&["out: Complex<f32>"], |parameters| {
-                let (first, count) = part_of(parameters)?;
-                let source = SigmfSource::open(Path::new(parameters.text("path")))?;
-                Ok(Box::new(source.part(first, count)?))
-            }),
-    );
-    registry.register(
-        BlockType::declare("sigmf_sink", "Writes a SigMF recording, a new capture after each gap.")
-            .writes_file("path", "its .sigmf-meta or .sigmf-data file")
-            .optional("rate_hz", 0.0, "samples per second, if no tag contains it")
-            .choice("item", &["cf32", "sc16"], crate::ITEM)
-            .example("path = \"out.sigmf-meta\"\nrate_hz = 1e6")
-            .writes(discard, |parameters| {
-                let rate_hz = Some(parameters.number("rate_hz")).filter(|rate| *rate > 0.0);
-                let path = Path::new(parameters.text("path"));
-                let existing = parameters.existing();
-                for_item!(parameters, T: cf32 | sc16 =>
-                    SigmfSink::<T>::new(path, rate_hz)?.existing(existing))
-            }),
-    );
+/// Reads a SigMF recording; its metadata becomes tags.
+#[derive(BlockParameters)]
+#[block(sigmf_source, reads("out: Complex<f32>"), example = "path = \"in.sigmf-meta\"")]
+struct SourceParameters {
+    /// its .sigmf-meta or .sigmf-data file
+    #[parameter(incidental)]
+    path: PathBuf,
+    #[parameter(flatten)]
+    part: RecordingPart,
+}
+
+impl SourceParameters {
+    fn make(self) -> Result<SigmfSource, BlockError> {
+        SigmfSource::open(&self.path)?.part(self.part.first, self.part.most())
+    }
+}
+
+/// Writes a SigMF recording, a new capture after each gap.
+#[derive(BlockParameters)]
+#[block(
+    sigmf_sink,
+    writes(discard),
+    items(cf32, sc16),
+    example = "path = \"out.sigmf-meta\"\nrate_hz = 1e6"
+)]
+struct SinkParameters {
+    /// its .sigmf-meta or .sigmf-data file
+    path: WrittenFile,
+    /// samples per second, if no tag contains it
+    rate_hz: Option<f64>,
+}
+
+impl SinkParameters {
+    fn make<T: SigmfSample>(self) -> Result<SigmfSink<T>, BlockError> {
+        let rate_hz = self.rate_hz.filter(|rate_hz| *rate_hz > 0.0);
+        Ok(SigmfSink::new(&self.path.path, rate_hz)?.existing(self.path.existing))
+    }
 }

@@ -1,17 +1,16 @@
 //! Test signals.
 
+use crate::Sample;
 use crate::common::number;
-use crate::{Made, Sample};
 use millstream_dsp::nco::Nco;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Item, Out, ParameterKind, ParameterValue, Ports,
-    Registry, Work,
+    Block, BlockError, BlockFacts, Context, Item, Out, ParameterKind, ParameterValue, Ports, Work,
 };
 use std::ops::{Add, Mul};
 
 /// The shape of a signal, which begins at phase zero.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(BlockParameters, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Waveform {
     /// `cos`; as complex samples `exp(j…)`.
     Cosine,
@@ -27,20 +26,7 @@ pub enum Waveform {
     Constant,
 }
 
-const SHAPES: &[&str] = &["cosine", "sine", "square", "triangle", "saw", "constant"];
-
 impl Waveform {
-    fn named(name: &str) -> Self {
-        match name {
-            "sine" => Self::Sine,
-            "square" => Self::Square,
-            "triangle" => Self::Triangle,
-            "saw" => Self::Saw,
-            "constant" => Self::Constant,
-            _ => Self::Cosine,
-        }
-    }
-
     /// Returns the value at a phase in 0..1 cycles, for shapes other than sine and cosine.
     fn at(self, turn: f32) -> f32 {
         match self {
@@ -165,34 +151,37 @@ impl<T: Generated> Block for SignalSource<T> {
     }
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let number = |name| parameters.number(name);
-    let shape = Waveform::named(parameters.text("shape"));
-    let (frequency_hz, rate_hz) = (number("frequency_hz"), number("rate_hz"));
-    let (amplitude, offset) = (number("amplitude") as f32, number("offset") as f32);
-    millstream_flow::for_item!(parameters, T: cf32 | f32 => {
-        SignalSource::<T>::new(shape, frequency_hz, rate_hz)?.scaled(amplitude, offset)
-    })
+/// Makes a periodic test signal without end.
+#[derive(BlockParameters)]
+#[block(signal_source, pure, items(cf32, f32), example = "rate_hz = 48e3\nfrequency_hz = 1e3")]
+struct SignalParameters {
+    /// samples per second
+    #[parameter(above = 0)]
+    rate_hz: f64,
+    /// periods per second
+    frequency_hz: f64,
+    /// waveform; cosine of complex items is exp(j…)
+    shape: Waveform,
+    /// amplitude
+    #[parameter(default = 1.0)]
+    amplitude: f32,
+    /// constant that is added
+    #[parameter(default = 0.0)]
+    offset: f32,
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("signal_source", "Makes a periodic test signal without end.")
-            .required("rate_hz", ParameterKind::Number, "samples per second")
-            .required("frequency_hz", ParameterKind::Number, "periods per second")
-            .choice("shape", SHAPES, "waveform; cosine of complex items is exp(j…)")
-            .choice("item", &["cf32", "f32"], crate::ITEM)
-            .optional("amplitude", 1.0, "amplitude")
-            .optional("offset", 0.0, "constant that is added")
-            .example("rate_hz = 48e3\nfrequency_hz = 1e3")
-            .pure(make),
-    );
+impl SignalParameters {
+    fn make<T: Generated>(self) -> Result<SignalSource<T>, BlockError> {
+        let source = SignalSource::new(self.shape, self.frequency_hz, self.rate_hz)?;
+        Ok(source.scaled(self.amplitude, self.offset))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use millstream_flow::Mock;
+    use millstream_flow::registry::ParameterChoice;
     use std::f64::consts::TAU;
 
     fn some(shape: Waveform) -> Vec<f32> {
@@ -204,7 +193,7 @@ mod tests {
 
     #[test]
     fn shapes_follow_their_formulas() {
-        for shape in SHAPES.iter().map(|name| Waveform::named(name)) {
+        for shape in Waveform::NAMES.iter().filter_map(|name| Waveform::named(name)) {
             let out = some(shape);
             assert!(out.len() >= 4096);
             for (n, y) in out.iter().enumerate() {

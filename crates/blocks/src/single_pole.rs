@@ -1,12 +1,9 @@
 //! A recursive low-pass of first order.
 
-use crate::ITEM;
 use crate::common::{each, number};
 use millstream_dsp::recursion::{StateValue, next_state};
-use millstream_flow::registry::BlockType;
-use millstream_flow::{
-    BlockError, BlockFacts, Item, ParameterKind, ParameterValue, Registry, for_item,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Item, ParameterKind, ParameterValue};
 use millstream_flow::{Each, OneToOne};
 use std::ops::{Add, Mul, Sub};
 
@@ -64,17 +61,22 @@ where
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("single_pole", "Recursive low-pass filter of first order.")
-            .required("alpha", ParameterKind::Number, "weight of the new item, above 0, at most 1")
-            .choice("item", &["f32", "cf32"], ITEM)
-            .example("alpha = 0.05")
-            .pure(|parameters| {
-                let alpha = parameters.number("alpha");
-                for_item!(parameters, T: f32 | cf32 => Each::new(SinglePole::<T>::new(alpha)?))
-            }),
-    );
+/// Recursive low-pass filter of first order.
+#[derive(BlockParameters)]
+#[block(single_pole, pure, items(f32, cf32), example = "alpha = 0.05")]
+struct SinglePoleParameters {
+    /// weight of the new item
+    #[parameter(above = 0, most = 1)]
+    alpha: f64,
+}
+
+impl SinglePoleParameters {
+    fn make<T: Default>(self) -> Result<Each<SinglePole<T>>, BlockError>
+    where
+        SinglePole<T>: OneToOne,
+    {
+        Ok(Each::new(SinglePole::new(self.alpha)?))
+    }
 }
 
 #[cfg(test)]

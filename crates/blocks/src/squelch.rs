@@ -3,8 +3,8 @@
 use crate::Sample;
 use crate::common::{each, number};
 use millstream_dsp::recursion::next_state;
-use millstream_flow::registry::BlockType;
-use millstream_flow::{BlockError, BlockFacts, Gauge, ParameterKind, ParameterValue, Registry};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, BlockFacts, Gauge, ParameterKind, ParameterValue};
 use millstream_flow::{Each, OneToOne};
 
 /// Puts out zeros while the mean power, `p += alpha · (|x|² - p)`, is below a threshold.
@@ -62,21 +62,21 @@ impl OneToOne for Squelch {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("squelch", "Squelch: sends zeros while the power is below a threshold.")
-            .required("threshold_db", ParameterKind::Number, "power above which samples pass, dBFS")
-            .optional("alpha", 1e-3, "weight of a new sample in the mean power")
-            .example("threshold_db = -40")
-            .pure(|parameters| {
-                let alpha = parameters.number("alpha");
-                if !(alpha > 0.0 && alpha <= 1.0) {
-                    return Err(parameters.wrong("alpha", "more than 0 and at most 1"));
-                }
-                let squelch = Squelch::new(parameters.number("threshold_db"), alpha as f32);
-                Ok(Box::new(Each::new(squelch)))
-            }),
-    );
+/// Squelch: sends zeros while the power is below a threshold.
+#[derive(BlockParameters)]
+#[block(squelch, pure, example = "threshold_db = -40")]
+struct SquelchParameters {
+    /// power above which samples pass, dBFS
+    threshold_db: f64,
+    /// weight of a new sample in the mean power
+    #[parameter(default = 1e-3, above = 0, most = 1)]
+    alpha: f32,
+}
+
+impl SquelchParameters {
+    fn make(self) -> Each<Squelch> {
+        Each::new(Squelch::new(self.threshold_db, self.alpha))
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Statistics of tags.
 
-use crate::{ITEM, Made};
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockParameters, WrittenFile};
 use millstream_flow::{
-    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Key, Out, Ports, Registry,
-    Tag, Work, for_item,
+    Block, BlockError, BlockFacts, Context, Counter, Gauge, In, Item, Key, Out, Ports, Tag, Work,
 };
 use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{BufWriter, Write};
@@ -118,28 +116,29 @@ impl<T: Item> Block for TagProbe<T> {
     }
 }
 
-fn given<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
-    Some(parameters.text(name)).filter(|text| !text.is_empty())
+/// Counts and lists the tags of a stream, and passes it on.
+#[derive(BlockParameters)]
+#[block(tag_probe, writes, items(cf32, f32, sc16, u8))]
+struct TagProbeParameters {
+    /// the tags to look at; without it, all
+    key: Option<String>,
+    /// text file to list them in; -: standard output
+    path: Option<WrittenFile>,
 }
 
-fn make(parameters: &Parameters, list: Option<&Path>) -> Made {
-    let key = given(parameters, "key").map(Key::intern);
-    let existing = parameters.existing();
-    for_item!(parameters, T: cf32 | f32 | sc16 | u8 =>
-        TagProbe::<T>::new(key, list).existing(existing))
-}
+impl TagProbeParameters {
+    fn make<T: Item>(self) -> TagProbe<T> {
+        let key = self.key.as_deref().map(Key::intern);
+        match self.path {
+            Some(file) => TagProbe::new(key, Some(&file.path)).existing(file.existing),
+            None => TagProbe::new(key, None),
+        }
+    }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("tag_probe", "Counts and lists the tags of a stream, and passes it on.")
-            .choice("item", &["cf32", "f32", "sc16", "u8"], ITEM)
-            .optional("key", "", "the tags to look at; without it, all")
-            .may_write_file("path", "text file to list them in; -: standard output")
-            .writes(
-                |parameters| make(parameters, None),
-                |parameters| make(parameters, given(parameters, "path").map(Path::new)),
-            ),
-    );
+    /// Makes a probe without a list.
+    fn rehearse<T: Item>(self) -> TagProbe<T> {
+        Self { path: None, ..self }.make()
+    }
 }
 
 #[cfg(test)]

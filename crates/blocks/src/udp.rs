@@ -6,67 +6,56 @@ mod source;
 pub use sink::UdpSink;
 pub use source::UdpSource;
 
-use crate::Made;
+use millstream_flow::Item;
 use millstream_flow::blocks::RehearsedBlock;
-use millstream_flow::registry::{BlockType, ParameterKind, Parameters, discard};
-use millstream_flow::{BlockError, Registry, for_item};
+use millstream_flow::registry::BlockParameters;
+use millstream_link::LinkError;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-const ITEMS: &[&str] = &["sc16", "cf32", "f32", "u8"];
-
-fn address(parameters: &Parameters, name: &str) -> Result<SocketAddrV4, BlockError> {
-    let expected = "an IPv4 address and a port, such as 127.0.0.1:4000";
-    parameters.text(name).parse().map_err(|_| parameters.wrong(name, expected))
+/// Receives items from UDP datagrams.
+#[derive(BlockParameters)]
+#[block(udp_source, live, items(sc16, cf32, f32, u8), example = "bind = \"127.0.0.1:4000\"")]
+struct SourceParameters {
+    /// local address or multicast group, and port: 0.0.0.0:4000
+    #[parameter(incidental)]
+    bind: SocketAddrV4,
+    /// end after this time without a datagram, seconds; 0: never
+    #[parameter(least = 0, most = 1e9)]
+    idle_s: Option<f64>,
+    /// link and options, such as udp:gro=off
+    #[parameter(default = "udp")]
+    link: String,
 }
 
-/// Makes the source that takes the place of `udp_source` in a rehearsal. The rate of the datagrams
-/// is not known: it is as fast as the graph.
-fn silence(parameters: &Parameters) -> Made {
-    for_item!(parameters, T: sc16 | cf32 | f32 | u8 => RehearsedBlock::<T>::source())
+impl SourceParameters {
+    fn make<T: Item + bytemuck::Pod>(self) -> Result<UdpSource<T>, LinkError> {
+        let idle = self.idle_s.map(Duration::from_secs_f64);
+        UdpSource::open(&self.link, self.bind, idle)
+    }
+
+    fn rehearse<T: Item>(self) -> RehearsedBlock<T> {
+        RehearsedBlock::source()
+    }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare("udp_source", "Receives items from UDP datagrams.")
-            .required(
-                "bind",
-                ParameterKind::Text,
-                "local address or multicast group, and port: 0.0.0.0:4000",
-            )
-            .choice("item", ITEMS, crate::ITEM)
-            .optional("idle_s", 0.0, "end after this time without a datagram, seconds; 0: never")
-            .optional("link", "udp", "link and options, such as udp:gro=off")
-            .example("bind = \"127.0.0.1:4000\"")
-            .incidental("bind")
-            .live(silence, |parameters| {
-                let bind = address(parameters, "bind")?;
-                let idle = Duration::try_from_secs_f64(parameters.number("idle_s"))
-                    .map_err(|_| parameters.wrong("idle_s", "seconds, zero or more"))?;
-                let link = parameters.text("link");
-                for_item!(parameters, T: sc16 | cf32 | f32 | u8 => {
-                    UdpSource::<T>::open(link, bind, Some(idle).filter(|idle| !idle.is_zero()))?
-                })
-            }),
-    );
-    registry.register(
-        BlockType::declare("udp_sink", "Sends items in UDP datagrams.")
-            .required("to", ParameterKind::Text, "address and port to send to: 127.0.0.1:4000")
-            .choice("item", ITEMS, crate::ITEM)
-            .optional("payload_bytes", 1472i64, "size of a datagram, 64 to 65507 bytes")
-            .optional("link", "udp", "link and options, such as udp:gso=off")
-            .example("to = \"127.0.0.1:4000\"")
-            .incidental("to")
-            .writes(discard, |parameters| {
-                let to = address(parameters, "to")?;
-                let payload_bytes = match parameters.integer("payload_bytes") {
-                    bytes @ 64..=65_507 => bytes as usize,
-                    _ => return Err(parameters.wrong("payload_bytes", "64 to 65507")),
-                };
-                let link = parameters.text("link");
-                for_item!(parameters, T: sc16 | cf32 | f32 | u8 => {
-                    UdpSink::<T>::open(link, to, payload_bytes)?
-                })
-            }),
-    );
+/// Sends items in UDP datagrams.
+#[derive(BlockParameters)]
+#[block(udp_sink, writes(discard), items(sc16, cf32, f32, u8), example = "to = \"127.0.0.1:4000\"")]
+struct SinkParameters {
+    /// address and port to send to: 127.0.0.1:4000
+    #[parameter(incidental)]
+    to: SocketAddrV4,
+    /// size of a datagram, bytes
+    #[parameter(default = 1472, least = 64, most = 65_507)]
+    payload_bytes: usize,
+    /// link and options, such as udp:gso=off
+    #[parameter(default = "udp")]
+    link: String,
+}
+
+impl SinkParameters {
+    fn make<T: Item + bytemuck::Pod>(self) -> Result<UdpSink<T>, LinkError> {
+        UdpSink::open(&self.link, self.to, self.payload_bytes)
+    }
 }

@@ -2,9 +2,9 @@
 
 use crate::{Made, Sample};
 use millstream_flow::copied_ns;
-use millstream_flow::registry::{BlockType, Parameters};
+use millstream_flow::registry::{BlockParameters, wrong};
 use millstream_flow::{BlockFacts, Process, Through};
-use millstream_flow::{Item, ItemRatio, ParameterKind, Registry};
+use millstream_flow::{Item, ItemRatio};
 use std::marker::PhantomData;
 
 /// Joins `N` items to one item, an array. An incomplete array at the end is dropped.
@@ -61,50 +61,76 @@ where
     }
 }
 
-/// Types are fixed at compile time, so a graph file can choose only among these lengths.
+/// Makes a block for arrays of `$length` items.
 macro_rules! for_length {
-    ($parameters:ident, $Block:ident, $T:ty) => {
-        for_length!(@ $parameters, $Block, $T, 2 4 8 16 32 64 128 256 512 1024 2048 4096)
+    ($length:expr, $Block:ident, $T:ty) => {
+        for_length!(@ $length, $Block, $T, 2 4 8 16 32 64 128 256 512 1024 2048 4096)
     };
-    (@ $parameters:ident, $Block:ident, $T:ty, $($length:literal)+) => {
-        match $parameters.integer("length") {
-            $($length => {
-                Ok(Box::new(Through::new($Block::<$T, $length>(PhantomData))))
+    (@ $length:expr, $Block:ident, $T:ty, $($known:literal)+) => {
+        match $length {
+            $($known => {
+                Ok(Box::new(Through::new($Block::<$T, $known>(PhantomData))))
             })+
-            _ => Err($parameters.wrong("length", "a power of two from 2 to 4096")),
+            other => Err(wrong("length", other, "a power of two from 2 to 4096")),
         }
     };
 }
 
-fn join(parameters: &Parameters) -> Made {
-    match parameters.text("item") {
-        "f32" => for_length!(parameters, StreamToVector, f32),
-        "u8" => for_length!(parameters, StreamToVector, u8),
-        _ => for_length!(parameters, StreamToVector, Sample),
+/// Items that arrays may hold: the arrays are items, too.
+trait ArrayItem: Item {
+    fn join(length: u32) -> Made;
+    fn split(length: u32) -> Made;
+}
+
+macro_rules! array_item {
+    ($($T:ty),+) => {$(
+        impl ArrayItem for $T {
+            fn join(length: u32) -> Made {
+                for_length!(length, StreamToVector, $T)
+            }
+
+            fn split(length: u32) -> Made {
+                for_length!(length, VectorToStream, $T)
+            }
+        }
+    )+};
+}
+
+array_item!(Sample, f32, u8);
+
+#[derive(BlockParameters)]
+struct ArrayLength {
+    /// number of items in an array: a power of two
+    #[parameter(least = 2, most = 4096)]
+    length: u32,
+}
+
+/// Groups items into arrays.
+#[derive(BlockParameters)]
+#[block(stream_to_vector, pure, items(cf32, f32, u8), example = "length = 64")]
+struct StreamToVectorParameters {
+    #[parameter(flatten)]
+    of: ArrayLength,
+}
+
+impl StreamToVectorParameters {
+    fn make<T: ArrayItem>(self) -> Made {
+        T::join(self.of.length)
     }
 }
 
-fn split(parameters: &Parameters) -> Made {
-    match parameters.text("item") {
-        "f32" => for_length!(parameters, VectorToStream, f32),
-        "u8" => for_length!(parameters, VectorToStream, u8),
-        _ => for_length!(parameters, VectorToStream, Sample),
-    }
+/// Splits arrays into items.
+#[derive(BlockParameters)]
+#[block(vector_to_stream, pure, items(cf32, f32, u8), example = "length = 64")]
+struct VectorToStreamParameters {
+    #[parameter(flatten)]
+    of: ArrayLength,
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    let declare = |name, summary| {
-        BlockType::declare(name, summary)
-            .required(
-                "length",
-                ParameterKind::Integer,
-                "number of items in an array: a power of two, 2 to 4096",
-            )
-            .choice("item", &["cf32", "f32", "u8"], "type of the values")
-            .example("length = 64")
-    };
-    registry.register(declare("stream_to_vector", "Groups items into arrays.").pure(join));
-    registry.register(declare("vector_to_stream", "Splits arrays into items.").pure(split));
+impl VectorToStreamParameters {
+    fn make<T: ArrayItem>(self) -> Made {
+        T::split(self.of.length)
+    }
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@
 
 mod header;
 
-use crate::{ITEM, Made, Sample};
+use crate::Sample;
 use header::{DATA_AT, WavHeader};
+use millstream_flow::Work;
 use millstream_flow::blocks::is_due;
-use millstream_flow::registry::{BlockType, ParameterKind, Parameters, discard};
+use millstream_flow::registry::{BlockParameters, WrittenFile};
 use millstream_flow::{Block, BlockError, BlockFacts, Context, Counter, In, Item, Ports};
-use millstream_flow::{Registry, Work};
 use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use std::time::Instant;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The format of samples in the file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(BlockParameters, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WavFormat {
     /// 16-bit integers; full scale is 1.
     Int16,
@@ -191,33 +191,28 @@ impl<T: Sound> Block for WavSink<T> {
     }
 }
 
-pub(crate) fn register(registry: &mut Registry) {
-    registry.register(
-        BlockType::declare(
-            "wav_sink",
-            "Writes sound to a WAV file, named .part until it is complete.",
-        )
-        .writes_file("path", "the file; -: standard output")
-        .required("rate_hz", ParameterKind::Integer, "items per second")
-        .choice("format", &["int16", "float32"], "how values lie in the file")
-        .choice("item", &["f32", "cf32"], ITEM)
-        .example("path = \"out.wav\"\nrate_hz = 48000")
-        .writes(discard, make),
-    );
+/// Writes sound to a WAV file, named .part until it is complete.
+#[derive(BlockParameters)]
+#[block(
+    wav_sink,
+    writes(discard),
+    items(f32, cf32),
+    example = "path = \"out.wav\"\nrate_hz = 48000"
+)]
+struct WavParameters {
+    /// the file; -: standard output
+    path: WrittenFile,
+    /// items per second
+    #[parameter(least = 1)]
+    rate_hz: u32,
+    /// how values lie in the file
+    format: WavFormat,
 }
 
-fn make(parameters: &Parameters) -> Made {
-    let path = Path::new(parameters.text("path"));
-    let existing = parameters.existing();
-    let rate_hz = u32::try_from(parameters.integer("rate_hz")).ok().filter(|rate| *rate > 0);
-    let rate_hz = rate_hz.ok_or_else(|| parameters.wrong("rate_hz", "1 to 4294967295"))?;
-    let format = match parameters.text("format") {
-        "float32" => WavFormat::Float32,
-        _ => WavFormat::Int16,
-    };
-    match parameters.text("item") {
-        "cf32" => Ok(Box::new(WavSink::<Sample>::new(path, rate_hz, format).existing(existing))),
-        _ => Ok(Box::new(WavSink::<f32>::new(path, rate_hz, format).existing(existing))),
+impl WavParameters {
+    fn make<T: Sound>(self) -> WavSink<T> {
+        let WrittenFile { path, existing } = self.path;
+        WavSink::new(&path, self.rate_hz, self.format).existing(existing)
     }
 }
 

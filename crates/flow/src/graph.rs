@@ -3,10 +3,12 @@
 mod error;
 mod messages;
 mod order;
+mod pull;
 mod typed;
 
 pub use error::GraphError;
 pub(crate) use messages::MessageEdge;
+pub use pull::{PullError, PullRead, PullReader};
 pub use typed::PlacedBlock;
 
 use crate::Ports;

@@ -85,7 +85,7 @@ pub use num_complex::Complex;
 pub use block::{Block, BlockError, Context, Work};
 pub use facts::{BlockFacts, copied_ns};
 pub use file::{GraphFile, GraphFileError};
-pub use graph::{Graph, GraphError, PlacedBlock};
+pub use graph::{Graph, GraphError, PlacedBlock, PullError, PullRead, PullReader};
 pub use item::{Item, ItemType, SC16_SCALE};
 pub use lane::Lane;
 pub use memory::{BlockMemory, MemorySpan, Numbering};
@@ -103,7 +103,7 @@ pub use port::{
 pub use preset::{ParsePresetError, Preset};
 pub use process::{Process, Through};
 pub use rate::ItemRatio;
-pub use registry::{BlockType, Registry};
+pub use registry::{BlockParameters, BlockType, Registry};
 pub use runtime::Stopper;
 pub use runtime::{
     BlockStats, MessageStats, MoveError, Moved, PartitionStats, RunError, RunningGraph, Snapshot,

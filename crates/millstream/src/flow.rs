@@ -1,6 +1,7 @@
 //! The flowgraph runtime: blocks, ports, partitions, plans, graph files.
 //!
-//! This module is the crate `millstream-flow`, with a `derive(Ports)` whose code names this module.
+//! This module is the crate `millstream-flow`, with derives (`Ports`, `BlockParameters`)
+//! whose code names this module.
 //!
 //! ```
 //! use millstream::flow::{Block, BlockError, Context, In, Mock, Out, Ports, Work};
@@ -31,7 +32,7 @@
 //! assert_eq!(mock.take::<f32>("out"), [3.0, 7.0]);
 //! ```
 
-pub use millstream_derive::FacadePorts as Ports;
+pub use millstream_derive::{FacadeBlockParameters as BlockParameters, FacadePorts as Ports};
 pub use millstream_flow::*;
 
 /// Returns a registry with every block of this crate's features: those of the runtime, the block

@@ -18,9 +18,9 @@ pub use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio};
 
 #[cfg(feature = "flow")]
 pub use crate::flow::{
-    Block, BlockError, BlockFacts, BlockType, Complex, Context, Each, Graph, GraphError, GraphFile,
-    In, Item, ItemRatio, OneToOne, Out, ParameterKind, Plan, Ports, Process, Registry, RunError,
-    Through, WaitMode, Work,
+    Block, BlockError, BlockFacts, BlockParameters, BlockType, Complex, Context, Each, Graph,
+    GraphError, GraphFile, In, Item, ItemRatio, OneToOne, Out, ParameterKind, Plan, Ports, Process,
+    Registry, RunError, Through, WaitMode, Work,
     blocks::{FileSink, FileSource, Head, VectorSink, VectorSource},
 };
 

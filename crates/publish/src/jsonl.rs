@@ -2,6 +2,11 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
+use crate::publications::Publications;
+use crate::sink::{PublishSink, PublishedItem, SinkParameters};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::{BlockParameters, WrittenFile};
+use millstream_flow::{BlockError, Item};
 use millstream_output::{Existing, OutputError, OutputFile};
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
@@ -117,5 +122,32 @@ impl Outlet for JsonlOutlet {
 
     fn close(&mut self) -> Result<(), OutletError> {
         Ok(self.file.take().map_or(Ok(()), OutputFile::complete)?)
+    }
+}
+
+/// Writes packets, tags and events to a file of lines.
+#[derive(BlockParameters)]
+#[block(
+    jsonl_sink,
+    writes,
+    items(u8, i8, i16, sc16, f32, cf32),
+    with = Publications,
+    example = "path = \"packets.jsonl\""
+)]
+struct JsonlParameters {
+    /// the file (JSON Lines); -: standard output
+    path: WrittenFile,
+    #[parameter(flatten)]
+    sink: SinkParameters,
+}
+
+impl JsonlParameters {
+    fn make<T: PublishedItem>(self, of: &Publications) -> Result<PublishSink<T>, BlockError> {
+        let outlet = JsonlOutlet::new(&self.path.path).existing(self.path.existing);
+        self.sink.make(outlet, of)
+    }
+
+    fn rehearse<T: Item>(self, _: &Publications) -> RehearsedBlock<T> {
+        SinkParameters::stand_in()
     }
 }

@@ -22,7 +22,6 @@ mod outlet;
 mod publications;
 mod queue;
 mod receiver;
-mod register;
 mod sink;
 mod vita49_sink;
 mod wire_stream;
@@ -36,8 +35,18 @@ pub use nats::{NatsLogin, NatsOutlet};
 pub use outlet::{Outcomes, Outlet, OutletError};
 pub use publications::Publications;
 pub use receiver::{DatagramOutlet, ReceiverAddress};
-pub use register::register;
 pub use sink::{PublishOptions, PublishSink};
 pub use vita49_sink::{Vita49Options, Vita49Sink};
 #[cfg(feature = "zenoh")]
 pub use zenoh::{ZenohNetwork, ZenohOutlet};
+
+use millstream_flow::Registry;
+
+/// Adds the sinks to a registry, and returns the list of those that it will make.
+///
+/// # Panics
+/// If the registry has them already.
+pub fn register(registry: &mut Registry) -> Publications {
+    registry.register_crate(module_path!());
+    registry.shared()
+}

@@ -3,9 +3,15 @@
 use crate::DropCause;
 use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
+use crate::publications::Publications;
+use crate::sink::{PublishSink, PublishedItem, SinkParameters};
 use crate::wire_stream::{WireStream, check_address, check_login};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, Item};
 use millstream_wire::mqtt::{self, BrokerPacket, ConnectRepr, DISCONNECT, PINGREQ};
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -33,13 +39,16 @@ pub struct MqttOutlet {
 }
 
 /// How a client names itself to the broker.
-#[derive(Clone, Debug, Default)]
+#[derive(BlockParameters, Clone, Debug, Default)]
 pub struct MqttLogin {
-    /// The client's name, one for each sink.
+    /// name at the broker, one for each sink; a random one if empty
+    #[parameter(default = "")]
     pub client: String,
-    /// User; empty without a login.
+    /// user, if the broker wants one
+    #[parameter(default = "")]
     pub user: String,
-    /// The password.
+    /// the user's password
+    #[parameter(default = "")]
     pub password: String,
 }
 
@@ -244,6 +253,50 @@ impl Outlet for MqttOutlet {
     }
 }
 
+/// Publishes packets, tags and events at an MQTT broker.
+#[derive(BlockParameters)]
+#[block(
+    mqtt_sink,
+    writes,
+    items(u8, i8, i16, sc16, f32, cf32),
+    with = Publications,
+    example = "topic = \"radio/ts\""
+)]
+struct MqttParameters {
+    /// the topic, such as radio/ts
+    #[parameter(incidental)]
+    topic: String,
+    /// host and port of the broker
+    #[parameter(default = "127.0.0.1:1883", incidental)]
+    broker: String,
+    #[parameter(flatten)]
+    login: MqttLogin,
+    #[parameter(flatten)]
+    sink: SinkParameters,
+}
+
+impl MqttParameters {
+    fn make<T: PublishedItem>(self, of: &Publications) -> Result<PublishSink<T>, BlockError> {
+        let mut login = self.login;
+        if login.client.is_empty() {
+            login.client = unique_client();
+        }
+        self.sink.make(MqttOutlet::new(&self.broker, &self.topic, login)?, of)
+    }
+
+    fn rehearse<T: Item>(self, _: &Publications) -> RehearsedBlock<T> {
+        SinkParameters::stand_in()
+    }
+}
+
+/// Returns a client's name that no other sink has, on any machine or in any container: 23 letters
+/// and digits, which every broker takes (MQTT 3.1.1, clause 3.1.3.1).
+fn unique_client() -> String {
+    // The keys of the hash are random.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("millstream{:013x}", random >> 12)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,5 +316,15 @@ mod tests {
         assert_eq!((window.take_acknowledged(), window.oldest), (3, 2));
         assert!(window.acknowledge(2));
         assert_eq!((window.take_acknowledged(), window.oldest), (1, 3));
+    }
+
+    #[test]
+    fn every_client_has_a_name_of_its_own_that_all_brokers_take() {
+        let names: Vec<_> = (0..100).map(|_| unique_client()).collect();
+        for (index, name) in names.iter().enumerate() {
+            assert_eq!(name.len(), 23, "{name}");
+            assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}");
+            assert!(!names[..index].contains(name), "{name}");
+        }
     }
 }

@@ -7,7 +7,12 @@
 use crate::DropCause;
 use crate::foreign::foreign;
 use crate::outlet::{Outcomes, Outlet, OutletError};
+use crate::publications::Publications;
+use crate::sink::{PublishSink, PublishedItem, SinkParameters};
 use crate::wire_stream::{Received, WireStream, check_address, check_login};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, Item};
 use millstream_wire::nats::{self, PING, PONG, ServerOp};
 use serde::Serialize;
 use serde_json::Value;
@@ -51,13 +56,16 @@ pub struct NatsOutlet {
 }
 
 /// How a client names itself to the server.
-#[derive(Clone, Debug, Default)]
+#[derive(BlockParameters, Clone, Debug, Default)]
 pub struct NatsLogin {
-    /// User and password; not used when the user is empty.
+    /// user, if the server wants one
+    #[parameter(default = "")]
     pub user: String,
-    /// The password.
+    /// the user's password
+    #[parameter(default = "")]
     pub password: String,
-    /// A token; not used when it is empty.
+    /// token, if the server wants one
+    #[parameter(default = "")]
     pub token: String,
 }
 
@@ -282,5 +290,37 @@ impl Outlet for NatsOutlet {
     fn close(&mut self) -> Result<(), OutletError> {
         self.connection = None;
         Ok(())
+    }
+}
+
+/// Publishes packets, tags and events at a NATS server.
+#[derive(BlockParameters)]
+#[block(
+    nats_sink,
+    writes,
+    items(u8, i8, i16, sc16, f32, cf32),
+    with = Publications,
+    example = "subject = \"radio.ts\""
+)]
+struct NatsParameters {
+    /// the subject, such as radio.ts
+    #[parameter(incidental)]
+    subject: String,
+    /// host and port of the server
+    #[parameter(default = "127.0.0.1:4222", incidental)]
+    server: String,
+    #[parameter(flatten)]
+    login: NatsLogin,
+    #[parameter(flatten)]
+    sink: SinkParameters,
+}
+
+impl NatsParameters {
+    fn make<T: PublishedItem>(self, of: &Publications) -> Result<PublishSink<T>, BlockError> {
+        self.sink.make(NatsOutlet::new(&self.server, &self.subject, self.login)?, of)
+    }
+
+    fn rehearse<T: Item>(self, _: &Publications) -> RehearsedBlock<T> {
+        SinkParameters::stand_in()
     }
 }

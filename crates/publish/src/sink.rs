@@ -5,6 +5,8 @@ use crate::clock::ItemClock;
 use crate::document::DocumentWriter;
 use crate::lane::{END_LOOK, Lane};
 use crate::publications::{MetricsInbox, Publications};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
     Block, BlockError, BlockFacts, Context, In, Item, MessageSpec, ParameterKind, ParameterValue,
     Ports, Work,
@@ -184,5 +186,60 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         self.lane.offer(message);
         self.lane.wake();
         Ok(())
+    }
+}
+
+/// Items that a sink publishes.
+pub(crate) trait PublishedItem: Item + bytemuck::NoUninit {}
+
+impl<T: Item + bytemuck::NoUninit> PublishedItem for T {}
+
+/// The parameters of all sinks.
+#[derive(BlockParameters)]
+pub(crate) struct SinkParameters {
+    /// name of the stream in the messages
+    #[parameter(default = "")]
+    stream: String,
+    /// items of a message; 0 publishes no items
+    #[parameter(default = 188, most = 1 << 24)]
+    items: usize,
+    /// whether tags are published
+    #[parameter(default = true)]
+    tags: bool,
+    /// items per second, for times; 0: as the tag rx_rate_hz says
+    #[parameter(least = 0)]
+    rate_hz: Option<f64>,
+    /// interval of the graph's metrics, seconds; 0 for none
+    #[parameter(default = 0.0, least = 0, most = 1e6)]
+    metrics_s: f64,
+    /// size of the queue, KiB
+    #[parameter(default = 4096, least = 1, most = 1 << 22)]
+    queue_kib: usize,
+    /// longest wait for acknowledgements at the end, seconds
+    #[parameter(default = 2.0, least = 0, most = 1e6)]
+    linger_s: f64,
+}
+
+impl SinkParameters {
+    pub(crate) fn make<T: PublishedItem>(
+        self,
+        outlet: impl Outlet + 'static,
+        of: &Publications,
+    ) -> Result<PublishSink<T>, BlockError> {
+        let options = PublishOptions {
+            label: self.stream,
+            items: self.items,
+            tags: self.tags,
+            rate_hz: self.rate_hz,
+            metrics_every: Duration::from_secs_f64(self.metrics_s),
+            queue_bytes: self.queue_kib << 10,
+            linger: Duration::from_secs_f64(self.linger_s),
+        };
+        PublishSink::new(Box::new(outlet), options, of)
+    }
+
+    /// Makes a sink that takes the messages, and publishes nothing.
+    pub(crate) fn stand_in<T: Item>() -> RehearsedBlock<T> {
+        RehearsedBlock::sink().with_messages(MESSAGES.to_vec())
     }
 }

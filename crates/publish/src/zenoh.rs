@@ -7,10 +7,15 @@
 
 use crate::DropCause;
 use crate::outlet::{Outcomes, Outlet, OutletError};
+use crate::publications::Publications;
+use crate::sink::{PublishSink, PublishedItem, SinkParameters};
 use ::zenoh::key_expr::KeyExpr;
 use ::zenoh::pubsub::Publisher;
 use ::zenoh::qos::CongestionControl;
 use ::zenoh::{Config, Session, Wait};
+use millstream_flow::blocks::RehearsedBlock;
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockError, Item};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -219,6 +224,51 @@ impl Outlet for ZenohOutlet {
         let Some(session) = self.session.take() else { return Ok(()) };
         let closed = session.close().wait();
         closed.map_err(|error| OutletError(format!("cannot leave Zenoh: {}", first_line(&error))))
+    }
+}
+
+/// Publishes packets, tags and events by Zenoh.
+#[derive(BlockParameters)]
+#[block(
+    zenoh_sink,
+    writes,
+    items(u8, i8, i16, sc16, f32, cf32),
+    with = Publications,
+    example = "key = \"radio/ts\""
+)]
+struct ZenohParameters {
+    /// the key, such as radio/ts
+    #[parameter(incidental)]
+    key: String,
+    /// endpoints to connect to, such as tcp/192.168.20.3:7447
+    #[parameter(default = "", incidental)]
+    connect: String,
+    /// endpoints to listen at; any port if empty
+    #[parameter(default = "")]
+    listen: String,
+    /// whether it finds others by multicast
+    #[parameter(default = true)]
+    scouting: bool,
+    /// a configuration file of Zenoh
+    #[parameter(default = "")]
+    config: String,
+    #[parameter(flatten)]
+    sink: SinkParameters,
+}
+
+impl ZenohParameters {
+    fn make<T: PublishedItem>(self, of: &Publications) -> Result<PublishSink<T>, BlockError> {
+        let network = ZenohNetwork {
+            config: &self.config,
+            connect: &self.connect,
+            listen: &self.listen,
+            scouting: self.scouting,
+        };
+        self.sink.make(ZenohOutlet::new(&self.key, network)?, of)
+    }
+
+    fn rehearse<T: Item>(self, _: &Publications) -> RehearsedBlock<T> {
+        SinkParameters::stand_in()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Deinterleaving.
 
-use super::tag_mover::TagMover;
+use super::stage::{ReceiverStage, StageBlock};
 use crate::rx::memory;
 use crate::rx::outer::{BlockDeinterleaver, INCOMPLETE_CODEWORDS};
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::BlockFacts;
+use millstream_flow::registry::BlockParameters;
 
 /// Restores the order of bytes.
 ///
@@ -13,26 +14,13 @@ use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, Ta
 ///
 /// # Stream Outputs
 /// `out`: codewords, 52 blocks late.
-#[derive(Ports)]
-pub struct AtscDeinterleaver {
-    /// Interleaved bytes.
-    pub input: In<CodeBlock>,
-    /// Codewords.
-    pub output: Out<CodeBlock>,
-    deinterleaver: BlockDeinterleaver,
-    tags: TagMover,
-}
+pub type AtscDeinterleaver = StageBlock<BlockDeinterleaver>;
 
 impl AtscDeinterleaver {
     /// Creates a deinterleaver in its initial state.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            input: In::new(),
-            output: Out::with_min_items(INCOMPLETE_CODEWORDS),
-            deinterleaver: BlockDeinterleaver::new(),
-            tags: TagMover::new(),
-        }
+        Self::of(BlockDeinterleaver::new())
     }
 }
 
@@ -42,34 +30,37 @@ impl Default for AtscDeinterleaver {
     }
 }
 
-impl Block for AtscDeinterleaver {
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let (blocks, room) = (self.input.slice(), self.output.slice_mut());
-        let count = blocks.len().min(room.len());
+impl ReceiverStage for BlockDeinterleaver {
+    type Input = CodeBlock;
+    type Output = CodeBlock;
+    const MADE: usize = 1;
+    const LAST: usize = INCOMPLETE_CODEWORDS;
+
+    fn process(&mut self, block: &CodeBlock, output: &mut [CodeBlock]) -> usize {
+        Self::process(self, block).map(|codeword| output[0] = codeword).is_some().into()
+    }
+
+    fn finish(&mut self, output: &mut [CodeBlock]) -> usize {
         let mut made = 0;
-        for (index, block) in blocks[..count].iter().enumerate() {
-            self.tags.note(&self.input, index, made);
-            if let Some(codeword) = self.deinterleaver.process(block) {
-                room[made] = codeword;
-                made += 1;
-            }
-        }
-        if self.input.is_ended()
-            && count == blocks.len()
-            && made + INCOMPLETE_CODEWORDS <= room.len()
-        {
-            self.deinterleaver.finish(&mut |codeword| {
-                room[made] = *codeword;
-                made += 1;
-            });
-        }
-        self.tags.put(&mut self.output);
-        self.input.consume(count);
-        self.output.produce(made);
-        Ok(Work::Continue)
+        Self::finish(self, &mut |codeword| {
+            output[made] = *codeword;
+            made += 1;
+        });
+        made
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
-        facts.tag_rule(TagRule::Own).memory(memory::of_deinterleaver());
+        facts.memory(memory::of_deinterleaver());
+    }
+}
+
+/// Deinterleaves the bytes of codewords.
+#[derive(BlockParameters)]
+#[block(atsc_deinterleaver, pure)]
+struct DeinterleaverParameters {}
+
+impl DeinterleaverParameters {
+    fn make(self) -> AtscDeinterleaver {
+        AtscDeinterleaver::new()
     }
 }

@@ -1,10 +1,12 @@
 //! Samples to segments.
 
+use super::monitors::{Monitors, ReceiverName};
 use crate::Sample;
 use crate::monitor::Monitor;
 use crate::rx::front_end::CHUNK_SAMPLES;
 use crate::rx::{FrontEnd, ReceiverError, RxConfig, memory};
 use crate::segment::{Segment, SegmentKind};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{
     Block, BlockError, BlockFacts, Context, In, Key, Out, Ports, TagRule, TagTime, TagValue, Work,
     keys,
@@ -214,6 +216,23 @@ impl Drop for AtscDemod {
         if self.reports {
             self.front_end.monitor().release();
         }
+    }
+}
+
+/// Finds and demodulates an ATSC signal: turns samples into segments.
+#[derive(BlockParameters)]
+#[block(atsc_demod, pure, with = Monitors, example = "rate_hz = 6.25e6")]
+struct DemodParameters {
+    #[parameter(flatten)]
+    receiver: ReceiverName,
+    /// complex samples per second, from 5.45e6
+    rate_hz: f64,
+}
+
+impl DemodParameters {
+    fn make(self, monitors: &Monitors) -> Result<AtscDemod, ReceiverError> {
+        let config = RxConfig { sample_rate_hz: self.rate_hz };
+        AtscDemod::new(config, self.receiver.monitor(monitors))
     }
 }
 

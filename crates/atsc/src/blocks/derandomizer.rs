@@ -1,13 +1,13 @@
 //! Derandomising: codewords to packets.
 
-use super::tag_mover::TagMover;
+use super::monitors::{Monitors, ReceiverName};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
-use millstream_flow::{
-    Block, BlockError, BlockFacts, BlockMemory, Context, In, Out, Ports, TagRule, Work, keys,
-};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockFacts, BlockMemory, Key, TagValue, keys};
 use std::sync::Arc;
 
 /// Derandomises codewords and puts out transport stream packets.
@@ -20,52 +20,53 @@ use std::sync::Arc;
 /// has its transport error indicator set. The first packet of each field has the tag `source_item`:
 /// the number of samples that had entered the demodulator before the field's sync, with those that
 /// were reported as missing.
-#[derive(Ports)]
-pub struct AtscDerandomizer {
-    /// Codewords corrected or marked.
-    pub input: In<CodeBlock>,
-    /// Transport stream.
-    pub output: Out<u8>,
-    monitor: Arc<Monitor>,
-    tags: TagMover,
-}
+pub type AtscDerandomizer = StageBlock<Derandomizer>;
 
 impl AtscDerandomizer {
     /// Creates a derandomiser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
-        Self {
-            input: In::new(),
-            output: Out::with_min_items(PACKET_BYTES),
-            monitor,
-            tags: TagMover::new(),
-        }
+        Self::of(Derandomizer { monitor })
     }
 }
 
-impl Block for AtscDerandomizer {
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let codewords = self.input.slice();
-        let room = self.output.slice_mut().as_chunks_mut::<PACKET_BYTES>().0;
-        let count = codewords.len().min(room.len());
-        for (to, codeword) in room.iter_mut().zip(codewords) {
-            *to = packet(codeword, &self.monitor);
-        }
-        for (index, codeword) in codewords[..count].iter().enumerate() {
-            self.tags.note(&self.input, index, index * PACKET_BYTES);
-            if codeword.index == 0 {
-                let first = codeword.field_at_sample;
-                self.output.tag(index * PACKET_BYTES, keys::SOURCE_ITEM, first);
-            }
-        }
-        self.tags.put(&mut self.output);
-        self.input.consume(count);
-        self.output.produce(count * PACKET_BYTES);
-        Ok(Work::Continue)
+/// The stage of an [`AtscDerandomizer`].
+#[derive(Debug)]
+pub struct Derandomizer {
+    monitor: Arc<Monitor>,
+}
+
+impl ReceiverStage for Derandomizer {
+    type Input = CodeBlock;
+    type Output = u8;
+    const MADE: usize = PACKET_BYTES;
+    const LAST: usize = 0;
+
+    fn process(&mut self, codeword: &CodeBlock, output: &mut [u8]) -> usize {
+        output[..PACKET_BYTES].copy_from_slice(&packet(codeword, &self.monitor));
+        PACKET_BYTES
+    }
+
+    fn tag(&self, codeword: &CodeBlock) -> Option<(Key, TagValue)> {
+        (codeword.index == 0).then(|| (keys::SOURCE_ITEM, codeword.field_at_sample.into()))
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
-        facts.tag_rule(TagRule::Own).memory(BlockMemory::none());
+        facts.memory(BlockMemory::none());
         facts.metrics.extend(self.monitor.packet_metrics());
+    }
+}
+
+/// Derandomises codewords to transport stream packets.
+#[derive(BlockParameters)]
+#[block(atsc_derandomizer, pure, with = Monitors)]
+struct DerandomizerParameters {
+    #[parameter(flatten)]
+    receiver: ReceiverName,
+}
+
+impl DerandomizerParameters {
+    fn make(self, monitors: &Monitors) -> AtscDerandomizer {
+        AtscDerandomizer::new(self.receiver.monitor(monitors))
     }
 }

@@ -1,10 +1,12 @@
 //! Equalisation.
 
-use super::tag_mover::TagMover;
+use super::monitors::{Monitors, ReceiverName};
+use super::stage::{ReceiverStage, StageBlock};
 use crate::monitor::Monitor;
 use crate::rx::{equalizer::Equalizer, memory};
 use crate::segment::Segment;
-use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
+use millstream_flow::BlockFacts;
+use millstream_flow::registry::BlockParameters;
 use std::sync::Arc;
 
 /// Equalises segments, trained on the field sync.
@@ -14,54 +16,59 @@ use std::sync::Arc;
 ///
 /// # Stream Outputs
 /// `out`: the same segments equalised, one segment late.
-#[derive(Ports)]
-pub struct AtscEqualizer {
-    /// Segments as received.
-    pub input: In<Segment>,
-    /// Segments equalised.
-    pub output: Out<Segment>,
-    equalizer: Equalizer,
-    monitor: Arc<Monitor>,
-    tags: TagMover,
-}
+pub type AtscEqualizer = StageBlock<MonitoredEqualizer>;
 
 impl AtscEqualizer {
     /// Creates an equaliser that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
-        let (equalizer, tags) = (Equalizer::new(), TagMover::new());
-        Self { input: In::new(), output: Out::new(), equalizer, monitor, tags }
+        Self::of(MonitoredEqualizer { equalizer: Equalizer::new(), monitor })
     }
 }
 
-impl Block for AtscEqualizer {
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let (segments, room) = (self.input.slice(), self.output.slice_mut());
-        let count = segments.len().min(room.len());
-        let mut made = 0;
-        for (index, segment) in segments[..count].iter().enumerate() {
-            made += usize::from(self.equalizer.process(segment, &mut room[made]));
-            // The segment itself comes next.
-            self.tags.note(&self.input, index, made);
-        }
-        if self.input.is_ended()
-            && made < room.len()
-            && count == segments.len()
-            && self.equalizer.finish(&mut room[made])
-        {
-            made += 1;
-        }
-        if made > 0 {
-            self.equalizer.report(&self.monitor);
-        }
-        self.tags.put(&mut self.output);
-        self.input.consume(count);
-        self.output.produce(made);
-        Ok(Work::Continue)
+/// The stage of an [`AtscEqualizer`].
+#[derive(Debug)]
+pub struct MonitoredEqualizer {
+    equalizer: Equalizer,
+    monitor: Arc<Monitor>,
+}
+
+impl ReceiverStage for MonitoredEqualizer {
+    type Input = Segment;
+    type Output = Segment;
+    const MADE: usize = 1;
+    const LAST: usize = 1;
+    // A segment completes the one before it.
+    const IS_LATE: bool = true;
+
+    fn process(&mut self, segment: &Segment, output: &mut [Segment]) -> usize {
+        self.equalizer.process(segment, &mut output[0]).into()
+    }
+
+    fn finish(&mut self, output: &mut [Segment]) -> usize {
+        self.equalizer.finish(&mut output[0]).into()
+    }
+
+    fn report(&mut self) {
+        self.equalizer.report(&self.monitor);
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
-        facts.tag_rule(TagRule::Own).memory(memory::of_equalizer());
+        facts.memory(memory::of_equalizer());
         facts.metrics.extend(self.monitor.equalizer_metrics());
+    }
+}
+
+/// Equalises segments; it trains on the field sync.
+#[derive(BlockParameters)]
+#[block(atsc_equalizer, pure, with = Monitors)]
+struct EqualizerParameters {
+    #[parameter(flatten)]
+    receiver: ReceiverName,
+}
+
+impl EqualizerParameters {
+    fn make(self, monitors: &Monitors) -> AtscEqualizer {
+        AtscEqualizer::new(self.receiver.monitor(monitors))
     }
 }

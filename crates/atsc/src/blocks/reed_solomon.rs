@@ -1,9 +1,11 @@
 //! Reed-Solomon decoding.
 
+use super::monitors::{Monitors, ReceiverName};
 use crate::monitor::Monitor;
 use crate::rx::outer::correct;
 use crate::segment::CodeBlock;
-use millstream_flow::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Out, Ports, Work};
+use millstream_flow::registry::BlockParameters;
+use millstream_flow::{BlockFacts, BlockMemory, Each, OneToOne};
 use std::sync::Arc;
 
 /// Corrects codewords, and marks those with more than ten wrong bytes.
@@ -13,38 +15,49 @@ use std::sync::Arc;
 ///
 /// # Stream Outputs
 /// `out`: codewords corrected or marked.
-#[derive(Ports)]
-pub struct AtscReedSolomon {
-    /// Codewords as received.
-    pub input: In<CodeBlock>,
-    /// Codewords corrected or marked.
-    pub output: Out<CodeBlock>,
+pub type AtscReedSolomon = Each<CodewordCorrector>;
+
+/// The conversion of an [`AtscReedSolomon`].
+#[derive(Debug)]
+pub struct CodewordCorrector {
     monitor: Arc<Monitor>,
 }
 
-impl AtscReedSolomon {
+impl CodewordCorrector {
     /// Creates a decoder that reports to `monitor`.
     #[must_use]
     pub fn new(monitor: Arc<Monitor>) -> Self {
-        Self { input: In::new(), output: Out::new(), monitor }
+        Self { monitor }
     }
 }
 
-impl Block for AtscReedSolomon {
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let (codewords, room) = (self.input.slice(), self.output.slice_mut());
-        let count = codewords.len().min(room.len());
-        for (to, from) in room.iter_mut().zip(codewords) {
+impl OneToOne for CodewordCorrector {
+    type Input = CodeBlock;
+    type Output = CodeBlock;
+
+    fn run(&mut self, input: &[CodeBlock], output: &mut [CodeBlock]) {
+        for (to, from) in output.iter_mut().zip(input) {
             *to = *from;
             correct(to, &self.monitor);
         }
-        self.input.consume(count);
-        self.output.produce(count);
-        Ok(Work::Continue)
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
         facts.memory(BlockMemory::none());
         facts.metrics.extend(self.monitor.outer_metrics());
+    }
+}
+
+/// Corrects codewords, and marks those it cannot correct.
+#[derive(BlockParameters)]
+#[block(atsc_rs, pure, with = Monitors)]
+struct ReedSolomonParameters {
+    #[parameter(flatten)]
+    receiver: ReceiverName,
+}
+
+impl ReedSolomonParameters {
+    fn make(self, monitors: &Monitors) -> AtscReedSolomon {
+        Each::new(CodewordCorrector::new(self.receiver.monitor(monitors)))
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::Sample;
 use crate::params::PACKET_BYTES;
-use crate::tx::{Numbered, Transmitter, TsSource};
+use crate::tx::{Impairments, Numbered, Transmitter, TsSource, TxConfig};
+use millstream_flow::registry::BlockParameters;
 use millstream_flow::{Block, BlockError, Context, Out, Ports, Work};
+use std::path::PathBuf;
 
 /// The source of a transmitter's packets.
 #[derive(Clone, Debug)]
@@ -54,5 +56,37 @@ impl Block for AtscTransmitter {
         transmitter.generate(&mut |packet| packets.next_packet(packet), room);
         output.produce(items);
         Ok(Work::Continue)
+    }
+}
+
+/// Makes an 8-VSB signal without end, for tests.
+#[derive(BlockParameters)]
+#[block(atsc_transmitter, reads, example = "rate_hz = 6.25e6")]
+struct TransmitterParameters {
+    /// complex samples per second, from 5.45e6
+    rate_hz: f64,
+    /// transport stream file, sent over and over; numbered packets if empty
+    ts: Option<PathBuf>,
+    /// seed of the random packets
+    #[parameter(default = 1)]
+    seed: i64,
+    /// level (RMS); peaks are about three times higher
+    #[parameter(default = 0.2)]
+    rms: f32,
+    /// clock error, ppm: positive values make the symbols too fast
+    #[parameter(default = 0.0)]
+    clock_ppm: f64,
+}
+
+impl TransmitterParameters {
+    fn make(self) -> Result<AtscTransmitter, BlockError> {
+        let config = TxConfig { sample_rate_hz: self.rate_hz, rms: self.rms };
+        let spoilt = Impairments { clock_ppm: self.clock_ppm, ..Impairments::default() };
+        let transmitter = spoilt.transmitter(config)?;
+        let packets = match self.ts {
+            None => Packets::Numbered(Numbered::new(self.seed as u64)),
+            Some(path) => Packets::Stream(Box::new(TsSource::open(path, true)?)),
+        };
+        Ok(AtscTransmitter::new(transmitter, packets))
     }
 }

@@ -1,12 +1,10 @@
 //! Trellis decoding.
 
-use super::tag_mover::TagMover;
+use super::stage::{ReceiverStage, StageBlock};
 use crate::rx::{memory, trellis_decoder::TrellisDecoder};
 use crate::segment::{CodeBlock, Segment};
-use millstream_flow::{Block, BlockError, BlockFacts, Context, In, Out, Ports, TagRule, Work};
-
-/// The most blocks that one segment completes.
-const BLOCKS_PER_SEGMENT: usize = 2;
+use millstream_flow::BlockFacts;
+use millstream_flow::registry::BlockParameters;
 
 /// Decodes the trellis code of equalised segments.
 ///
@@ -15,26 +13,13 @@ const BLOCKS_PER_SEGMENT: usize = 2;
 ///
 /// # Stream Outputs
 /// `out`: blocks of 207 interleaved bytes.
-#[derive(Ports)]
-pub struct AtscViterbi {
-    /// Equalised segments.
-    pub input: In<Segment>,
-    /// Interleaved bytes.
-    pub output: Out<CodeBlock>,
-    decoder: TrellisDecoder,
-    tags: TagMover,
-}
+pub type AtscViterbi = StageBlock<TrellisDecoder>;
 
 impl AtscViterbi {
     /// Creates a decoder in its initial state.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            input: In::new(),
-            output: Out::with_min_items(BLOCKS_PER_SEGMENT),
-            decoder: TrellisDecoder::new(),
-            tags: TagMover::new(),
-        }
+        Self::of(TrellisDecoder::new())
     }
 }
 
@@ -44,34 +29,42 @@ impl Default for AtscViterbi {
     }
 }
 
-impl Block for AtscViterbi {
-    fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
-        let (segments, room) = (self.input.slice(), self.output.slice_mut());
-        let count = segments.len().min(room.len() / BLOCKS_PER_SEGMENT);
-        let mut made = 0;
-        for (index, segment) in segments[..count].iter().enumerate() {
-            self.tags.note(&self.input, index, made);
-            self.decoder.process(segment, &mut |block| {
-                room[made] = *block;
-                made += 1;
-            });
-        }
-        if self.input.is_ended()
-            && count == segments.len()
-            && made + BLOCKS_PER_SEGMENT <= room.len()
-        {
-            self.decoder.finish(&mut |block| {
-                room[made] = *block;
-                made += 1;
-            });
-        }
-        self.tags.put(&mut self.output);
-        self.input.consume(count);
-        self.output.produce(made);
-        Ok(Work::Continue)
+/// Writes blocks one behind the other, and counts them.
+fn into(output: &mut [CodeBlock], run: impl FnOnce(&mut dyn FnMut(&CodeBlock))) -> usize {
+    let mut made = 0;
+    run(&mut |block| {
+        output[made] = *block;
+        made += 1;
+    });
+    made
+}
+
+impl ReceiverStage for TrellisDecoder {
+    type Input = Segment;
+    type Output = CodeBlock;
+    const MADE: usize = 2;
+    const LAST: usize = 2;
+
+    fn process(&mut self, segment: &Segment, output: &mut [CodeBlock]) -> usize {
+        into(output, |each| Self::process(self, segment, each))
+    }
+
+    fn finish(&mut self, output: &mut [CodeBlock]) -> usize {
+        into(output, |each| Self::finish(self, each))
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
-        facts.tag_rule(TagRule::Own).memory(memory::of_trellis_decoder());
+        facts.memory(memory::of_trellis_decoder());
+    }
+}
+
+/// Decodes the trellis code: turns segments into bytes.
+#[derive(BlockParameters)]
+#[block(atsc_viterbi, pure)]
+struct ViterbiParameters {}
+
+impl ViterbiParameters {
+    fn make(self) -> AtscViterbi {
+        AtscViterbi::new()
     }
 }

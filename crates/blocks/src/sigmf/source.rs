@@ -35,10 +35,10 @@ pub struct SigmfSource {
     captures: Vec<Capture>,
     annotations: Vec<Annotation>,
     global: Option<TagDocument>,
-    /// Captures that have been tagged.
-    told: usize,
-    /// Annotations that have been tagged.
-    read: usize,
+    /// The first capture that has not been tagged.
+    next_capture: usize,
+    /// The first annotation that has not been tagged.
+    next_annotation: usize,
     shown: Gauge,
     /// All samples of the file.
     count: u64,
@@ -73,8 +73,8 @@ impl SigmfSource {
             captures,
             annotations,
             global,
-            told: 0,
-            read: 0,
+            next_capture: 0,
+            next_annotation: 0,
             shown,
             count,
             from: (0, 0),
@@ -93,8 +93,9 @@ impl SigmfSource {
         self.samples = self.samples.part(first, count)?;
         if first > 0 {
             self.from = (first, 0);
-            self.told = self.captures.partition_point(|capture| capture.first_sample <= first);
-            self.read = self.annotations.partition_point(|one| one.first_sample < first);
+            self.next_capture =
+                self.captures.partition_point(|capture| capture.first_sample <= first);
+            self.next_annotation = self.annotations.partition_point(|one| one.first_sample < first);
             (self.has_jumped, self.begins_later) = (true, true);
         }
         Ok(self)
@@ -124,8 +125,8 @@ impl SigmfSource {
         let sample = ((position_s * rate_hz).round() as u64).min(self.count);
         self.samples.seek(sample)?;
         self.from = (sample, self.samples.output.position());
-        self.told = self.captures.partition_point(|capture| capture.first_sample <= sample);
-        self.read = self.annotations.partition_point(|one| one.first_sample < sample);
+        self.next_capture = self.captures.partition_point(|capture| capture.first_sample <= sample);
+        self.next_annotation = self.annotations.partition_point(|one| one.first_sample < sample);
         self.has_jumped = true;
         Ok(())
     }
@@ -149,7 +150,8 @@ impl SigmfSource {
         if std::mem::take(&mut self.begins_later) {
             self.tell_recording();
         }
-        let Some(capture) = self.told.checked_sub(1).and_then(|at| self.captures.get(at)) else {
+        let Some(capture) = self.next_capture.checked_sub(1).and_then(|at| self.captures.get(at))
+        else {
             return;
         };
         let (capture, behind) = (*capture, position - capture.first_sample);
@@ -188,16 +190,17 @@ impl SigmfSource {
             self.tell_jump();
         }
         let position = self.position();
-        while let Some(capture) = self.captures.get(self.told).copied() {
+        while let Some(capture) = self.captures.get(self.next_capture).copied() {
             let Some(index) = capture.first_sample.checked_sub(position).filter(|at| *at < room)
             else {
                 break;
             };
-            let missing = self.missing_before(self.told).unwrap_or(0);
-            let before = self.told.checked_sub(1).and_then(|before| self.captures.get(before));
+            let missing = self.missing_before(self.next_capture).unwrap_or(0);
+            let before =
+                self.next_capture.checked_sub(1).and_then(|before| self.captures.get(before));
             let is_tuned = before.is_none_or(|before| before.frequency_hz != capture.frequency_hz);
             let index = index as usize;
-            if self.told == 0 {
+            if self.next_capture == 0 {
                 self.tell_recording();
             }
             self.tell_capture(index, capture, 0);
@@ -205,7 +208,7 @@ impl SigmfSource {
                 self.samples.output.tag(index, keys::RX_FREQ_HZ, hz);
             }
             self.lose(index, capture.first_sample, missing);
-            self.told += 1;
+            self.next_capture += 1;
         }
     }
 
@@ -231,7 +234,7 @@ impl SigmfSource {
     /// Tags the annotations that begin in the next `room` samples.
     fn annotate(&mut self, room: u64) {
         let position = self.position();
-        while let Some(annotation) = self.annotations.get(self.read) {
+        while let Some(annotation) = self.annotations.get(self.next_annotation) {
             let Some(index) = annotation.first_sample.checked_sub(position).filter(|at| *at < room)
             else {
                 break;
@@ -247,7 +250,7 @@ impl SigmfSource {
                 let value = annotation.document.map_or_else(text, TagValue::from);
                 self.samples.output.tag(index as usize, keys::ANNOTATION, value);
             }
-            self.read += 1;
+            self.next_annotation += 1;
         }
     }
 

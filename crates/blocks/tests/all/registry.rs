@@ -247,6 +247,43 @@ fn inputs_that_end_at_once_end_every_block() {
     }
 }
 
+/// Adds the names that `#[block(...)]` has in the files of a folder and of those below.
+fn declared_in(folder: &std::path::Path, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            declared_in(&path, names);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code: String = code.map(|line| format!("{}\n", line.trim())).collect();
+        for declared in code.split("#[block(").skip(1) {
+            let name = declared.split([',', ')']).next().unwrap().trim();
+            // A macro of the file declares several.
+            if !name.starts_with('$') {
+                names.push(name.to_owned());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_type_that_a_file_declares_is_registered() {
+    let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut names = Vec::new();
+    declared_in(&sources.join("src"), &mut names);
+    declared_in(&sources.join("../flow/src"), &mut names);
+    assert!(names.len() > 40, "{names:?}");
+    let registry = registry();
+    names.retain(|name| registry.get(name).is_none());
+    assert_eq!(
+        names,
+        Vec::<String>::new(),
+        "a file is no module, or its types were lost in linking"
+    );
+}
+
 #[test]
 fn every_required_parameter_has_a_value_in_the_example() {
     let registry = registry();

@@ -1,5 +1,6 @@
 //! Passes items on.
 
+use crate::registry::BlockParameters;
 use crate::{
     Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Lane, Out, Ports, Work,
     copied_ns,
@@ -38,6 +39,17 @@ impl<T: Item> Block for Copy<T> {
 
     fn facts(&self, facts: &mut BlockFacts) {
         facts.ns_per_item(copied_ns::<T>()).memory(BlockMemory::none());
+    }
+}
+
+/// Passes items on unchanged.
+#[derive(BlockParameters)]
+#[block(copy, pure, items(cf32, f32, sc16, u8))]
+struct CopyParameters {}
+
+impl CopyParameters {
+    fn make<T: Item>(self) -> Copy<T> {
+        Copy::new()
     }
 }
 

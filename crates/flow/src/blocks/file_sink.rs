@@ -1,5 +1,6 @@
 //! Items into a file.
 
+use crate::registry::{BlockParameters, WrittenFile};
 use crate::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Ports, Work};
 use millstream_output::{BLOCK_BYTES, DirectWriter, WRITE_BYTES_MIN};
 use millstream_output::{Existing, OutputError, OutputFile, is_in_use};
@@ -170,6 +171,20 @@ impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let file = file.into_inner().map_err(|error| self.fail(error.into_error()))?;
         Ok(file.complete()?)
+    }
+}
+
+/// Writes items to a file, named .part until it is complete.
+#[derive(BlockParameters)]
+#[block(file_sink, writes(discard), items(u8, cf32, f32, sc16), example = "path = \"out.u8\"")]
+struct FileSinkParameters {
+    /// the file; -: standard output
+    path: WrittenFile,
+}
+
+impl FileSinkParameters {
+    fn make<T: Item + bytemuck::NoUninit>(self) -> FileSink<T> {
+        FileSink::new(&self.path.path).existing(self.path.existing)
     }
 }
 

@@ -6,7 +6,9 @@ mod format;
 pub use error::FileSourceError;
 pub use format::SampleFormat;
 
+use crate::registry::{BlockParameters, ParameterField, RecordingPart};
 use crate::{Block, BlockError, BlockFacts, Context, Counter, Out, Ports, Work};
+use crate::{ParameterKind, ParameterValue};
 use millstream_output::open_input;
 use num_complex::Complex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -255,6 +257,42 @@ fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileS
         return Err(partial(path, bytes, format));
     }
     Ok(())
+}
+
+/// Reads complex samples from a raw I/Q file.
+#[derive(BlockParameters)]
+#[block(file_source, reads("out: Complex<f32>"), example = "path = \"in.sc16\"")]
+struct FileSourceParameters {
+    /// the file; -: standard input
+    #[parameter(incidental)]
+    path: PathBuf,
+    /// sc16, cf32, cu8, ci8, or auto: by the file's extension
+    #[parameter(default = "auto", incidental)]
+    format: SourceFormat,
+    #[parameter(flatten)]
+    part: RecordingPart,
+}
+
+/// `None`: by the file's extension.
+struct SourceFormat(Option<SampleFormat>);
+
+impl ParameterField for SourceFormat {
+    const KIND: ParameterKind = ParameterKind::Text;
+
+    fn of_value(value: &ParameterValue) -> Result<Self, String> {
+        let name = value.to_string();
+        let format = SampleFormat::of_source(&name);
+        if format.is_none() && name != "auto" {
+            return Err("sc16, cf32, cu8, ci8 or auto".to_owned());
+        }
+        Ok(Self(format))
+    }
+}
+
+impl FileSourceParameters {
+    fn make(self) -> Result<FileSource, FileSourceError> {
+        FileSource::open(&self.path, self.format.0)?.part(self.part.first, self.part.most())
+    }
 }
 
 #[cfg(test)]

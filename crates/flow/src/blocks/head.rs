@@ -1,5 +1,6 @@
 //! Passes the first items on, then ends.
 
+use crate::registry::BlockParameters;
 use crate::value::ParameterValue;
 use crate::{
     Block, BlockError, BlockFacts, Context, In, Item, Out, ParameterKind, Ports, Work, copied_ns,
@@ -56,6 +57,21 @@ impl<T: Item> Block for Head<T> {
         self.input.set_min_items(least);
         self.output.set_min_items(least);
         Ok(())
+    }
+}
+
+/// Passes on the first items, and then ends the graph.
+#[derive(BlockParameters)]
+#[block(head, pure, items(cf32, f32, sc16, u8), example = "count = 1000")]
+struct HeadParameters {
+    /// number of items
+    #[parameter(incidental)]
+    count: u64,
+}
+
+impl HeadParameters {
+    fn make<T: Item>(self) -> Head<T> {
+        Head::new(self.count)
     }
 }
 

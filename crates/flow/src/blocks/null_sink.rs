@@ -1,5 +1,6 @@
 //! Discards items.
 
+use crate::registry::BlockParameters;
 use crate::{Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Lane, Ports, Work};
 
 /// Discards everything.
@@ -31,5 +32,16 @@ impl<T: Item> Block for NullSink<T> {
 
     fn facts(&self, facts: &mut BlockFacts) {
         facts.ns_per_item(0.0).memory(BlockMemory::none());
+    }
+}
+
+/// Discards all items.
+#[derive(BlockParameters)]
+#[block(null_sink, pure, items(cf32, f32, sc16, u8))]
+struct NullSinkParameters {}
+
+impl NullSinkParameters {
+    fn make<T: Item>(self) -> NullSink<T> {
+        NullSink::new()
     }
 }

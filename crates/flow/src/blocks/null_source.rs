@@ -1,5 +1,6 @@
 //! Zeros without end.
 
+use crate::registry::BlockParameters;
 use crate::{Block, BlockError, BlockFacts, Context, Item, Lane, Out, Ports, Work, copied_ns};
 
 /// All-zero items, as many as there is room for, without end.
@@ -31,6 +32,17 @@ impl<T: Item> Block for NullSource<T> {
 
     fn facts(&self, facts: &mut BlockFacts) {
         facts.ns_per_item(copied_ns::<T>() / 2.0);
+    }
+}
+
+/// Sends only zeros.
+#[derive(BlockParameters)]
+#[block(null_source, pure, items(cf32, f32, sc16, u8))]
+struct NullSourceParameters {}
+
+impl NullSourceParameters {
+    fn make<T: Item>(self) -> NullSource<T> {
+        NullSource::new()
     }
 }
 

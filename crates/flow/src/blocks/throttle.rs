@@ -1,5 +1,6 @@
 //! Lets items pass at a rate.
 
+use crate::registry::BlockParameters;
 use crate::value::ParameterValue;
 use crate::{
     Block, BlockError, BlockFacts, BlockMemory, Context, In, Item, Out, ParameterKind, Ports, Work,
@@ -139,6 +140,25 @@ impl<T: Item> Throttle<T> {
     /// Returns the step, or the time of one item at a slow rate.
     fn step(&self) -> Duration {
         self.step.max(Duration::try_from_secs_f64(1.0 / self.rate_hz).unwrap_or(Duration::MAX))
+    }
+}
+
+/// Limits the rate at which items pass.
+#[derive(BlockParameters)]
+#[block(throttle, paced, items(cf32, f32, sc16, u8), example = "rate_hz = 1e6")]
+struct ThrottleParameters {
+    /// items per second
+    #[parameter(above = 0)]
+    rate_hz: f64,
+    /// milliseconds from one group of items to the next
+    #[parameter(default = 1.0, least = 0.01, most = 10_000)]
+    step_ms: f64,
+}
+
+impl ThrottleParameters {
+    fn make<T: Item>(self) -> Result<Throttle<T>, BlockError> {
+        let step = Duration::from_secs_f64(self.step_ms / 1e3);
+        Ok(Throttle::new(self.rate_hz)?.with_step(step))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{BlockEntry, FileProblem, GraphFile, GraphFileError};
 use crate::block::Block;
 use crate::graph::{Graph, GraphError};
 use crate::registry::{
-    BlockType, Make, Parameter, ParameterKind, ParameterValue, Parameters, Registry,
+    BlockType, Make, Parameter, ParameterKind, ParameterValue, ParameterValues, Registry, wrong,
 };
 use std::collections::BTreeMap;
 
@@ -166,7 +166,7 @@ impl BlockEntry {
         &self,
         block_type: &BlockType,
         values: &BTreeMap<String, Given>,
-    ) -> Result<Parameters, FileProblem> {
+    ) -> Result<ParameterValues, FileProblem> {
         let declared = block_type.parameters();
         if let Some(key) =
             self.values.keys().find(|key| declared.iter().all(|known| known.name != **key))
@@ -178,7 +178,7 @@ impl BlockEntry {
                 known: declared.iter().map(|known| known.name.to_owned()).collect(),
             });
         }
-        let mut parameters = Parameters::default();
+        let mut parameters = ParameterValues::default();
         for parameter in declared {
             let key = || format!("block `{}`, {}", self.name, parameter.name);
             let value = match (self.values.get(parameter.name), &parameter.default) {
@@ -204,13 +204,13 @@ impl BlockEntry {
                     });
                 }
             };
-            self.check_choice(parameter, &value)?;
+            self.check_value(parameter, &value)?;
             parameters.insert(parameter.name, value);
         }
         Ok(parameters)
     }
 
-    fn check_choice(
+    fn check_value(
         &self,
         parameter: &Parameter,
         value: &ParameterValue,
@@ -226,7 +226,13 @@ impl BlockEntry {
                     choices: parameter.choices,
                 })
             }
-            _ => Ok(()),
+            _ => match parameter.refuses(value) {
+                None => Ok(()),
+                Some(expected) => {
+                    let source = wrong(parameter.name, value, &expected);
+                    Err(FileProblem::Block { block: self.name.clone(), source })
+                }
+            },
         }
     }
 }

@@ -143,9 +143,9 @@ impl GraphFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Block;
     use crate::blocks::Copy;
-    use crate::for_item;
-    use crate::registry::{BlockType, ParameterKind};
+    use crate::registry::{BlockParameters, BlockType, ParameterValues};
 
     const GRAPH: &str = r#"
         [parameters]
@@ -167,15 +167,22 @@ mod tests {
         connections = ["source -> scale -> sink"]
     "#;
 
+    #[derive(BlockParameters)]
+    struct Factor {
+        /// a number
+        #[allow(dead_code, reason = "it costs what it costs")]
+        factor: f64,
+    }
+
     /// The builtin types, and one with a number that may change the cost.
     fn registry() -> Registry {
         let mut registry = Registry::builtin();
-        registry.register(
-            BlockType::declare("stand_in", "Costs what it costs.")
-                .required("factor", ParameterKind::Number, "a number")
-                .choice("item", &["cf32"], "type of the items")
-                .pure(|parameters| for_item!(parameters, T: cf32 => Copy::<T>::new())),
-        );
+        let make = |values: &ParameterValues| {
+            values.read::<Factor>()?;
+            Ok(Box::new(Copy::<crate::Complex<f32>>::new()) as Box<dyn Block>)
+        };
+        let declared = BlockType::declare::<Factor>("stand_in", "Costs what it costs.");
+        registry.register(declared.items(&["cf32"]).pure(make));
         registry
     }
 

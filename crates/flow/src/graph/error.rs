@@ -124,6 +124,14 @@ pub enum GraphError {
         /// The cause.
         source: millstream_ring::RingError,
     },
+    /// A program cannot wait for items of this graph.
+    #[error("cannot make the wake-up for items of the output `{output}`: {source}")]
+    Pull {
+        /// The output.
+        output: String,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// A thread could not be started.
     #[error("cannot start the thread for partition `{partition}`: {source}")]
     Thread {

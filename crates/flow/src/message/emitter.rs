@@ -65,7 +65,7 @@ pub(crate) struct MessageConnection {
     pub(crate) kind: ParameterKind,
     /// The receiving block.
     pub(crate) node: usize,
-    pub(crate) news: Arc<ChangeFlag>,
+    pub(crate) pending: Arc<ChangeFlag>,
     pub(crate) wake: Wake,
 }
 
@@ -75,7 +75,7 @@ impl MessageConnection {
         if self.sender.push((self.message, value)).is_err() {
             return false;
         }
-        self.news.tell();
+        self.pending.tell();
         (self.wake)(self.node);
         true
     }

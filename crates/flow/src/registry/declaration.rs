@@ -1,7 +1,9 @@
 //! The declaration of a block type, which its effect completes.
 
-use super::{BlockType, Factory, OVERWRITE, Parameter, ParameterKind, ParameterValue, Parameters};
+use super::parameter::{ITEM, Parameter};
+use super::{BlockParameters, BlockType, ParameterValues};
 use crate::block::{Block, BlockError};
+use std::any::Any;
 
 /// What a block does outside of its graph. A rehearsal (a run that only measures) leaves no trace
 /// there, so a type that could leave one has a stand-in: another block of the same ports and
@@ -53,86 +55,31 @@ impl BlockEffect {
 /// [`pure`](Self::pure), [`paced`](Self::paced), [`reads`](Self::reads), [`writes`](Self::writes)
 /// or [`live`](Self::live).
 ///
-/// A function that makes a block gets parameters that are complete and of the declared kinds. Its
-/// error is reported with the block's name; [`Parameters::wrong`] makes one that names the
-/// parameter.
+/// `#[derive(BlockParameters)]` writes all of this for a struct with `#[block(...)]`, see
+/// [`BlockType`]; programs whose types depend on what they find at run time write it themselves.
 pub struct BlockDeclaration {
-    pub(super) name: String,
-    pub(super) summary: String,
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
     pub(super) parameters: Vec<Parameter>,
     pub(super) example: &'static str,
-    pub(super) incidental: Vec<&'static str>,
-    pub(super) written_file: Option<&'static str>,
 }
 
 impl BlockDeclaration {
-    pub(super) fn new(name: &str, summary: &str) -> Self {
-        let (name, summary) = (name.to_owned(), summary.to_owned());
-        Self {
-            name,
-            summary,
-            parameters: Vec::new(),
-            example: "",
-            incidental: Vec::new(),
-            written_file: None,
-        }
+    pub(super) fn new<P: BlockParameters>(name: &'static str, summary: &'static str) -> Self {
+        let mut parameters = Vec::new();
+        P::declare(&mut parameters);
+        Self { name, summary, parameters, example: "" }
     }
 
-    /// Declares a parameter that must be given.
-    #[must_use]
-    pub fn required(mut self, name: &'static str, kind: ParameterKind, help: &'static str) -> Self {
-        self.parameters.push(Parameter { name, kind, help, default: None, choices: &[] });
-        self
-    }
-
-    /// Declares a parameter with a default, which also sets its kind.
-    #[must_use]
-    pub fn optional(
-        mut self,
-        name: &'static str,
-        default: impl Into<ParameterValue>,
-        help: &'static str,
-    ) -> Self {
-        let default = default.into();
-        let (kind, default) = (default.kind(), Some(default));
-        self.parameters.push(Parameter { name, kind, help, default, choices: &[] });
-        self
-    }
-
-    /// Declares the required parameter `name` with the file that the block writes, `-` for standard
-    /// output, and the parameter `overwrite`: whether an old file of that name may be replaced.
-    /// [`GraphFile::overwriting`](crate::GraphFile::overwriting) sets that for all blocks.
-    #[must_use]
-    pub fn writes_file(self, name: &'static str, help: &'static str) -> Self {
-        self.required(name, ParameterKind::Text, help).written(name)
-    }
-
-    /// As [`writes_file`](Self::writes_file), of a block that writes one only if it is named.
-    #[must_use]
-    pub fn may_write_file(self, name: &'static str, help: &'static str) -> Self {
-        self.optional(name, "", help).written(name)
-    }
-
-    fn written(mut self, name: &'static str) -> Self {
-        self.written_file = Some(name);
-        self.optional(OVERWRITE, false, "whether the file may replace an old one of its name")
-            .incidental(name)
-            .incidental(OVERWRITE)
-    }
-
-    /// Declares a text that must be one of `choices`; the first is the default.
+    /// Declares the parameter `item`, the type of the items: `u8`, `i8`, `i16`, `sc16` (two 16-bit
+    /// integers), `f32` or `cf32` (complex). The first one is the default.
     ///
     /// # Panics
-    /// If there are no choices.
+    /// If there are none.
     #[must_use]
-    pub fn choice(
-        mut self,
-        name: &'static str,
-        choices: &'static [&'static str],
-        help: &'static str,
-    ) -> Self {
-        let default = Some(ParameterValue::from(choices[0]));
-        self.parameters.push(Parameter { name, kind: ParameterKind::Text, help, default, choices });
+    pub fn items(mut self, items: &'static [&'static str]) -> Self {
+        let parameter = Parameter::new(ITEM, "type of the items").with_default(items[0]);
+        self.parameters.push(Parameter { choices: items, ..parameter });
         self
     }
 
@@ -141,14 +88,6 @@ impl BlockDeclaration {
     #[must_use]
     pub fn example(mut self, values: &'static str) -> Self {
         self.example = values;
-        self
-    }
-
-    /// Declares that a parameter does not change the cost of an item, so graphs that differ only in
-    /// it share their tuned plans: the name of a file, an address, the length of a run.
-    #[must_use]
-    pub fn incidental(mut self, name: &'static str) -> Self {
-        self.incidental.push(name);
         self
     }
 
@@ -173,8 +112,7 @@ impl BlockDeclaration {
     }
 
     /// Completes the type of a block that [writes files or sends](BlockEffect::Writes). `stand_in`
-    /// makes the block for rehearsals, of the same ports and messages;
-    /// [`discard`](super::discard) does for a sink.
+    /// makes the block for rehearsals, of the same ports and messages.
     #[must_use]
     pub fn writes(self, stand_in: impl BlockFactory, make: impl BlockFactory) -> BlockType {
         self.complete(BlockEffect::Writes, &[], make, Some(Box::new(stand_in)))
@@ -199,13 +137,43 @@ impl BlockDeclaration {
     }
 }
 
-/// A function that makes a block of its parameters.
+pub(super) type Factory = Box<dyn BlockFactory>;
+
+/// A function that makes a block of its parameters, which are complete and of the declared kinds
+/// and ranges. Its error is reported with the block's name.
 pub trait BlockFactory:
-    Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static
+    Fn(&ParameterValues) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static
 {
 }
 
 impl<F> BlockFactory for F where
-    F: Fn(&Parameters) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static
+    F: Fn(&ParameterValues) -> Result<Box<dyn Block>, BlockError> + Send + Sync + 'static
 {
+}
+
+/// What a function that makes a block may return: the block, or a result with it.
+pub trait MadeBlock {
+    /// Returns the block in a box, of which there is one: a boxed block stays in its own.
+    ///
+    /// # Errors
+    /// The function's error.
+    fn boxed(self) -> Result<Box<dyn Block>, BlockError>;
+}
+
+impl<B: Block + 'static> MadeBlock for B {
+    fn boxed(self) -> Result<Box<dyn Block>, BlockError> {
+        let mut made = Some(self);
+        let any: &mut dyn Any = &mut made;
+        let boxed = any.downcast_mut::<Option<Box<dyn Block>>>().and_then(Option::take);
+        Ok(match (boxed, made) {
+            (None, Some(block)) => Box::new(block),
+            (boxed, _) => boxed.expect("a block is there"),
+        })
+    }
+}
+
+impl<B: Block + 'static, E: Into<BlockError>> MadeBlock for Result<B, E> {
+    fn boxed(self) -> Result<Box<dyn Block>, BlockError> {
+        self.map_err(Into::into)?.boxed()
+    }
 }

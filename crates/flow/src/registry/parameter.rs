@@ -1,10 +1,11 @@
 //! Parameters of block types, and their values.
 
+use super::range::ParameterRange;
 use crate::block::BlockError;
 use crate::value::{ParameterKind, ParameterValue};
-use std::collections::BTreeMap;
+use std::fmt;
 
-/// A parameter that a block type declares.
+/// A parameter that a block type declares, by a field of its [`BlockParameters`].
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Name; units last, `rate_hz`.
@@ -13,86 +14,84 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// The help text.
     pub help: &'static str,
-    /// Its default; `None` if a value must be given.
+    /// Its default; `None` if a value must be given. A default is allowed even outside of the
+    /// range.
     pub default: Option<ParameterValue>,
     /// The allowed values of a text; empty when any text is allowed.
     pub choices: &'static [&'static str],
+    /// The allowed numbers.
+    pub range: ParameterRange,
+    /// Whether graphs that differ only in it share their tuned plans, because it does not change
+    /// the cost of an item: the name of a file, an address, the length of a run.
+    pub incidental: bool,
+    /// Whether it is the file that the block writes.
+    pub(crate) written: bool,
 }
 
-macro_rules! getters {
-    ($($(#[$doc:meta])* $name:ident: $T:ty, $Kind:ident($content:ident) => $value:expr;)*) => {$(
-        $(#[$doc])*
-        #[must_use]
-        pub fn $name(&self, name: &str) -> $T {
-            match self.get(name) {
-                ParameterValue::$Kind($content) => $value,
-                other => panic!("parameter {name} is {other:?}"),
-            }
+impl Parameter {
+    /// Makes a parameter that must be given; its field says the kind.
+    #[must_use]
+    pub fn new(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            kind: ParameterKind::Text,
+            help,
+            default: None,
+            choices: &[],
+            range: ParameterRange::ANY,
+            incidental: false,
+            written: false,
         }
-    )*};
+    }
+
+    /// Sets the default.
+    #[must_use]
+    pub fn with_default(self, default: impl Into<ParameterValue>) -> Self {
+        Self { default: Some(default.into()), ..self }
+    }
+
+    /// Sets the allowed numbers.
+    #[must_use]
+    pub fn within(self, range: ParameterRange) -> Self {
+        Self { range, ..self }
+    }
+
+    /// Says that the parameter does not change the cost of an item.
+    #[must_use]
+    pub fn incidental(self) -> Self {
+        Self { incidental: true, ..self }
+    }
+
+    /// Sets the kind, and converts the default to it.
+    pub(crate) fn of_kind(mut self, kind: ParameterKind) -> Self {
+        self.default = self.default.map(|default| {
+            let text = default.to_string();
+            let converted = default.into_kind(kind);
+            converted.unwrap_or_else(|| panic!("{}: the default {text} is not {kind}", self.name))
+        });
+        self.kind = kind;
+        self
+    }
+
+    /// Returns what is expected in place of `value`; `None` if it may have that value.
+    pub(crate) fn refuses(&self, value: &ParameterValue) -> Option<String> {
+        let number = value.as_number()?;
+        if self.range.contains(number) || self.default.as_ref() == Some(value) {
+            return None;
+        }
+        let default = self.default.as_ref().and_then(ParameterValue::as_number);
+        Some(match default.filter(|default| !self.range.contains(*default)) {
+            Some(default) => format!("{}, or {default}", self.range),
+            None => self.range.to_string(),
+        })
+    }
 }
 
-/// The values for one block: complete, and of the kinds its type declares.
-///
-/// # Panics
-/// The getters panic for a name or kind that the type does not declare. This is a mistake in the
-/// factory, and the first graph that uses the type finds it.
-#[derive(Clone, Debug, Default)]
-pub struct Parameters {
-    values: BTreeMap<&'static str, ParameterValue>,
-}
+/// The parameter with the type of the items.
+pub(crate) const ITEM: &str = "item";
 
-impl Parameters {
-    pub(crate) fn insert(&mut self, name: &'static str, value: ParameterValue) {
-        self.values.insert(name, value);
-    }
-
-    /// Iterates over every value, by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &ParameterValue)> {
-        self.values.iter().map(|(name, value)| (*name, value))
-    }
-
-    /// Returns what becomes of an old file, by the parameter `overwrite` of blocks that
-    /// [write a file](super::BlockDeclaration::writes_file).
-    ///
-    /// # Panics
-    /// The type does not declare it.
-    #[must_use]
-    pub fn existing(&self) -> millstream_output::Existing {
-        millstream_output::Existing::replace_if(self.boolean(super::OVERWRITE))
-    }
-
-    getters! {
-        /// Returns a text parameter.
-        text: &str, Text(text) => text;
-        /// Returns a whole number.
-        integer: i64, Integer(n) => *n;
-        /// Returns a number; finite.
-        number: f64, Number(x) => *x;
-        /// Returns a truth value.
-        boolean: bool, Boolean(b) => *b;
-        /// Returns a list of numbers; finite.
-        numbers: &[f64], Numbers(list) => list;
-    }
-
-    /// Returns a whole number of type `T`, at least `least`.
-    ///
-    /// # Errors
-    /// The expected value.
-    pub fn count<T: TryFrom<i64>>(&self, name: &str, least: i64) -> Result<T, BlockError> {
-        let value = self.integer(name);
-        let count = if value < least { None } else { T::try_from(value).ok() };
-        count.ok_or_else(|| self.wrong(name, &format!("a whole number from {least}")))
-    }
-
-    /// Returns an error with the expected value of parameter `name`: for values of the right kind
-    /// that are still invalid.
-    #[must_use]
-    pub fn wrong(&self, name: &str, expected: &str) -> BlockError {
-        format!("{name} = `{}`: expected {expected}", self.get(name)).into()
-    }
-
-    fn get(&self, name: &str) -> &ParameterValue {
-        self.values.get(name).unwrap_or_else(|| panic!("parameter {name} is not declared"))
-    }
+/// Returns the error for a parameter of the right kind that is still invalid.
+#[must_use]
+pub fn wrong(name: &str, value: impl fmt::Display, expected: &str) -> BlockError {
+    format!("{name} = `{value}`: expected {expected}").into()
 }

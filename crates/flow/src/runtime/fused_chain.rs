@@ -137,7 +137,8 @@ impl FusedChain {
     #[inline]
     pub(super) fn next_action(&mut self, tasks: &mut [BlockTask], stopping: bool) -> ChainAction {
         let members = self.members.clone();
-        if self.is_clear && !stopping && !tasks[members.clone()].iter().any(BlockTask::has_news) {
+        if self.is_clear && !stopping && !tasks[members.clone()].iter().any(BlockTask::has_pending)
+        {
             let (first, last) = (members.start, members.end - 1);
             let (taken, room) = (tasks[first].lane_in(), tasks[last].lane_out());
             match (taken, room) {

@@ -36,7 +36,7 @@ impl MailCounters {
 pub(super) struct Inbox {
     messages: Vec<MessageSpec>,
     /// Set when a message was sent since the last poll.
-    news: Arc<ChangeFlag>,
+    pending: Arc<ChangeFlag>,
     receivers: Vec<spsc::Receiver<Envelope>>,
     counters: Arc<MailCounters>,
 }
@@ -44,15 +44,15 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Whether there is something to [`deliver`](Self::deliver).
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
+    pub(super) fn has_pending(&self) -> bool {
         // The first is in the cache, the second is not.
-        !self.messages.is_empty() && self.news.is_there()
+        !self.messages.is_empty() && self.pending.is_there()
     }
 
     /// Delivers the waiting messages to the block.
     #[cold]
     pub(super) fn deliver(&mut self, block: &mut dyn Block) {
-        self.news.take();
+        self.pending.take();
         for receiver in &mut self.receivers {
             // Only those that wait now: a block may emit to itself while it takes one.
             for _ in 0..receiver.available() {
@@ -82,7 +82,7 @@ pub(super) struct Mailboxes {
 struct Mailbox {
     block: String,
     messages: Vec<MessageSpec>,
-    news: Arc<ChangeFlag>,
+    pending: Arc<ChangeFlag>,
     counters: Arc<MailCounters>,
     /// Locked by senders outside the graph, never by the block.
     sender: Lock<Option<spsc::Sender<Envelope>>>,
@@ -103,7 +103,7 @@ impl Mailboxes {
             boxes.push(Mailbox {
                 block: node.name.clone(),
                 messages,
-                news: Arc::clone(&inbox.news),
+                pending: Arc::clone(&inbox.pending),
                 counters: Arc::clone(&inbox.counters),
                 sender: Lock::new(sender),
             });
@@ -118,7 +118,7 @@ impl Mailboxes {
                 message: to.port as u16,
                 kind: inbox.messages[to.port].kind,
                 node: to.node,
-                news: Arc::clone(&inbox.news),
+                pending: Arc::clone(&inbox.pending),
                 wake: Arc::clone(&wake),
             };
             let (mut link, mut port) = (Some(link), 0);
@@ -177,7 +177,7 @@ impl Mailbox {
                 MessageError::Full { block, waiting }
             });
         }
-        self.news.tell();
+        self.pending.tell();
         Ok(())
     }
 }

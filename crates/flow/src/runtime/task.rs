@@ -187,7 +187,7 @@ impl BlockTask {
 
     #[inline]
     fn take_messages(&mut self) {
-        if self.inbox.has_news() {
+        if self.inbox.has_pending() {
             self.inbox.deliver(&mut *self.block);
             self.tags.follow(&mut *self.block);
         }

@@ -137,7 +137,7 @@ fn blocks_that_cannot_be_made() {
     );
     assert_eq!(
         refuse("count = \"${count}\"", "count = -1"),
-        "g.toml: block `first`: count = `-1`: expected zero or more"
+        "g.toml: block `first`: count = `-1`: expected 0 or more"
     );
     assert_eq!(
         refuse("format = \"sc16\"", "format = \"mp3\""),

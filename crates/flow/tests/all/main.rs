@@ -14,6 +14,7 @@ mod move_messages;
 mod moves;
 mod plans;
 mod ports;
+mod pull;
 mod run;
 mod stalls;
 mod tags;

@@ -1,6 +1,6 @@
 //! A block with a parameter and a message.
 
-use millstream_flow::registry::{BlockType, Registry};
+use millstream_flow::registry::{BlockParameters, Registry};
 use millstream_flow::{
     Block, BlockError, BlockFacts, Complex, Context, In, Item, Out, ParameterKind, ParameterValue,
     Ports, Work,
@@ -43,15 +43,23 @@ impl<T: Item + Mul<f32, Output = T>> Block for Gain<T> {
     }
 }
 
+/// Multiplies by a number.
+#[derive(BlockParameters)]
+#[block(gain, pure, example = "factor = 2.0")]
+struct GainParameters {
+    /// the number
+    factor: f32,
+}
+
+impl GainParameters {
+    fn make(self) -> Gain<Complex<f32>> {
+        Gain::new(self.factor)
+    }
+}
+
 /// The builtin types, and `gain` for complex samples.
 pub fn registry() -> Registry {
     let mut registry = Registry::builtin();
-    registry.register(
-        BlockType::declare("gain", "Multiplies by a number.")
-            .required("factor", ParameterKind::Number, "the number")
-            .pure(|parameters| {
-                Ok(Box::new(Gain::<Complex<f32>>::new(parameters.number("factor") as f32)))
-            }),
-    );
+    registry.register_crate(module_path!());
     registry
 }

@@ -5,6 +5,7 @@ mod end;
 mod jsonl;
 mod manners;
 mod outage;
+mod parameters;
 mod relay;
 
 use millstream_flow::{Block, Mock};

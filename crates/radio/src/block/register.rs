@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use millstream_flow::BlockError;
 use millstream_flow::blocks::RehearsedBlock;
-use millstream_flow::registry::{BlockDeclaration, BlockType, ParameterKind, Parameters, Registry};
-use millstream_flow::{Block, BlockError};
+use millstream_flow::registry::{BlockParameters, Registry, wrong};
 use num_complex::Complex32;
 
 use super::rehearsal::RehearsedSink;
@@ -16,152 +16,169 @@ use crate::{Device, DeviceArgs, RadioError, RxArgs, TuneRequest, TxArgs};
 
 /// Adds `radio_rx` and `radio_tx` to the block types of graph files.
 pub fn register(registry: &mut Registry) {
-    let rx =
-        BlockType::declare("radio_rx", "Receives the samples of one channel of a networked radio.")
-            .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
-            .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
-            .optional("channel", 0i64, "receive channel, from 0")
-            .optional("samples", 0i64, "number of samples to receive; 0: without end")
-            .incidental("samples");
-    registry.register(front_end(rx).live(rehearse_receiving, receive));
-    let tx = BlockType::declare("radio_tx", "Transmits samples on channels of a networked radio.")
-        .required("args", ParameterKind::Text, "the device: addr=IPV4[,rpc_port=N][,link=LINK]")
-        .required("rate_hz", ParameterKind::Number, "sample rate, Hz")
-        .optional("channels", "0", "transmit channels; of several, each has its input: in0, in1")
-        .optional("scale", 1.0, "factor for every sample; full scale is 1")
-        .optional("lead_s", 0.0, "seconds from the first sample here to its start; 0: at once")
-        .optional("at_ticks", -1i64, "device time of the first sample, ticks; -1: as lead_s says")
-        .incidental("lead_s")
-        .incidental("at_ticks");
-    registry.register(front_end(tx).live(rehearse, transmit));
+    registry.register_crate(module_path!());
 }
 
-/// Adds what both types have.
-fn front_end(block_type: BlockDeclaration) -> BlockDeclaration {
-    block_type
-        .optional("freq_hz", 0.0, "centre frequency, Hz; 0 leaves the radio as it is")
-        .optional("lo_offset_hz", 0.0, "frequency of the local oscillator minus freq_hz, Hz")
-        .optional("gain_db", -1.0, "gain, dB, in the radio's steps; -1 leaves the radio as it is")
-        .optional("antenna", "", "antenna; empty leaves the radio as it is")
-        .optional("bandwidth_hz", 0.0, "analogue bandwidth, Hz; 0 leaves the radio as it is")
-        .incidental("args")
-        .incidental("freq_hz")
-        .incidental("lo_offset_hz")
-        .incidental("gain_db")
-        .incidental("antenna")
-        .incidental("bandwidth_hz")
-        .example("args = \"addr=192.168.10.2\"\nrate_hz = 10e6")
-}
-
-fn receive(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
-    let args: DeviceArgs = parameters.text("args").parse()?;
-    let (channel, samples) = received(parameters)?;
-    let mut device = Device::open(args)?;
-    set_exact_rate(&mut device, parameters.number("rate_hz"))?;
-    let settings = set_front_end(&mut device, StreamDirection::Rx, channel, parameters)?;
-    let stream = device.rx_stream(RxArgs::new(channel))?;
-    let speed = device.other_clock_speed()?;
-    let source = RadioSource::<Complex32>::new(device, stream, samples).0;
-    Ok(Box::new(source.tunable(channel).with_settings(settings).with_clock_speed(speed)))
-}
-
-/// Returns the channel, and the number of samples unless there is no end.
-fn received(parameters: &Parameters) -> Result<(usize, Option<u64>), BlockError> {
-    let channel = usize::try_from(parameters.integer("channel"))
-        .map_err(|_| parameters.wrong("channel", "0 or more"))?;
-    let samples = u64::try_from(parameters.integer("samples"))
-        .map_err(|_| parameters.wrong("samples", "0 or more"))?;
-    Ok((channel, Some(samples).filter(|samples| *samples > 0)))
-}
-
-/// Makes a source of zeros at the radio's rate, which opens no radio.
-fn rehearse_receiving(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
-    let _: DeviceArgs = parameters.text("args").parse()?;
-    let (channel, samples) = received(parameters)?;
-    let source = RehearsedBlock::<Complex32>::source().at_rate(parameters.number("rate_hz"));
-    let stops = StreamSwitch { may_stop: true, ..StreamSwitch::default() };
-    let messages = TunableOutputs::one(channel).messages().into_iter().chain(stops.messages());
-    Ok(Box::new(source.with_messages(messages.collect()).ending_after(samples)))
-}
-
-fn transmit(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
-    let args: DeviceArgs = parameters.text("args").parse()?;
-    let (channels, start) = (channels(parameters)?, start(parameters)?);
-    let scale = parameters.number("scale");
-    let wide = |channel: &usize| {
-        let args = TxArgs::new(*channel);
-        args.with_scale(args.scale * scale as f32)
-    };
-    let all: Vec<TxArgs> = channels.iter().map(wide).collect();
-    let mut device = Device::open(args)?;
-    set_exact_rate(&mut device, parameters.number("rate_hz"))?;
-    for &channel in &channels {
-        set_front_end(&mut device, StreamDirection::Tx, channel, parameters)?;
-    }
-    Ok(match all[..] {
-        [only] => {
-            let stream = device.tx_stream(only)?;
-            Box::new(RadioSink::<Complex32>::new(device, stream, start))
-        }
-        _ => {
-            let group = device.tx_group(&all)?;
-            Box::new(RadioSink::<Complex32>::group(device, group, start)?)
-        }
-    })
-}
-
-/// Makes a sink that converts the samples and sends nothing.
-fn rehearse(parameters: &Parameters) -> Result<Box<dyn Block>, BlockError> {
-    Ok(Box::new(RehearsedSink::<Complex32>::new(channels(parameters)?.len())))
-}
-
-fn channels(parameters: &Parameters) -> Result<Vec<usize>, BlockError> {
-    let wrong = || parameters.wrong("channels", "channels with commas between them: 0,1");
-    let all: Result<Vec<usize>, _> =
-        parameters.text("channels").split(',').map(|channel| channel.trim().parse()).collect();
-    let all = all.map_err(|_| wrong())?;
-    let twice = all.iter().enumerate().any(|(index, channel)| all[..index].contains(channel));
-    if twice || all.len() > TX_CHANNELS_MAX { Err(wrong()) } else { Ok(all) }
-}
-
-fn start(parameters: &Parameters) -> Result<TransmitStart, BlockError> {
-    let (lead_s, at_ticks) = (parameters.number("lead_s"), parameters.integer("at_ticks"));
-    let lead = Duration::try_from_secs_f64(lead_s)
-        .map_err(|_| parameters.wrong("lead_s", "seconds, 0 or more"))?;
-    Ok(match u64::try_from(at_ticks) {
-        Ok(ticks) => TransmitStart::At(ticks),
-        Err(_) if at_ticks != -1 => {
-            return Err(parameters.wrong("at_ticks", "0 or more, or -1"));
-        }
-        Err(_) if lead.is_zero() => TransmitStart::AtOnce,
-        Err(_) => TransmitStart::After(lead),
-    })
-}
-
-/// Sets what the parameters name; the rest stays as it is. Returns what was set.
-fn set_front_end(
-    device: &mut Device,
-    direction: StreamDirection,
+/// Receives the samples of one channel of a networked radio.
+#[derive(BlockParameters)]
+#[block(radio_rx, live, example = "args = \"addr=192.168.10.2\"\nrate_hz = 10e6")]
+struct RxParameters {
+    /// the device: addr=IPV4[,rpc_port=N][,link=LINK]
+    #[parameter(incidental)]
+    args: String,
+    /// sample rate, Hz
+    rate_hz: f64,
+    /// receive channel, from 0
+    #[parameter(default = 0)]
     channel: usize,
-    parameters: &Parameters,
-) -> Result<StartSettings, RadioError> {
-    let mut set = StartSettings::default();
-    let (freq_hz, gain_db) = (parameters.number("freq_hz"), parameters.number("gain_db"));
-    let (bandwidth_hz, antenna) = (parameters.number("bandwidth_hz"), parameters.text("antenna"));
-    if freq_hz != 0.0 {
-        let offset_hz = parameters.number("lo_offset_hz");
-        let request = TuneRequest::new(freq_hz).with_lo_offset(offset_hz);
-        set.freq_hz = Some(device.tune(direction, channel, request)?.freq_hz);
+    /// number of samples to receive; 0: without end
+    #[parameter(incidental)]
+    samples: Option<u64>,
+    #[parameter(flatten)]
+    front_end: FrontEndParameters,
+}
+
+/// Transmits samples on channels of a networked radio.
+#[derive(BlockParameters)]
+#[block(radio_tx, live, example = "args = \"addr=192.168.10.2\"\nrate_hz = 10e6")]
+struct TxParameters {
+    /// the device: addr=IPV4[,rpc_port=N][,link=LINK]
+    #[parameter(incidental)]
+    args: String,
+    /// sample rate, Hz
+    rate_hz: f64,
+    /// transmit channels; of several, each has its input: in0, in1
+    #[parameter(default = "0")]
+    channels: String,
+    /// factor for every sample; full scale is 1
+    #[parameter(default = 1.0)]
+    scale: f32,
+    /// seconds from the first sample here to its start; 0: at once
+    #[parameter(default = 0.0, least = 0, most = 1e9, incidental)]
+    lead_s: f64,
+    /// device time of the first sample, ticks; -1: as lead_s says
+    #[parameter(default = -1, least = 0, incidental)]
+    at_ticks: i64,
+    #[parameter(flatten)]
+    front_end: FrontEndParameters,
+}
+
+/// What both types have.
+#[derive(BlockParameters)]
+struct FrontEndParameters {
+    /// centre frequency, Hz; 0 leaves the radio as it is
+    #[parameter(incidental)]
+    freq_hz: Option<f64>,
+    /// frequency of the local oscillator minus freq_hz, Hz
+    #[parameter(default = 0.0, incidental)]
+    lo_offset_hz: f64,
+    /// gain, dB, in the radio's steps; -1 leaves the radio as it is
+    #[parameter(default = -1.0, incidental)]
+    gain_db: f64,
+    /// antenna; empty leaves the radio as it is
+    #[parameter(incidental)]
+    antenna: Option<String>,
+    /// analogue bandwidth, Hz; 0 leaves the radio as it is
+    #[parameter(incidental)]
+    bandwidth_hz: Option<f64>,
+}
+
+impl RxParameters {
+    fn make(self) -> Result<RadioSource<Complex32>, BlockError> {
+        let args: DeviceArgs = self.args.parse()?;
+        let mut device = Device::open(args)?;
+        set_exact_rate(&mut device, self.rate_hz)?;
+        let settings = self.front_end.set(&mut device, StreamDirection::Rx, self.channel)?;
+        let stream = device.rx_stream(RxArgs::new(self.channel))?;
+        let speed = device.other_clock_speed()?;
+        let source = RadioSource::<Complex32>::new(device, stream, self.samples).0;
+        Ok(source.tunable(self.channel).with_settings(settings).with_clock_speed(speed))
     }
-    if !antenna.is_empty() {
-        device.set_antenna(direction, channel, antenna)?;
-        set.antenna = Some(antenna.to_owned());
+
+    /// Makes a source of zeros at the radio's rate, which opens no radio.
+    fn rehearse(self) -> Result<RehearsedBlock<Complex32>, BlockError> {
+        let _: DeviceArgs = self.args.parse()?;
+        let source = RehearsedBlock::<Complex32>::source().at_rate(self.rate_hz);
+        let stops = StreamSwitch { may_stop: true, ..StreamSwitch::default() };
+        let tunable = TunableOutputs::one(self.channel).messages();
+        let messages = tunable.into_iter().chain(stops.messages());
+        Ok(source.with_messages(messages.collect()).ending_after(self.samples))
     }
-    if gain_db != -1.0 {
-        set.gain_db = Some(device.set_gain(direction, channel, gain_db)?);
+}
+
+impl TxParameters {
+    fn make(self) -> Result<RadioSink<Complex32>, BlockError> {
+        let args: DeviceArgs = self.args.parse()?;
+        let (channels, start) = (self.channels()?, self.start());
+        let wide = |channel: &usize| {
+            let args = TxArgs::new(*channel);
+            args.with_scale(args.scale * self.scale)
+        };
+        let all: Vec<TxArgs> = channels.iter().map(wide).collect();
+        let mut device = Device::open(args)?;
+        set_exact_rate(&mut device, self.rate_hz)?;
+        for &channel in &channels {
+            self.front_end.set(&mut device, StreamDirection::Tx, channel)?;
+        }
+        Ok(match all[..] {
+            [only] => {
+                let stream = device.tx_stream(only)?;
+                RadioSink::new(device, stream, start)
+            }
+            _ => {
+                let group = device.tx_group(&all)?;
+                RadioSink::group(device, group, start)?
+            }
+        })
     }
-    if bandwidth_hz != 0.0 {
-        set.bandwidth_hz = Some(device.set_bandwidth(direction, channel, bandwidth_hz)?);
+
+    /// Makes a sink that converts the samples and sends nothing.
+    fn rehearse(self) -> Result<RehearsedSink<Complex32>, BlockError> {
+        Ok(RehearsedSink::new(self.channels()?.len()))
     }
-    Ok(set)
+
+    fn channels(&self) -> Result<Vec<usize>, BlockError> {
+        let refused =
+            || wrong("channels", &self.channels, "channels with commas between them: 0,1");
+        let all: Result<Vec<usize>, _> =
+            self.channels.split(',').map(|channel| channel.trim().parse()).collect();
+        let all = all.map_err(|_| refused())?;
+        let twice = all.iter().enumerate().any(|(index, channel)| all[..index].contains(channel));
+        if twice || all.len() > TX_CHANNELS_MAX { Err(refused()) } else { Ok(all) }
+    }
+
+    fn start(&self) -> TransmitStart {
+        match u64::try_from(self.at_ticks) {
+            Ok(ticks) => TransmitStart::At(ticks),
+            Err(_) if self.lead_s == 0.0 => TransmitStart::AtOnce,
+            Err(_) => TransmitStart::After(Duration::from_secs_f64(self.lead_s)),
+        }
+    }
+}
+
+impl FrontEndParameters {
+    /// Sets what the parameters name; the rest stays as it is. Returns what was set.
+    fn set(
+        &self,
+        device: &mut Device,
+        direction: StreamDirection,
+        channel: usize,
+    ) -> Result<StartSettings, RadioError> {
+        let mut set = StartSettings::default();
+        if let Some(freq_hz) = self.freq_hz {
+            let request = TuneRequest::new(freq_hz).with_lo_offset(self.lo_offset_hz);
+            set.freq_hz = Some(device.tune(direction, channel, request)?.freq_hz);
+        }
+        if let Some(antenna) = &self.antenna {
+            device.set_antenna(direction, channel, antenna)?;
+            set.antenna = Some(antenna.clone());
+        }
+        if self.gain_db != -1.0 {
+            set.gain_db = Some(device.set_gain(direction, channel, self.gain_db)?);
+        }
+        if let Some(bandwidth_hz) = self.bandwidth_hz {
+            set.bandwidth_hz = Some(device.set_bandwidth(direction, channel, bandwidth_hz)?);
+        }
+        Ok(set)
+    }
 }

@@ -6,7 +6,7 @@ use crate::block_types;
 use crate::output::Report;
 use crate::table::Table;
 use anyhow::bail;
-use millstream_flow::registry::{BlockType, Parameter};
+use millstream_flow::registry::{BlockType, Parameter, ParameterRange};
 use millstream_flow::{BlockFacts, InputPort, MessageSpec, OutputPort, PortVisitor, Registry};
 use serde_json::Value;
 use std::fmt::Write;
@@ -72,6 +72,8 @@ crate::results! {
         default: Option<Value>,
         /// Its possible values, where there are only some.
         choices: &'a [&'a str],
+        /// The numbers that it may be, where not all.
+        range: Option<String>,
     }
 
     /// A message.
@@ -223,6 +225,7 @@ impl Facts<'_> {
             help: one.help,
             default: one.default.as_ref().map(schema::plain),
             choices: one.choices,
+            range: (one.range != ParameterRange::ANY).then(|| one.range.to_string()),
         };
         let message = |one: &MessageSpec| DescribedMessage {
             name: one.name,
@@ -246,6 +249,9 @@ impl Facts<'_> {
 /// The meaning of a parameter, and its possible values.
 fn help(parameter: &Parameter) -> String {
     match parameter.choices {
+        [] if parameter.range != ParameterRange::ANY => {
+            format!("{} ({})", parameter.help, parameter.range)
+        }
         [] => parameter.help.to_owned(),
         choices => format!("{}: {}", parameter.help, choices.join(", ")),
     }

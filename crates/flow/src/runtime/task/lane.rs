@@ -107,8 +107,8 @@ impl BlockTask {
 
     /// Whether a message waits.
     #[inline]
-    pub(in crate::runtime) fn has_news(&self) -> bool {
-        self.inbox.has_news()
+    pub(in crate::runtime) fn has_pending(&self) -> bool {
+        self.inbox.has_pending()
     }
 
     /// Whether the block wakes other threads.

@@ -5,6 +5,7 @@ use millstream_flow::Registry;
 use millstream_flow::registry::{BlockType, Parameter, ParameterKind, ParameterValue as Given};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::ops::Bound;
 
 /// The schema without the types of blocks, and the types of parameters in its `$defs`.
 const FRAME: &str = include_str!("schema.json");
@@ -85,6 +86,20 @@ fn property(parameter: &Parameter, types: &Map<String, Value>) -> Value {
         _ if !parameter.choices.is_empty() => document(&ChoiceSchema { r#enum: parameter.choices }),
         _ => types["text"].clone(),
     };
+    // A default may lie outside of the range, as "none".
+    let default = parameter.default.as_ref().and_then(Given::as_number);
+    if default.is_none_or(|default| parameter.range.contains(default)) {
+        for (bound, included, excluded) in [
+            (parameter.range.least, "minimum", "exclusiveMinimum"),
+            (parameter.range.most, "maximum", "exclusiveMaximum"),
+        ] {
+            match bound {
+                Bound::Included(number) => value[included] = number.into(),
+                Bound::Excluded(number) => value[excluded] = number.into(),
+                Bound::Unbounded => {}
+            }
+        }
+    }
     if parameter.kind != ParameterKind::Text || !parameter.choices.is_empty() {
         let reference = document(&ReferenceSchema { to: "#/$defs/reference" });
         value = document(&EitherSchema { any_of: [value, reference] });
