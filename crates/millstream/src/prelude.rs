@@ -2,8 +2,8 @@
 
 #[cfg(feature = "client")]
 pub use millstream_client::{
-    ClientArgs, ClientError, ClientRadio, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader,
-    StatusKind, StreamDirection, StreamGap, StreamStart, TimeMoment, TxOptions, TxWriter,
+    ClientArgs, ClientError, DeviceTime, GapPolicy, Radio, Received, RxOptions, RxStream,
+    StatusKind, StreamDirection, StreamGap, StreamStart, TxOptions, TxStream,
 };
 
 #[cfg(feature = "radio")]
