@@ -88,16 +88,6 @@ impl Radio {
 }
 
 impl Channel<'_> {
-    /// Returns its direction.
-    pub fn direction(&self) -> StreamDirection {
-        self.direction
-    }
-
-    /// Returns its number among those of its direction, from 0.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
     /// Runs `call` with the connection, the direction and the number.
     pub(crate) fn with<R>(
         &self,

@@ -103,7 +103,7 @@ pub use rtl_tcp::{RtlCounts, RtlOptions, RtlServer};
 pub use rx::{GapPolicy, Received, RxOptions, RxStream, StreamGap};
 pub use status::{StatusKind, StreamStatus};
 pub use time::DeviceTime;
-pub use tuning::{GAIN_NAME, TuneParts};
+pub use tuning::TuneParts;
 pub use turns::{LineTurn, TurnLine};
 pub use tx::{TxOptions, TxStream, TxWrite};
 

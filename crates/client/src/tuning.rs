@@ -8,9 +8,6 @@ use crate::error::ClientError;
 use crate::radio::RadioState;
 use crate::time::DeviceTime;
 
-/// The name of the one gain of each channel.
-pub const GAIN_NAME: &str = "PGA";
-
 /// The frequency of a channel that nobody has tuned, Hz: that of the hardware after power-on.
 const UNTUNED_HZ: f64 = 2.4e9;
 

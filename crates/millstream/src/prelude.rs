@@ -6,10 +6,10 @@ pub use millstream_client::{
     StatusKind, StreamDirection, StreamGap, StreamStart, TxOptions, TxStream,
 };
 
+// Of the crate below the client: what a flowgraph with a radio needs.
 #[cfg(feature = "radio")]
 pub use millstream_radio::{
-    Cause, Complex32, Device, DeviceArgs, DeviceSet, Ledger, RadioError, RxArgs, RxError, RxEvent,
-    RxGroup, RxStreamer, TuneRequest, TxArgs, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer,
+    Cause, Complex32, Device, DeviceArgs, Ledger, RxArgs, TxArgs, TxLedger,
     block::{RadioSink, RadioSource, TransmitStart},
 };
 
