@@ -195,7 +195,7 @@ fn by_default_no_gap_is_silent_whatever_a_program_reads() {
         let interrupts = case % 4 == 3;
         stream.start(StreamStart::now()).unwrap();
         let mut memory = vec![vec![[0_i16; 2]; 4 * PACKET as usize]; channels.len()];
-        let (mut due, mut gaps, mut total) = (None::<u64>, Vec::new(), 0);
+        let (mut due, mut interrupted, mut gaps, mut total) = (None::<u64>, false, Vec::new(), 0);
         while total < (skip + every * (count + 2)) * PACKET {
             let length = [1, PACKET, 1 + draw.below(4 * PACKET)][draw.below(3) as usize] as usize;
             let timeout = [Duration::ZERO, PATIENCE][draw.below(2) as usize];
@@ -211,14 +211,14 @@ fn by_default_no_gap_is_silent_whatever_a_program_reads() {
                         let time = ticks(&read);
                         assert!(due.is_none_or(|due| due == time), "{case}: {due:?} {read:?}");
                         memory.iter().for_each(|one| check_ramp(&one[..read.samples], time));
-                        due = Some(time + read.samples as u64);
+                        (due, interrupted) = (Some(time + read.samples as u64), false);
                         total += read.samples as u64;
                     }
                 }
                 Err(ClientError::Gap(gap)) => {
                     let begins = due.map(|due| due + gap.samples);
                     assert!(begins.is_none_or(|at| at == gap.resume.ticks()), "{case}: {gap}");
-                    due = Some(gap.resume.ticks());
+                    due = (!interrupted).then(|| gap.resume.ticks());
                     gaps.push(gap);
                 }
                 Err(error) => panic!("{case}: {error}"),
@@ -226,7 +226,8 @@ fn by_default_no_gap_is_silent_whatever_a_program_reads() {
             if interrupts && draw.below(20) == 0 {
                 // The clock is set anew to what it is: the stream goes on behind an interruption.
                 radio.set_tick_rate(radio.tick_rate().unwrap()).unwrap();
-                due = None;
+                // A gap that was known before it is still told.
+                (due, interrupted) = (None, true);
             }
         }
         // A gap that is known comes before anything else.
