@@ -9,28 +9,30 @@ use std::time::Duration;
 
 /// Receives `count` samples of a radio to a file; returns the ledger.
 fn record(args: &str, count: u64, path: &Path) -> Result<Ledger, Box<dyn Error>> {
-    let radio = ClientRadio::open(&args.parse::<ClientArgs>()?)?;
-    radio.set_rate(StreamDirection::Rx, 0, 1e6)?;
-    let reader = radio.reader(&[0], RxOptions::default())?;
+    let radio = Radio::open(&args.parse()?)?;
+    radio.rx(0).set_rate(1e6)?;
+    let stream = radio.rx(0).stream(RxOptions::default())?;
     let mut file = BufWriter::new(File::create(path)?);
-    let mut samples = vec![[0_i16; 2]; reader.samples_per_read()];
-    reader.start(StreamStart { samples: Some(count), time_ns: None })?;
+    let mut samples = vec![[0_i16; 2]; stream.samples_per_read()];
+    stream.start(StreamStart::now().with_samples(count))?;
     loop {
-        let read = reader.read(&mut [&mut samples], Duration::from_secs(5))?;
-        for part in samples[..read.samples].as_flattened() {
+        let got = match stream.read(&mut [&mut samples], Duration::from_secs(5)) {
+            Ok(got) => got,
+            Err(ClientError::Gap(gap)) => {
+                println!("{gap}");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for part in samples[..got.samples].as_flattened() {
             file.write_all(&part.to_le_bytes())?;
         }
-        match read.event {
-            RxReadEvent::None => {}
-            RxReadEvent::Gap(gap) => println!("{} samples are missing: {}", gap.samples, gap.cause),
-            other => return Err(format!("the stream stopped: {other:?}").into()),
-        }
-        if read.end_of_burst {
+        if got.end_of_burst {
             break;
         }
     }
     file.flush()?;
-    Ok(reader.ledger(0).ok_or("no samples came")?)
+    Ok(stream.ledger(0).ok_or("no samples came")?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,53 +1,39 @@
-//! Transmits a tone of a tenth of a second to an emulated radio in this process, and prints what
-//! the radio reported.
+//! Transmits a tone of a tenth of a second to an emulated radio, or to the radio of an argument
+//! such as `addr=192.168.10.2`, and prints what became of it.
 
 use millstream::prelude::*;
 use std::error::Error;
 use std::f32::consts::TAU;
 use std::time::Duration;
 
-const RATE_HZ: f64 = 1e6;
+const PATIENCE: Duration = Duration::from_secs(5);
 const SAMPLES: usize = 100_000;
 
-/// Returns a tone at 10 kHz, half of full scale.
-fn tone() -> Vec<Complex32> {
-    (0..SAMPLES).map(|n| Complex32::from_polar(0.5, TAU * 0.01 * (n % 100) as f32)).collect()
-}
-
-/// Sends the tone as one burst; returns the ledger of the stream.
-fn transmit(args: DeviceArgs) -> Result<TxLedger, Box<dyn Error>> {
-    let mut device = Device::open(args)?;
-    device.set_rate(RATE_HZ)?;
-    let mut stream = device.tx_stream(TxArgs::new(0))?;
-    let samples = tone();
-    let mut sent = 0;
-    // A call takes as many samples as the device has room for.
-    while sent < samples.len() {
-        let meta = TxMetadata::now().ending();
-        sent += stream.send(&samples[sent..], meta, Duration::from_secs(1))?.samples;
-    }
-    let ledger = stream.finish();
-    ledger.balance()?;
-    Ok(ledger)
-}
-
-/// Returns the ledger, and the number of samples that the radio transmitted.
-fn transmit_to_an_emulated_radio() -> Result<(TxLedger, u64), Box<dyn Error>> {
-    let (radio, args) = millstream::emulated_radio(RadioConfig::default())?;
-    let ledger = transmit(args)?;
-    Ok((ledger, radio.stop().tx_samples))
+/// Sends the tone as one burst; returns the last report of the radio, and the ledger.
+fn transmit(args: &str) -> Result<(StatusKind, TxLedger), Box<dyn Error>> {
+    let radio = Radio::open(&args.parse()?)?;
+    radio.tx(0).set_rate(1e6)?;
+    // 10 kHz, half of full scale.
+    let tone = |n| Complex32::from_polar(0.5, TAU * 0.01 * (n % 100) as f32);
+    let samples: Vec<_> = (0..SAMPLES).map(tone).collect();
+    let stream = radio.tx(0).stream(TxOptions::default())?;
+    stream.start(StreamStart::now())?;
+    stream.write(&[&samples], None, true, PATIENCE)?;
+    let report = stream.take_status(PATIENCE).ok_or("the radio reported nothing")?;
+    Ok((report.kind, stream.ledger(0).unwrap_or_default()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (ledger, played) = transmit_to_an_emulated_radio()?;
-    println!("{} accepted, {} transmitted", ledger.accepted, ledger.transmitted);
-    println!("the radio counted {played}");
+    let args = std::env::args().nth(1);
+    let (report, ledger) = transmit(args.as_deref().unwrap_or("radio=emulated"))?;
+    println!("{report:?}: {} accepted, {} transmitted", ledger.accepted, ledger.transmitted);
     Ok(())
 }
 
 #[test]
-fn the_ledger_agrees_with_the_radio() {
-    let (ledger, played) = transmit_to_an_emulated_radio().unwrap();
+fn the_whole_tone_is_transmitted() {
+    // A busy machine may bring samples too late; each of them is in the ledger.
+    let (report, ledger) = transmit("radio=emulated").unwrap();
     assert_eq!(ledger.accepted, SAMPLES as u64);
-    assert_eq!(ledger.transmitted, played);
+    assert!(report != StatusKind::BurstEnd || ledger.lost_total() == 0, "{ledger:?}");
 }

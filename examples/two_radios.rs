@@ -5,48 +5,38 @@ use std::error::Error;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(5);
-const SAMPLES: u64 = 100_000;
+const SAMPLES: usize = 100_000;
 
-/// Starts a radio whose samples are their own times, and whose seconds are a quarter as long.
-fn radio(serial: &str) -> Result<(RunningRadio, DeviceArgs), Box<dyn Error>> {
-    Ok(millstream::emulated_radio(RadioConfig {
-        rx_antennas: vec!["ramp".to_owned()],
-        serial: serial.to_owned(),
-        time_scale: 4.0,
-        rx_buffer_samples: 1 << 26,
-        ..RadioConfig::default()
-    })?)
-}
-
-/// Returns the number of samples received, and of those that are the same on both radios.
-fn run() -> Result<(usize, usize), Box<dyn Error>> {
-    let ((_one, first), (_two, second)) = (radio("ONE")?, radio("TWO")?);
-    let mut set = DeviceSet::open([first, second])?;
-    set.set_rate(400e3)?;
-    set.sync_at_pps(0, PATIENCE)?;
-    let mut group = set.rx_group(&[(0, RxArgs::new(0)), (1, RxArgs::new(0))])?;
-    // Half a second of the radios ahead.
-    let start_ticks = set.devices()[0].time_ticks()? + 200_000;
-    group.start_finite(SAMPLES, Some(start_ticks))?;
-    let [mut a, mut b] = [(); 2].map(|()| vec![[0; 2]; 4096]);
-    let (mut received, mut same) = (0, 0);
-    while group.is_running() {
-        let meta = group.recv_sc16(&mut [&mut a, &mut b], PATIENCE)?;
-        received += meta.samples;
-        same += a.iter().zip(&b).take(meta.samples).filter(|(a, b)| a == b).count();
+/// Starts two radios whose samples are their own times, and whose seconds are a quarter as long;
+/// returns the number of samples that are the same on both.
+fn run() -> Result<usize, Box<dyn Error>> {
+    let args = "radio=emulated,antenna=ramp,time_scale=4,rx_buffer_samples=67108864".parse()?;
+    let radios = [Radio::open(&args)?, Radio::open(&args)?];
+    for radio in &radios {
+        radio.rx(0).set_rate(400e3)?;
+        radio.set_time_at_pps(DeviceTime::from_ns(0))?;
     }
-    group.finish().iter().try_for_each(Ledger::balance)?;
-    Ok((received, same))
+    // The next edge of each is less than a second away.
+    std::thread::sleep(Duration::from_secs(1));
+    let start = radios[0].now()?.max(radios[1].now()?) + Duration::from_millis(500);
+    let mut received = [vec![[0_i16; 2]; SAMPLES], vec![[0_i16; 2]; SAMPLES]];
+    let streams = radios.each_ref().map(|radio| radio.rx(0).stream(RxOptions::default()));
+    let streams = streams.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for stream in &streams {
+        stream.start(StreamStart::at(start).with_samples(SAMPLES as u64))?;
+    }
+    for (stream, samples) in streams.iter().zip(&mut received) {
+        stream.read(&mut [samples], PATIENCE)?;
+    }
+    Ok(received[0].iter().zip(&received[1]).filter(|(one, two)| one == two).count())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (received, same) = run()?;
-    println!("{received} samples of each radio, {same} of them of the same moment");
+    println!("{} samples of two radios are of the same moments", run()?);
     Ok(())
 }
 
 #[test]
 fn both_radios_bring_the_same_moments() {
-    let (received, same) = run().unwrap();
-    assert_eq!((received, same), (SAMPLES as usize, SAMPLES as usize));
+    assert_eq!(run().unwrap(), SAMPLES);
 }

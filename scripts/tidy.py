@@ -53,6 +53,7 @@ SAME_NAME = {
     "Part": "a structure of the C library, and our form of it",
     "Port": "a structure of the C library, and our form of it; a UDP port of any link",
     "Frame": "a view of a frame's bytes, and the buffer that a link lends for one",
+    "Radio": "a radio that a program opens, and the emulated one that it starts",
     "Receiver": "the receiving end of a queue, and the television receiver",
     "Sample": "one type, which two crates show",
 }

@@ -27,9 +27,11 @@ pub fn client(error: ClientError) -> PyErr {
         }
         ClientError::NoSensor { .. } => PyValueError::new_err(text),
         ClientError::Closed => ClosedError::new_err(text),
-        ClientError::Rx(_) | ClientError::Tx(_) | ClientError::Lost { .. } => {
-            StreamError::new_err(text)
-        }
+        ClientError::Rx(_)
+        | ClientError::Tx(_)
+        | ClientError::Lost { .. }
+        | ClientError::Gap(_)
+        | ClientError::LateStart { .. } => StreamError::new_err(text),
         _ => RadioError::new_err(text),
     }
 }

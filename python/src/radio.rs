@@ -2,15 +2,18 @@
 
 use crate::errors;
 use crate::settings::{self, SettingRanges, Tuned};
-use millstream_client::{ClientArgs, ClientError, ClientRadio, FoundRadio, StreamDirection};
+use millstream_client::{
+    self as client, ClientArgs, ClientError, DeviceTime, FoundRadio, StreamDirection,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A radio that this process has claimed.
 #[pyclass(subclass, frozen, module = "millstream")]
 pub struct Radio {
-    radio: ClientRadio,
+    radio: client::Radio,
 }
 
 impl Radio {
@@ -18,7 +21,7 @@ impl Radio {
     pub fn with<T: Send>(
         &self,
         py: Python<'_>,
-        call: impl FnOnce(&ClientRadio) -> Result<T, ClientError> + Send,
+        call: impl FnOnce(&client::Radio) -> Result<T, ClientError> + Send,
     ) -> PyResult<T> {
         py.detach(|| call(&self.radio)).map_err(errors::client)
     }
@@ -28,7 +31,7 @@ const BOTH: [StreamDirection; 2] = [StreamDirection::Rx, StreamDirection::Tx];
 
 /// Sets the rate of all channels, or of those of a direction; returns that of the first one.
 fn set_rate(
-    radio: &ClientRadio,
+    radio: &client::Radio,
     rate: f64,
     channel: Option<usize>,
     direction: Option<StreamDirection>,
@@ -37,7 +40,7 @@ fn set_rate(
     for direction in BOTH.into_iter().filter(|one| direction.is_none_or(|only| only == *one)) {
         let all = 0..radio.channels(direction);
         for channel in channel.map_or(all, |channel| channel..channel + 1) {
-            let taken = radio.set_rate(direction, channel, rate)?;
+            let taken = radio.channel(direction, channel).set_rate(rate)?;
             first.get_or_insert(taken);
         }
     }
@@ -48,7 +51,7 @@ fn set_rate(
 impl Radio {
     #[new]
     fn new(py: Python<'_>, args: &str) -> PyResult<Self> {
-        let open = || ClientRadio::open(&args.parse::<ClientArgs>()?);
+        let open = || client::Radio::open(&args.parse::<ClientArgs>()?);
         Ok(Self { radio: py.detach(open).map_err(errors::client)? })
     }
 
@@ -75,13 +78,13 @@ impl Radio {
     #[pyo3(signature = (channel = 0, direction = "rx"))]
     fn rate(&self, py: Python<'_>, channel: usize, direction: &str) -> PyResult<f64> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.rate(direction, channel))
+        self.with(py, |radio| radio.channel(direction, channel).rate())
     }
 
     /// The ticks of the radio's clock per second.
     #[getter]
     fn tick_rate(&self, py: Python<'_>) -> PyResult<f64> {
-        self.with(py, ClientRadio::tick_rate)
+        self.with(py, client::Radio::tick_rate)
     }
 
     /// Sets the sample rate of all channels, or of one, to the nearest one that the radio has, and
@@ -115,9 +118,12 @@ impl Radio {
     ) -> PyResult<Tuned> {
         let direction = settings::direction(direction)?;
         let offset = Some(oscillator_offset);
-        let tune = |radio: &ClientRadio| match at_ns {
-            Some(time_ns) => radio.set_frequency_at(direction, channel, frequency, time_ns),
-            None => radio.set_frequency(direction, channel, frequency, offset),
+        let tune = |radio: &client::Radio| match at_ns {
+            Some(ns) => {
+                let time = DeviceTime::from_ns(ns);
+                radio.channel(direction, channel).set_frequency_at(frequency, time)
+            }
+            None => radio.channel(direction, channel).set_frequency(frequency, offset),
         };
         Ok(self.with(py, tune)?.into())
     }
@@ -126,7 +132,7 @@ impl Radio {
     #[pyo3(signature = (channel = 0, direction = "rx"))]
     fn frequency(&self, py: Python<'_>, channel: usize, direction: &str) -> PyResult<Tuned> {
         let direction = settings::direction(direction)?;
-        Ok(self.with(py, |radio| radio.frequency(direction, channel))?.into())
+        Ok(self.with(py, |radio| radio.channel(direction, channel).frequency())?.into())
     }
 
     /// Sets the gain of a channel, dB, and returns the one in force; outside its range is an error.
@@ -139,20 +145,20 @@ impl Radio {
         direction: &str,
     ) -> PyResult<f64> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.set_gain(direction, channel, gain))
+        self.with(py, |radio| radio.channel(direction, channel).set_gain(gain))
     }
 
     /// Returns the gain of a channel, dB.
     #[pyo3(signature = (channel = 0, direction = "rx"))]
     fn gain(&self, py: Python<'_>, channel: usize, direction: &str) -> PyResult<f64> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.gain(direction, channel))
+        self.with(py, |radio| radio.channel(direction, channel).gain())
     }
 
     /// Lets the device set the gain of a receive channel, or returns to the last gain.
     #[pyo3(signature = (on = true, channel = 0))]
     fn set_automatic_gain(&self, py: Python<'_>, on: bool, channel: usize) -> PyResult<()> {
-        self.with(py, |radio| radio.set_automatic_gain(StreamDirection::Rx, channel, on))
+        self.with(py, |radio| radio.rx(channel).set_automatic_gain(on))
     }
 
     /// Sets the bandwidth of a channel's analogue filter, Hz, and returns what the radio took.
@@ -165,14 +171,14 @@ impl Radio {
         direction: &str,
     ) -> PyResult<f64> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.set_bandwidth(direction, channel, bandwidth))
+        self.with(py, |radio| radio.channel(direction, channel).set_bandwidth(bandwidth))
     }
 
     /// Returns the bandwidth of a channel's analogue filter, Hz.
     #[pyo3(signature = (channel = 0, direction = "rx"))]
     fn bandwidth(&self, py: Python<'_>, channel: usize, direction: &str) -> PyResult<f64> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.bandwidth(direction, channel))
+        self.with(py, |radio| radio.channel(direction, channel).bandwidth())
     }
 
     /// Selects the antenna of a channel by its name.
@@ -185,36 +191,36 @@ impl Radio {
         direction: &str,
     ) -> PyResult<()> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.set_antenna(direction, channel, antenna))
+        self.with(py, |radio| radio.channel(direction, channel).set_antenna(antenna))
     }
 
     /// Returns the antenna of a channel; empty when none can be selected.
     #[pyo3(signature = (channel = 0, direction = "rx"))]
     fn antenna(&self, py: Python<'_>, channel: usize, direction: &str) -> PyResult<&'static str> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| radio.antenna(direction, channel))
+        self.with(py, |radio| radio.channel(direction, channel).antenna())
     }
 
     /// Returns the ranges of a direction, by name: rate, frequency, gain, bandwidth, antennas.
     #[pyo3(signature = (direction = "rx"))]
     fn ranges<'py>(&self, py: Python<'py>, direction: &str) -> PyResult<Bound<'py, PyDict>> {
         let direction = settings::direction(direction)?;
-        self.with(py, |radio| Ok(SettingRanges::of(radio, direction)))?.to_dict(py)
+        self.with(py, |radio| Ok(SettingRanges::of(radio.channel(direction, 0))))?.to_dict(py)
     }
 
     /// Reads the radio's time, nanoseconds: now, or at its last PPS edge (at="pps").
     #[pyo3(signature = (at = "now"))]
     fn time_ns(&self, py: Python<'_>, at: &str) -> PyResult<i64> {
-        let moment = settings::moment(at)?;
-        self.with(py, |radio| radio.time_ns(moment))
+        let pps = settings::is_pps(at)?;
+        self.with(py, |radio| if pps { radio.last_pps() } else { radio.now() }).map(DeviceTime::ns)
     }
 
     /// Sets the radio's time, nanoseconds: now, or at its next PPS edge (at="pps"). Streams that
     /// run see a jump of the clock.
     #[pyo3(signature = (time_ns, at = "now"))]
     fn set_time_ns(&self, py: Python<'_>, time_ns: i64, at: &str) -> PyResult<()> {
-        let moment = settings::moment(at)?;
-        self.with(py, |radio| radio.set_time_ns(time_ns, moment))
+        let (pps, time) = (settings::is_pps(at)?, DeviceTime::from_ns(time_ns));
+        self.with(py, |radio| if pps { radio.set_time_at_pps(time) } else { radio.set_time(time) })
     }
 
     /// The sources of the reference clock and of the PPS, as they are now: clock, time.
@@ -245,7 +251,7 @@ impl Radio {
         let direction = settings::direction(direction)?;
         self.with(py, |radio| match channel {
             None => radio.sensors(),
-            Some(channel) => radio.channel_sensors(direction, channel),
+            Some(channel) => radio.channel(direction, channel).sensors(),
         })
     }
 
@@ -261,7 +267,7 @@ impl Radio {
         let direction = settings::direction(direction)?;
         let reading = self.with(py, |radio| match channel {
             None => radio.sensor(name),
-            Some(channel) => radio.channel_sensor(direction, channel, name),
+            Some(channel) => radio.channel(direction, channel).sensor(name),
         })?;
         Ok((reading.value, reading.unit))
     }
@@ -273,7 +279,7 @@ impl Radio {
 
     /// Ends its streams and releases the radio.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.radio.close());
+        py.detach(|| self.radio.close(Duration::MAX));
     }
 
     #[pyo3(signature = (*_exception))]

@@ -4,10 +4,10 @@ use crate::arrays::{ArrayUse, SampleArray, SampleForm, SampleRows};
 use crate::errors::{self, GapError, StreamError};
 use crate::ledger::Ledger;
 use crate::radio::Radio;
-use crate::received::{FirstTime, Gap, Received};
+use crate::received::{Gap, Received};
 use crate::wait::{TimeLimit, lock};
 use millstream_client::{
-    ClientError, GapPolicy, LineTurn, RxOptions, RxRead, RxReadEvent, RxReader, StreamGap,
+    self as client, ClientError, DeviceTime, GapPolicy, LineTurn, RxOptions, StreamGap,
     StreamSample, StreamStart, TurnLine,
 };
 use millstream_radio::Complex32;
@@ -26,7 +26,7 @@ const ZERO: Complex32 = Complex32::new(0.0, 0.0);
 /// All methods may be called from any thread at any time.
 #[pyclass(subclass, frozen, module = "millstream")]
 pub struct RxStream {
-    reader: RxReader,
+    reader: client::RxStream,
     form: SampleForm,
     channels: usize,
     /// A gap is an exception.
@@ -45,7 +45,11 @@ impl RxStream {
     ///
     /// # Safety
     /// That of [`SampleRows::fill`].
-    unsafe fn read(&self, rows: &mut SampleRows, wait: Duration) -> Result<RxRead, ClientError> {
+    unsafe fn read(
+        &self,
+        rows: &mut SampleRows,
+        wait: Duration,
+    ) -> Result<client::Received, ClientError> {
         // SAFETY: the caller's; the form of the stream was checked with the array.
         unsafe {
             match self.form {
@@ -61,7 +65,7 @@ impl RxStream {
         room: &mut [Vec<T>],
         most: usize,
         wait: Duration,
-    ) -> Result<RxRead, ClientError> {
+    ) -> Result<client::Received, ClientError> {
         let mut rows: Vec<_> = room.iter_mut().map(|row| &mut row[..most]).collect();
         self.reader.read(&mut rows, wait)
     }
@@ -92,6 +96,21 @@ impl RxStream {
         }
     }
 
+    /// Converts an error of a read.
+    fn read_error(&self, error: ClientError) -> PyErr {
+        match error {
+            ClientError::LateStart { time } => {
+                self.ended.store(true, Ordering::Relaxed);
+                StreamError::new_err(format!(
+                    "the stream could not start at {} ns, because that time had passed when the \
+                     radio got the command: start it later, or at once (at_ns=None)",
+                    time.ns()
+                ))
+            }
+            other => errors::client(other),
+        }
+    }
+
     fn fill(&self, py: Python<'_>, array: &SampleArray, limit: TimeLimit) -> PyResult<Received> {
         let _turn = self.turn(py, limit)?;
         let mut got = Received { samples: 0, first: None, gap: self.take_gap()?, end: false };
@@ -106,9 +125,9 @@ impl RxStream {
             // SAFETY: the array lives until this function returns; its memory is the caller's, who
             // does not use it meanwhile.
             let read = py.detach(|| unsafe { self.read(&mut rows, wait) });
-            let read = read.map_err(errors::client)?;
+            let read = read.map_err(|error| self.read_error(error))?;
             if got.samples == 0 && read.samples > 0 {
-                got.first = Some(FirstTime { ns: read.time_ns, ticks: read.time_ticks });
+                got.first = read.time;
             }
             got.samples += read.samples;
             // Another thread may have started it again.
@@ -117,30 +136,27 @@ impl RxStream {
             if got.end {
                 self.ended.store(true, Ordering::Relaxed);
             }
-            match read.event {
-                RxReadEvent::Gap(gap) => {
-                    *lock(&self.ahead) = Some(gap);
-                    if got.samples > 0 || got.gap.is_some() {
-                        got.end = false;
-                        return Ok(got);
-                    }
-                    got.gap = self.take_gap()?;
+            if let Some(gap) = read.gap {
+                *lock(&self.ahead) = Some(gap);
+                if got.samples > 0 || got.gap.is_some() {
+                    got.end = false;
+                    return Ok(got);
                 }
-                RxReadEvent::LateStart => return Err(late(read.time_ns)),
-                // It was stopped, or closed: another read tells.
-                RxReadEvent::Timeout if !py.detach(|| self.reader.is_active()) => {
+                got.gap = self.take_gap()?;
+            } else if is_empty(&read) {
+                if !py.detach(|| self.reader.is_active()) {
+                    // It was stopped, or closed: another read tells.
                     self.ended.store(stopped, Ordering::Relaxed);
                     stopped = true;
                     continue;
                 }
-                RxReadEvent::Timeout if !limit.is_over() => stopped = false,
-                RxReadEvent::Timeout => {
+                if limit.is_over() {
                     if got.samples == 0 && got.gap.is_none() && array.samples() > 0 {
                         return Err(limit.error("no sample came"));
                     }
                     return Ok(got);
                 }
-                _ => {}
+                stopped = false;
             }
             if got.end || read.abrupt_end || got.samples == array.samples() {
                 return Ok(got);
@@ -151,7 +167,8 @@ impl RxStream {
 }
 
 fn gap_error(py: Python<'_>, gap: StreamGap) -> PyErr {
-    let StreamGap { samples, cause, resume_ns, .. } = gap;
+    let StreamGap { samples, cause, resume, .. } = gap;
+    let resume_ns = resume.ns();
     let error = GapError::new_err(format!(
         "{samples} samples are missing ({cause}); samples resume at {resume_ns} ns: read on, or \
          open the stream with gaps=\"event\" to get gaps with the samples"
@@ -162,16 +179,14 @@ fn gap_error(py: Python<'_>, gap: StreamGap) -> PyErr {
     }
 }
 
-fn late(time_ns: i64) -> PyErr {
-    StreamError::new_err(format!(
-        "the stream could not start at {time_ns} ns, because that time had passed when the radio \
-         got the command: start it later, or at once (at_ns=None)"
-    ))
+/// Returns whether a read brought nothing in its time.
+fn is_empty(read: &client::Received) -> bool {
+    read.samples == 0 && read.gap.is_none() && !read.end_of_burst
 }
 
 fn policy(name: &str) -> PyResult<(GapPolicy, bool)> {
     if name == "raise" {
-        return Ok((GapPolicy::Event, true));
+        return Ok((GapPolicy::Report, true));
     }
     let policy = GapPolicy::named(name).ok_or_else(|| {
         let names = GapPolicy::NAMES.join(", ");
@@ -206,7 +221,7 @@ impl RxStream {
         if let Some(bytes) = recv_queue_bytes {
             options = options.with_recv_queue_bytes(bytes);
         }
-        let reader = radio.with(py, |radio| radio.reader(&channels, options))?;
+        let reader = radio.with(py, |radio| radio.rx_stream(&channels, options))?;
         Ok(Self {
             reader,
             form,
@@ -272,7 +287,7 @@ impl RxStream {
     /// of the radio's clock or at once.
     #[pyo3(signature = (samples = None, *, at_ns = None))]
     fn start(&self, py: Python<'_>, samples: Option<u64>, at_ns: Option<i64>) -> PyResult<()> {
-        let start = StreamStart { time_ns: at_ns, samples };
+        let start = StreamStart { time: at_ns.map(DeviceTime::from_ns), samples };
         py.detach(|| self.reader.start(start)).map_err(errors::client)?;
         *lock(&self.ahead) = None;
         self.ended.store(false, Ordering::Relaxed);
@@ -287,7 +302,7 @@ impl RxStream {
 
     /// Ends the stream. Reads that wait raise ClosedError.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.reader.close());
+        py.detach(|| self.reader.close(Duration::MAX));
     }
 
     /// Fills an array, and returns how many samples it got: fewer before a gap, at the end of the
@@ -339,26 +354,22 @@ impl RxStream {
                 SampleForm::Cf32 => self.drop_into(&mut floats, most, wait),
                 SampleForm::Sc16 => self.drop_into(&mut pairs, most, wait),
             });
-            let read = read.map_err(errors::client)?;
+            let read = read.map_err(|error| self.read_error(error))?;
             dropped += read.samples as u64;
-            match read.event {
-                RxReadEvent::Gap(gap) => {
-                    *lock(&self.ahead) = Some(gap);
-                    if dropped > 0 && self.raises {
-                        // The next call raises it: what was dropped is told first.
-                        return Ok(dropped);
-                    }
-                    self.take_gap()?;
-                    limit = TimeLimit::new(timeout)?;
+            if let Some(gap) = read.gap {
+                *lock(&self.ahead) = Some(gap);
+                if dropped > 0 && self.raises {
+                    // The next call raises it: what was dropped is told first.
+                    return Ok(dropped);
                 }
-                RxReadEvent::LateStart => return Err(late(read.time_ns)),
-                _ => {}
+                self.take_gap()?;
+                limit = TimeLimit::new(timeout)?;
             }
             if read.end_of_burst {
                 self.ended.store(true, Ordering::Relaxed);
             } else if read.samples > 0 {
                 (limit, stopped) = (TimeLimit::new(timeout)?, false);
-            } else if read.event == RxReadEvent::Timeout && !py.detach(|| self.reader.is_active()) {
+            } else if is_empty(&read) && !py.detach(|| self.reader.is_active()) {
                 // It was stopped, or closed: another read tells.
                 self.ended.store(stopped, Ordering::Relaxed);
                 stopped = true;

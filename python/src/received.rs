@@ -1,6 +1,6 @@
 //! What a receive stream returns: samples with their time, and gaps.
 
-use millstream_client::StreamGap;
+use millstream_client::{DeviceTime, StreamGap};
 use pyo3::prelude::*;
 
 /// Samples that are missing in a stream.
@@ -19,8 +19,8 @@ pub struct Gap {
 
 impl From<StreamGap> for Gap {
     fn from(gap: StreamGap) -> Self {
-        let StreamGap { samples, cause, resume_ns, resume_ticks, .. } = gap;
-        Self { samples, cause, resume_ns, resume_ticks }
+        let StreamGap { samples, cause, resume, .. } = gap;
+        Self { samples, cause, resume_ns: resume.ns(), resume_ticks: resume.ticks() }
     }
 }
 
@@ -44,18 +44,12 @@ pub struct Received {
     /// Samples that were written to each row of the array, from its beginning.
     #[pyo3(get)]
     pub samples: usize,
-    pub first: Option<FirstTime>,
+    /// The time of the first sample.
+    pub first: Option<DeviceTime>,
     pub gap: Option<StreamGap>,
     /// Whether the stream has ended: no sample follows.
     #[pyo3(get)]
     pub end: bool,
-}
-
-/// The time of a first sample.
-#[derive(Clone, Copy)]
-pub struct FirstTime {
-    pub ns: i64,
-    pub ticks: u64,
 }
 
 #[pymethods]
@@ -63,13 +57,13 @@ impl Received {
     /// The radio's time of the first sample, nanoseconds; None without samples.
     #[getter]
     fn time_ns(&self) -> Option<i64> {
-        self.first.map(|first| first.ns)
+        self.first.map(DeviceTime::ns)
     }
 
     /// The same in ticks of the radio's clock.
     #[getter]
     fn time_ticks(&self) -> Option<u64> {
-        self.first.map(|first| first.ticks)
+        self.first.map(DeviceTime::ticks)
     }
 
     /// The samples that are missing directly before these; None without a gap.

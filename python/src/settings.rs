@@ -1,6 +1,6 @@
 //! Settings of a radio: directions, frequencies and ranges.
 
-use millstream_client::{ClientRadio, StreamDirection, TimeMoment, TuneParts};
+use millstream_client::{Channel, StreamDirection, TuneParts};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,11 +14,11 @@ pub fn direction(name: &str) -> PyResult<StreamDirection> {
     }
 }
 
-/// Reads a moment.
-pub fn moment(name: &str) -> PyResult<TimeMoment> {
+/// Reads whether a moment is a PPS edge.
+pub fn is_pps(name: &str) -> PyResult<bool> {
     match name {
-        "now" => Ok(TimeMoment::Now),
-        "pps" => Ok(TimeMoment::Pps),
+        "now" => Ok(false),
+        "pps" => Ok(true),
         _ => Err(PyValueError::new_err(format!("at is {name:?}: give \"now\" or \"pps\""))),
     }
 }
@@ -59,13 +59,13 @@ pub struct SettingRanges {
 
 impl SettingRanges {
     /// Asks the radio.
-    pub fn of(radio: &ClientRadio, direction: StreamDirection) -> Self {
+    pub fn of(channel: Channel<'_>) -> Self {
         Self {
-            rate: radio.rate_range(direction),
-            frequency: radio.rf_range(direction),
-            gain: radio.gain_range(direction),
-            bandwidth: radio.bandwidth_range(direction),
-            antennas: radio.antennas(direction),
+            rate: channel.rate_range(),
+            frequency: channel.rf_range(),
+            gain: channel.gain_range(),
+            bandwidth: channel.bandwidth_range(),
+            antennas: channel.antennas(),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::ledger::TxLedger;
 use crate::radio::Radio;
 use crate::wait::TimeLimit;
 use millstream_client::{
-    ClientError, StatusKind, StreamStart, StreamStatus, TxOptions, TxWrite, TxWriter,
+    self as client, ClientError, DeviceTime, StatusKind, StreamStart, StreamStatus, TxOptions,
+    TxWrite,
 };
 use millstream_radio::Complex32;
 use pyo3::prelude::*;
@@ -36,7 +37,7 @@ impl From<StreamStatus> for TxEvent {
             StatusKind::Reestablished { samples } => ("reestablished", samples),
             _ => ("other", 0),
         };
-        Self { kind, time_ns: status.time_ns, samples, channel: status.channel }
+        Self { kind, time_ns: status.time.map(DeviceTime::ns), samples, channel: status.channel }
     }
 }
 
@@ -54,7 +55,7 @@ impl TxEvent {
 /// All methods may be called from any thread at any time.
 #[pyclass(subclass, frozen, module = "millstream")]
 pub struct TxStream {
-    writer: TxWriter,
+    writer: client::TxStream,
     form: SampleForm,
     channels: usize,
 }
@@ -62,7 +63,7 @@ pub struct TxStream {
 /// A burst's begin and end.
 #[derive(Clone, Copy)]
 struct BurstEdges {
-    at_ns: Option<i64>,
+    at: Option<DeviceTime>,
     end: bool,
 }
 
@@ -77,16 +78,16 @@ impl TxStream {
         burst: BurstEdges,
         wait: Duration,
     ) -> Result<TxWrite, ClientError> {
-        let BurstEdges { at_ns, end } = burst;
+        let BurstEdges { at, end } = burst;
         let writer = &self.writer;
         // SAFETY: the caller's; the form of the stream was checked with the array.
         unsafe {
             match self.form {
                 SampleForm::Cf32 => {
-                    rows.read::<Complex32, _>(|rows| writer.write(rows, at_ns, end, wait))
+                    rows.read::<Complex32, _>(|rows| writer.write(rows, at, end, wait))
                 }
                 SampleForm::Sc16 => {
-                    rows.read::<[i16; 2], _>(|rows| writer.write(rows, at_ns, end, wait))
+                    rows.read::<[i16; 2], _>(|rows| writer.write(rows, at, end, wait))
                 }
             }
         }
@@ -111,8 +112,8 @@ impl TxStream {
             options = options.with_samples_per_packet(samples);
         }
         let writer = radio.with(py, |radio| {
-            let writer = radio.writer(&channels, options)?;
-            writer.start(StreamStart::default())?;
+            let writer = radio.tx_stream(&channels, options)?;
+            writer.start(StreamStart::now())?;
             Ok(writer)
         })?;
         Ok(Self { writer, form, channels: channels.len() })
@@ -174,7 +175,7 @@ impl TxStream {
     ) -> PyResult<usize> {
         let array = SampleArray::new(samples, self.form, self.channels, ArrayUse::Read)?;
         let limit = TimeLimit::new(timeout)?;
-        let (mut taken, mut burst) = (0, BurstEdges { at_ns, end });
+        let (mut taken, mut burst) = (0, BurstEdges { at: at_ns.map(DeviceTime::from_ns), end });
         loop {
             let rows = array.rows_from(taken);
             let wait = limit.slice();
@@ -184,7 +185,7 @@ impl TxStream {
             let sent = sent.map_err(errors::client)?;
             taken += sent.samples;
             if sent.samples > 0 {
-                burst.at_ns = None;
+                burst.at = None;
             }
             if taken == array.samples() && (!end || sent.end_of_burst) {
                 return Ok(taken);
@@ -221,7 +222,7 @@ impl TxStream {
         py.detach(|| {
             // A stream that was closed already has no burst to end.
             let _ = self.writer.stop();
-            self.writer.close();
+            self.writer.close(Duration::MAX);
         });
     }
 

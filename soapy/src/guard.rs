@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use millstream_client::{ClientError, RxReadEvent};
+use millstream_client::ClientError;
 
 use crate::text::{TextSink, Texts};
 
@@ -72,16 +72,6 @@ pub fn guarded(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     };
     LAST.with(|last| *last.borrow_mut() = text);
     code
-}
-
-/// Returns the code of a read's event.
-pub fn code_of(event: RxReadEvent) -> i32 {
-    match event {
-        RxReadEvent::None | RxReadEvent::Timeout => TIMEOUT,
-        RxReadEvent::Gap(_) => OVERFLOW,
-        RxReadEvent::LateStart => TIME_ERROR,
-        _ => STREAM_ERROR,
-    }
 }
 
 /// Passes the text of this thread's latest error to `sink`.

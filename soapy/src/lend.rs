@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytemuck::Pod;
 use millstream_client::{
-    CHANNELS_MAX, ClientError, RxRead, RxReader, StreamSample, TxWrite, TxWriter,
+    CHANNELS_MAX, ClientError, Received, RxStream, StreamSample, TxStream, TxWrite,
 };
 
 use crate::direct::DirectBlock;
@@ -42,15 +42,14 @@ pub unsafe extern "C" fn ms_acquire(
         let mut block = block.ok_or_else(all_in_use)?;
         let request = request(samples, flags, timeout_us);
         let got = for_format!(stream.format, read_block(reader, &mut block, request));
-        let code = match &got {
-            // SAFETY: as the caller says.
-            Ok(got) => unsafe { answer(got, &mut *result) },
-            Err(_) => STREAM_ERROR,
+        // SAFETY: as the caller says.
+        let code = match answer(got, unsafe { &mut *result }) {
+            Ok(code) if code >= 0 => code,
+            failed => {
+                stream.direct.put_back(block);
+                return Ok(failed?);
+            }
         };
-        if code < 0 {
-            stream.direct.put_back(block);
-            return got.map(|_| code).map_err(Failure::from);
-        }
         // SAFETY: as the caller says.
         let tell = |index: usize, data: *const u64| unsafe { *buffers.add(index) = data.cast() };
         let place = stream.direct.hold(block, tell);
@@ -61,10 +60,10 @@ pub unsafe extern "C" fn ms_acquire(
 }
 
 fn read_block<T: StreamSample + Pod>(
-    reader: &RxReader,
+    reader: &RxStream,
     block: &mut DirectBlock,
     request: ReadRequest,
-) -> Result<RxRead, ClientError> {
+) -> Result<Received, ClientError> {
     let samples = request.samples;
     fn of<T: Pod>(part: &mut [u64], samples: usize) -> &mut [T] {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(part);
@@ -157,16 +156,16 @@ pub unsafe extern "C" fn ms_release_write(
 }
 
 fn write_block<T: StreamSample>(
-    writer: &TxWriter,
+    writer: &TxStream,
     block: &DirectBlock,
     request: WriteRequest,
 ) -> Result<TxWrite, ClientError> {
-    let WriteRequest { samples, time_ns, end_of_burst, timeout } = request;
+    let WriteRequest { samples, time, end_of_burst, timeout } = request;
     fn of<T: Pod>(part: &[u64], samples: usize) -> &[T] {
         let bytes: &[u8] = bytemuck::cast_slice(part);
         bytemuck::cast_slice(&bytes[..samples * size_of::<T>()])
     }
     let mut ins: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
     ins.iter_mut().zip(block).for_each(|(from, part)| *from = of(part, samples));
-    writer.write(&ins[..block.len()], time_ns, end_of_burst, timeout)
+    writer.write(&ins[..block.len()], time, end_of_burst, timeout)
 }

@@ -1,15 +1,16 @@
 //! Finding and opening radios; their settings by names.
 
 use std::ffi::{c_char, c_void};
+use std::time::Duration;
 
-use millstream_client::{ClientArgs, ClientRadio, StreamDirection, TimeMoment, find};
+use millstream_client::{ClientArgs, DeviceTime, Radio, StreamDirection, find};
 
 use crate::guard::{Failure, guarded};
 use crate::table::HandleTable;
 use crate::text::{NumberSink, TextSink, Texts, pairs, text};
 
 /// The open radios.
-pub(crate) static RADIOS: HandleTable<ClientRadio> = HandleTable::new();
+pub(crate) static RADIOS: HandleTable<Radio> = HandleTable::new();
 
 /// Directions as SoapySDR counts them.
 pub(crate) fn direction(number: i32) -> Result<StreamDirection, Failure> {
@@ -20,7 +21,7 @@ pub(crate) fn direction(number: i32) -> Result<StreamDirection, Failure> {
     }
 }
 
-pub(crate) fn radio(handle: u64) -> Result<std::sync::Arc<ClientRadio>, Failure> {
+pub(crate) fn radio(handle: u64) -> Result<std::sync::Arc<Radio>, Failure> {
     RADIOS.get(handle).ok_or(Failure::NoHandle)
 }
 
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn ms_open(
         let (args, out) = unsafe { (pairs(keys, count)?, Texts::new(out, sink)) };
         let args = ClientArgs::from_pairs(args);
         args.unknown().iter().for_each(|key| out.put(key));
-        let radio = ClientRadio::open(&args)?;
+        let radio = Radio::open(&args)?;
         // SAFETY: as the caller says.
         unsafe { *handle = RADIOS.insert(radio) };
         Ok(0)
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn ms_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_close(handle: u64) -> i32 {
     guarded(|| {
-        RADIOS.remove(handle).ok_or(Failure::NoHandle)?.close();
+        RADIOS.remove(handle).ok_or(Failure::NoHandle)?.close(Duration::MAX);
         Ok(0)
     })
 }
@@ -118,16 +119,17 @@ pub unsafe extern "C" fn ms_get_number(
     guarded(|| {
         // SAFETY: as the caller says.
         let (radio, dir, name) = (radio(handle)?, direction(dir)?, unsafe { text(name) }?);
+        let of = radio.channel(dir, channel);
         let truth = |truth: bool| f64::from(u8::from(truth));
         let number = match name {
-            "frequency" => radio.frequency(dir, channel)?.freq_hz,
-            "frequency.RF" => radio.frequency(dir, channel)?.rf_hz,
-            "frequency.BB" => radio.frequency(dir, channel)?.bb_hz,
-            "gain" => radio.gain(dir, channel)?,
-            "has_automatic_gain" => truth(radio.has_automatic_gain(dir)),
-            "automatic_gain" => truth(radio.automatic_gain(dir, channel)?),
-            "bandwidth" => radio.bandwidth(dir, channel)?,
-            "rate" => radio.rate(dir, channel)?,
+            "frequency" => of.frequency()?.freq_hz,
+            "frequency.RF" => of.frequency()?.rf_hz,
+            "frequency.BB" => of.frequency()?.bb_hz,
+            "gain" => of.gain()?,
+            "has_automatic_gain" => truth(of.has_automatic_gain()),
+            "automatic_gain" => truth(of.automatic_gain()?),
+            "bandwidth" => of.bandwidth()?,
+            "rate" => of.rate()?,
             "clock_rate" => radio.tick_rate()?,
             "channels" => radio.channels(dir) as f64,
             "emulated" => truth(radio.is_emulated()),
@@ -156,14 +158,15 @@ pub unsafe extern "C" fn ms_set_number(
     guarded(|| {
         // SAFETY: as the caller says.
         let (radio, dir, name) = (radio(handle)?, direction(dir)?, unsafe { text(name) }?);
+        let of = radio.channel(dir, channel);
         match name {
-            "frequency" => radio.set_frequency(dir, channel, value, Some(offset)).map(drop)?,
-            "frequency.RF" => radio.set_rf(dir, channel, value).map(drop)?,
-            "frequency.BB" => radio.set_bb(dir, channel, value).map(drop)?,
-            "gain" => radio.set_gain(dir, channel, value).map(drop)?,
-            "automatic_gain" => radio.set_automatic_gain(dir, channel, value != 0.0)?,
-            "bandwidth" => radio.set_bandwidth(dir, channel, value).map(drop)?,
-            "rate" => radio.set_rate(dir, channel, value).map(drop)?,
+            "frequency" => of.set_frequency(value, Some(offset)).map(drop)?,
+            "frequency.RF" => of.set_rf(value).map(drop)?,
+            "frequency.BB" => of.set_bb(value).map(drop)?,
+            "gain" => of.set_gain(value).map(drop)?,
+            "automatic_gain" => of.set_automatic_gain(value != 0.0)?,
+            "bandwidth" => of.set_bandwidth(value).map(drop)?,
+            "rate" => of.set_rate(value).map(drop)?,
             "clock_rate" => radio.set_tick_rate(value).map(drop)?,
             other => return Err(no_setting(other)),
         }
@@ -187,16 +190,17 @@ pub unsafe extern "C" fn ms_get_range(
     guarded(|| {
         // SAFETY: as the caller says.
         let (radio, dir, name) = (radio(handle)?, direction(dir)?, unsafe { text(name) }?);
+        let of = radio.channel(dir, 0);
         let range = match name {
-            "frequency" => radio.rf_range(dir).map(|(low, high)| {
-                let (below, above) = radio.bb_range(dir);
+            "frequency" => of.rf_range().map(|(low, high)| {
+                let (below, above) = of.bb_range();
                 (low + below, high + above)
             }),
-            "frequency.RF" => radio.rf_range(dir),
-            "frequency.BB" => Some(radio.bb_range(dir)),
-            "gain" => radio.gain_range(dir),
-            "bandwidth" => radio.bandwidth_range(dir),
-            "rate" => Some(radio.rate_range(dir)),
+            "frequency.RF" => of.rf_range(),
+            "frequency.BB" => Some(of.bb_range()),
+            "gain" => of.gain_range(),
+            "bandwidth" => of.bandwidth_range(),
+            "rate" => Some(of.rate_range()),
             "clock_rate" => Some(radio.tick_rate_range()?),
             other => return Err(no_setting(other)),
         };
@@ -222,8 +226,9 @@ pub unsafe extern "C" fn ms_get_numbers(
     guarded(|| {
         // SAFETY: as the caller says.
         let (radio, dir, name) = (radio(handle)?, direction(dir)?, unsafe { text(name) }?);
+        let of = radio.channel(dir, 0);
         let numbers = match name {
-            "rates" => radio.usual_rates(dir),
+            "rates" => of.usual_rates(),
             other => return Err(no_setting(other)),
         };
         // SAFETY: as the caller says.
@@ -249,21 +254,22 @@ pub unsafe extern "C" fn ms_get_texts(
     guarded(|| {
         // SAFETY: as the caller says.
         let (name, out) = unsafe { (text(name)?, Texts::new(out, sink)) };
-        let (radio, dir) = (radio(handle)?, direction(dir)?);
+        let radio = radio(handle)?;
+        let of = radio.channel(direction(dir)?, channel);
         let all = |texts: Vec<String>| texts.iter().for_each(|text| out.put(text));
         match name {
             "info" => info(&radio, &out),
-            "antennas" => radio.antennas(dir).iter().for_each(|antenna| out.put(antenna)),
-            "antenna" => out.put(radio.antenna(dir, channel)?),
+            "antennas" => of.antennas().iter().for_each(|antenna| out.put(antenna)),
+            "antenna" => out.put(of.antenna()?),
             "clock_sources" => all(radio.clock_sources()?),
             "clock_source" => out.put(&radio.clock_source()?),
             "time_sources" => all(radio.time_sources()?),
             "time_source" => out.put(&radio.time_source()?),
             "sensors" => all(radio.sensors()?),
-            "channel_sensors" => all(radio.channel_sensors(dir, channel)?),
+            "channel_sensors" => all(of.sensors()?),
             "last_gap" => {
-                if let Some(gap) = radio.last_gap(channel) {
-                    let (samples, cause, resume) = (gap.samples, gap.cause, gap.resume_ns);
+                if let Some(gap) = radio.rx(channel).last_gap() {
+                    let (samples, cause, resume) = (gap.samples, gap.cause, gap.resume.ns());
                     out.put(&format!("samples={samples},cause={cause},resume_ns={resume}"));
                 }
             }
@@ -273,7 +279,7 @@ pub unsafe extern "C" fn ms_get_texts(
     })
 }
 
-fn info(radio: &ClientRadio, out: &Texts) {
+fn info(radio: &Radio, out: &Texts) {
     out.pair("version", env!("CARGO_PKG_VERSION"));
     out.pair("address", &radio.address().to_string());
     out.pair("type", radio.device_type());
@@ -302,7 +308,7 @@ pub unsafe extern "C" fn ms_set_text(
         let (name, value) = unsafe { (text(name)?, text(value)?) };
         let radio = radio(handle)?;
         match name {
-            "antenna" => radio.set_antenna(direction(dir)?, channel, value)?,
+            "antenna" => radio.channel(direction(dir)?, channel).set_antenna(value)?,
             "clock_source" => radio.set_clock_source(value)?,
             "time_source" => radio.set_time_source(value)?,
             "add_fault" => radio.add_fault(value)?,
@@ -332,15 +338,11 @@ pub unsafe extern "C" fn ms_get_sensor(
         let radio = radio(handle)?;
         let reading = match dir {
             ..0 => radio.sensor(name)?,
-            dir => radio.channel_sensor(direction(dir)?, channel, name)?,
+            dir => radio.channel(direction(dir)?, channel).sensor(name)?,
         };
         [reading.value, reading.unit, reading.kind].iter().for_each(|text| out.put(text));
         Ok(0)
     })
-}
-
-fn moment(pps: bool) -> TimeMoment {
-    if pps { TimeMoment::Pps } else { TimeMoment::Now }
 }
 
 /// Reads the radio's time, or that of the latest PPS edge.
@@ -350,9 +352,10 @@ fn moment(pps: bool) -> TimeMoment {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_get_time(handle: u64, pps: bool, time_ns: *mut i64) -> i32 {
     guarded(|| {
-        let time = radio(handle)?.time_ns(moment(pps))?;
+        let radio = radio(handle)?;
+        let time = if pps { radio.last_pps() } else { radio.now() }?;
         // SAFETY: as the caller says.
-        unsafe { *time_ns = time };
+        unsafe { *time_ns = time.ns() };
         Ok(0)
     })
 }
@@ -361,7 +364,8 @@ pub unsafe extern "C" fn ms_get_time(handle: u64, pps: bool, time_ns: *mut i64) 
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_set_time(handle: u64, pps: bool, time_ns: i64) -> i32 {
     guarded(|| {
-        radio(handle)?.set_time_ns(time_ns, moment(pps))?;
+        let (radio, time) = (radio(handle)?, DeviceTime::from_ns(time_ns));
+        if pps { radio.set_time_at_pps(time) } else { radio.set_time(time) }?;
         Ok(0)
     })
 }
@@ -370,7 +374,8 @@ pub extern "C" fn ms_set_time(handle: u64, pps: bool, time_ns: i64) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ms_set_command_time(handle: u64, time_ns: i64) -> i32 {
     guarded(|| {
-        radio(handle)?.set_command_time_ns(Some(time_ns).filter(|ns| *ns != 0))?;
+        let time = Some(time_ns).filter(|ns| *ns != 0).map(DeviceTime::from_ns);
+        radio(handle)?.set_command_time(time)?;
         Ok(0)
     })
 }
@@ -382,9 +387,9 @@ pub extern "C" fn ms_set_command_time(handle: u64, time_ns: i64) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ms_get_command_time(handle: u64, time_ns: *mut i64) -> i32 {
     guarded(|| {
-        let time = radio(handle)?.command_time_ns()?;
+        let time = radio(handle)?.command_time()?;
         // SAFETY: as the caller says.
-        unsafe { *time_ns = time.unwrap_or(0) };
+        unsafe { *time_ns = time.map_or(0, DeviceTime::ns) };
         Ok(0)
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytemuck::Pod;
 use millstream_client::{
-    CHANNELS_MAX, ClientError, RxRead, RxReader, StreamSample, TxWrite, TxWriter,
+    CHANNELS_MAX, ClientError, DeviceTime, Received, RxStream, StreamSample, TxStream, TxWrite,
 };
 
 use crate::guard::Failure;
@@ -79,10 +79,10 @@ pub struct ReadRequest {
 /// `buffers` has a buffer for each channel of the reader, with room for the samples, that nobody
 /// else uses during the call.
 pub unsafe fn read<T: StreamSample + Pod>(
-    reader: &RxReader,
+    reader: &RxStream,
     buffers: *const *mut c_void,
     request: ReadRequest,
-) -> Result<RxRead, ClientError> {
+) -> Result<Received, ClientError> {
     // SAFETY: as the caller says. A buffer may be null only when it has no room.
     let buffer = |index: usize| unsafe {
         let data: *mut T = (*buffers.add(index)).cast();
@@ -100,10 +100,10 @@ pub unsafe fn read<T: StreamSample + Pod>(
 
 /// Reads into slices.
 pub fn read_slices<T: StreamSample>(
-    reader: &RxReader,
+    reader: &RxStream,
     outs: &mut [&mut [T]],
     request: ReadRequest,
-) -> Result<RxRead, ClientError> {
+) -> Result<Received, ClientError> {
     if request.some {
         reader.read_some(outs, request.timeout)
     } else {
@@ -115,7 +115,7 @@ pub fn read_slices<T: StreamSample>(
 #[derive(Debug, Clone, Copy)]
 pub struct WriteRequest {
     pub samples: usize,
-    pub time_ns: Option<i64>,
+    pub time: Option<DeviceTime>,
     pub end_of_burst: bool,
     pub timeout: Duration,
 }
@@ -125,7 +125,7 @@ pub struct WriteRequest {
 /// # Safety
 /// `buffers` has a buffer for each channel of the writer, with the samples.
 pub unsafe fn write<T: StreamSample + Pod>(
-    writer: &TxWriter,
+    writer: &TxStream,
     buffers: *const *const c_void,
     request: WriteRequest,
 ) -> Result<TxWrite, ClientError> {
@@ -138,9 +138,9 @@ pub unsafe fn write<T: StreamSample + Pod>(
             std::slice::from_raw_parts(data, request.samples)
         }
     };
-    let WriteRequest { time_ns, end_of_burst, timeout, .. } = request;
+    let WriteRequest { time, end_of_burst, timeout, .. } = request;
     let mut ins: [&[T]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
     let ins = &mut ins[..writer.channels().len()];
     ins.iter_mut().enumerate().for_each(|(index, from)| *from = buffer(index));
-    writer.write(ins, time_ns, end_of_burst, timeout)
+    writer.write(ins, time, end_of_burst, timeout)
 }

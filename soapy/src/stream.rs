@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
 use millstream_client::{
-    GapPolicy, RxOptions, RxRead, RxReader, StatusKind, StreamDirection, StreamStart, StreamStatus,
-    TxOptions, TxWriter,
+    ClientError, DeviceTime, GapPolicy, Received, RxOptions, RxStream, StatusKind, StreamDirection,
+    StreamStart, StreamStatus, TxOptions, TxStream,
 };
 
 use crate::direct::DirectBuffers;
 use crate::guard::{
-    CORRUPTION, Failure, OVERFLOW, STREAM_ERROR, TIME_ERROR, TIMEOUT, UNDERFLOW, code_of, guarded,
+    CORRUPTION, Failure, OVERFLOW, STREAM_ERROR, TIME_ERROR, TIMEOUT, UNDERFLOW, guarded,
 };
 use crate::radio::{direction, radio};
 use crate::samples::{ReadRequest, SoapyFormat, WriteRequest, for_format, read, write};
@@ -39,8 +39,8 @@ pub(crate) struct SoapyStream {
 
 #[derive(Debug)]
 enum StreamEnd {
-    Rx(RxReader),
-    Tx(TxWriter),
+    Rx(RxStream),
+    Tx(TxStream),
 }
 
 impl SoapyStream {
@@ -48,24 +48,24 @@ impl SoapyStream {
         STREAMS.get(handle).ok_or(Failure::NoHandle)
     }
 
-    pub fn reader(&self) -> Result<&RxReader, Failure> {
+    pub fn reader(&self) -> Result<&RxStream, Failure> {
         match &self.end {
             StreamEnd::Rx(reader) => Ok(reader),
             StreamEnd::Tx(_) => Err(Failure::Argument("a transmit stream cannot be read".into())),
         }
     }
 
-    pub fn writer(&self) -> Result<&TxWriter, Failure> {
+    pub fn writer(&self) -> Result<&TxStream, Failure> {
         match &self.end {
             StreamEnd::Tx(writer) => Ok(writer),
             StreamEnd::Rx(_) => Err(Failure::Argument("a receive stream cannot be written".into())),
         }
     }
 
-    fn close(&self) {
+    fn close(&self) -> bool {
         match &self.end {
-            StreamEnd::Rx(reader) => reader.close(),
-            StreamEnd::Tx(writer) => writer.close(),
+            StreamEnd::Rx(reader) => reader.close(Duration::MAX),
+            StreamEnd::Tx(writer) => writer.close(Duration::MAX),
         }
     }
 
@@ -133,8 +133,8 @@ pub unsafe extern "C" fn ms_stream_open(
         let format = SoapyFormat::named(format)?;
         let (rx, tx) = options(&keys, &out)?;
         let end = match direction(dir)? {
-            StreamDirection::Rx => StreamEnd::Rx(radio.reader(channels, rx)?),
-            StreamDirection::Tx => StreamEnd::Tx(radio.writer(channels, tx)?),
+            StreamDirection::Rx => StreamEnd::Rx(radio.rx_stream(channels, rx)?),
+            StreamDirection::Tx => StreamEnd::Tx(radio.tx_stream(channels, tx)?),
         };
         let (direct, release_failure) = (DirectBuffers::default(), AtomicI32::new(0));
         let stream = SoapyStream { format, end, direct, release_failure };
@@ -146,7 +146,9 @@ pub unsafe extern "C" fn ms_stream_open(
 
 /// Reads the arguments of a stream.
 fn options(keys: &[(&str, &str)], out: &Texts) -> Result<(RxOptions, TxOptions), Failure> {
-    let (mut rx, mut tx) = (RxOptions::default(), TxOptions::default());
+    // A gap is a result of a read: SoapySDR has a code for it.
+    let mut rx = RxOptions::default().with_gaps(GapPolicy::Report);
+    let mut tx = TxOptions::default();
     for (key, value) in keys {
         // Clients with a form pass every argument on, with 0 or nothing for its default.
         let number = || match *value {
@@ -209,7 +211,7 @@ pub extern "C" fn ms_stream_start(
     guarded(|| {
         let stream = SoapyStream::of(handle)?;
         let start = StreamStart {
-            time_ns: has_time.then_some(time_ns),
+            time: has_time.then(|| DeviceTime::from_ns(time_ns)),
             samples: (samples > 0).then_some(samples as u64),
         };
         match &stream.end {
@@ -253,9 +255,9 @@ pub unsafe extern "C" fn ms_read(
         let stream = SoapyStream::of(handle)?;
         let request = request(samples, flags, timeout_us);
         // SAFETY: as the caller says.
-        let got = unsafe { for_format!(stream.format, read(stream.reader()?, buffers, request)) }?;
+        let got = unsafe { for_format!(stream.format, read(stream.reader()?, buffers, request)) };
         // SAFETY: as the caller says.
-        Ok(unsafe { answer(&got, &mut *result) })
+        Ok(answer(got, unsafe { &mut *result })?)
     })
 }
 
@@ -269,15 +271,30 @@ fn micros(us: i64) -> Duration {
     Duration::from_micros(u64::try_from(us).unwrap_or(0))
 }
 
-pub(crate) fn answer(got: &RxRead, result: &mut MsRead) -> i32 {
+/// Returns the number of samples of a read, or the code of what came in their place.
+pub(crate) fn answer(
+    got: Result<Received, ClientError>,
+    result: &mut MsRead,
+) -> Result<i32, ClientError> {
+    let (code, time, got) = match got {
+        Ok(got) if got.samples > 0 => (got.samples as i32, got.time, got),
+        Ok(got) => match got.gap {
+            Some(gap) => (OVERFLOW, Some(gap.resume), got),
+            None => (TIMEOUT, None, got),
+        },
+        Err(ClientError::LateStart { time }) => {
+            let mut nothing = Received::default();
+            nothing.end_of_burst = true;
+            (TIME_ERROR, Some(time), nothing)
+        }
+        Err(error) => return Err(error),
+    };
     let flag = |flag: i32, set: bool| if set { flag } else { 0 };
-    let code = if got.samples > 0 { got.samples as i32 } else { code_of(got.event) };
-    let timed = got.samples > 0 || matches!(code, OVERFLOW | TIME_ERROR);
-    result.time_ns = got.time_ns;
-    result.flags = flag(HAS_TIME, timed)
+    result.time_ns = time.map_or(0, DeviceTime::ns);
+    result.flags = flag(HAS_TIME, time.is_some())
         | flag(END_BURST, got.end_of_burst)
         | flag(END_ABRUPT, got.abrupt_end);
-    code
+    Ok(code)
 }
 
 /// Writes up to `samples` samples of each buffer. Returns their number or a code.
@@ -318,7 +335,7 @@ pub(crate) fn write_request(
 ) -> WriteRequest {
     WriteRequest {
         samples: samples.min(i32::MAX as usize),
-        time_ns: (flags & HAS_TIME != 0).then_some(time_ns),
+        time: (flags & HAS_TIME != 0).then(|| DeviceTime::from_ns(time_ns)),
         end_of_burst: flags & END_BURST != 0,
         timeout,
     }
@@ -356,8 +373,8 @@ fn details(event: &StreamStatus) -> (i32, MsStatus) {
         StatusKind::Sequence | StatusKind::Lost { .. } => (CORRUPTION, 0),
         _ => (STREAM_ERROR, 0),
     };
-    let has_time = if event.time_ns.is_some() { HAS_TIME } else { 0 };
+    let has_time = if event.time.is_some() { HAS_TIME } else { 0 };
     let channel = u32::try_from(event.channel).unwrap_or(0);
-    let time_ns = event.time_ns.unwrap_or(0);
+    let time_ns = event.time.map_or(0, DeviceTime::ns);
     (code, MsStatus { time_ns, flags: flags | has_time, channel })
 }

@@ -1,55 +1,66 @@
 //! The radio's time, and the sources of clock and time.
 
-use millstream_radio::RadioError;
 use millstream_radio::device::SourceKind;
+use millstream_radio::{Device, RadioError};
 
 use crate::error::ClientError;
-use crate::radio::{ClientRadio, RadioParts};
-use crate::time::{ns_of_ticks, ticks_of_ns};
+use crate::radio::{Radio, RadioParts, RadioState};
+use crate::time::DeviceTime;
 
-/// A moment at which the radio's time is read or set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeMoment {
-    /// At once.
-    Now,
-    /// At a PPS edge: the latest one when reading, the next one when setting.
-    Pps,
-}
-
-impl ClientRadio {
-    /// Reads the radio's time, nanoseconds.
+impl Radio {
+    /// Reads the radio's time.
     ///
     /// # Errors
     /// [`ClientError::Radio`].
-    pub fn time_ns(&self, moment: TimeMoment) -> Result<i64, ClientError> {
-        self.parts.with(|state| {
-            let device = &state.device;
-            let ticks = match moment {
-                TimeMoment::Now => device.time_ticks()?,
-                TimeMoment::Pps => device.time_last_pps()?,
-            };
-            Ok(ns_of_ticks(ticks, device.tick_rate_hz()))
-        })
+    pub fn now(&self) -> Result<DeviceTime, ClientError> {
+        self.read_time(Device::time_ticks)
     }
 
-    /// Sets the radio's time, nanoseconds. Streams that run see a jump of the clock.
+    /// Reads the time that the radio had at its latest PPS edge.
     ///
     /// # Errors
     /// [`ClientError::Radio`].
-    pub fn set_time_ns(&self, time_ns: i64, moment: TimeMoment) -> Result<(), ClientError> {
-        self.parts.with(|state| {
-            let device = &state.device;
-            let ticks = ticks_of_ns(time_ns, device.tick_rate_hz());
-            let set = match moment {
-                TimeMoment::Now => device.set_time_now(ticks),
-                TimeMoment::Pps => device.set_time_next_pps(ticks),
-            };
-            Ok(set?)
+    pub fn last_pps(&self) -> Result<DeviceTime, ClientError> {
+        self.read_time(Device::time_last_pps)
+    }
+
+    /// Sets the radio's time at once. Streams that run see a jump of the clock.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`].
+    pub fn set_time(&self, time: DeviceTime) -> Result<(), ClientError> {
+        self.write_time(time, Device::set_time_now)
+    }
+
+    /// Sets the time that the radio takes at its next PPS edge. Streams that run see a jump of the
+    /// clock.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`].
+    pub fn set_time_at_pps(&self, time: DeviceTime) -> Result<(), ClientError> {
+        self.write_time(time, Device::set_time_next_pps)
+    }
+
+    fn read_time(
+        &self,
+        read: fn(&Device) -> Result<u64, RadioError>,
+    ) -> Result<DeviceTime, ClientError> {
+        self.parts.with(|RadioState { device, .. }| {
+            Ok(DeviceTime::from_ticks(read(device)?, device.tick_rate_hz()))
         })
     }
 
-    /// Sets the time at which settings take effect, nanoseconds, until another call; `None` for at
-    /// once.
+    fn write_time(
+        &self,
+        time: DeviceTime,
+        write: fn(&Device, u64) -> Result<(), RadioError>,
+    ) -> Result<(), ClientError> {
+        self.parts.with(|RadioState { device, .. }| {
+            Ok(write(device, time.ticks_at(device.tick_rate_hz()))?)
+        })
+    }
+
+    /// Sets the time at which settings take effect, until another call; `None` for at once.
     ///
     /// It holds for frequencies, which the DDC or DUC of a channel changes at that very sample: the
     /// oscillator stays, so they lie within half of the master clock rate of it. The stream of the
@@ -58,9 +69,9 @@ impl ClientRadio {
     ///
     /// # Errors
     /// [`ClientError::Closed`].
-    pub fn set_command_time_ns(&self, time_ns: Option<i64>) -> Result<(), ClientError> {
+    pub fn set_command_time(&self, time: Option<DeviceTime>) -> Result<(), ClientError> {
         self.parts.with(|state| {
-            state.command_ns = time_ns;
+            state.command_time = time;
             Ok(())
         })
     }
@@ -69,8 +80,8 @@ impl ClientRadio {
     ///
     /// # Errors
     /// [`ClientError::Closed`].
-    pub fn command_time_ns(&self) -> Result<Option<i64>, ClientError> {
-        self.parts.with(|state| Ok(state.command_ns))
+    pub fn command_time(&self) -> Result<Option<DeviceTime>, ClientError> {
+        self.parts.with(|state| Ok(state.command_time))
     }
 
     /// Returns the sources of the reference clock.
@@ -128,10 +139,10 @@ impl ClientRadio {
 
 impl RadioParts {
     /// Refuses a time that the radio's clock has passed.
-    pub(crate) fn check_ahead(&self, time_ns: i64) -> Result<(), ClientError> {
+    pub(crate) fn check_ahead(&self, time: DeviceTime) -> Result<(), ClientError> {
         self.with(|state| {
             let now_ticks = state.device.time_ticks()?;
-            let ticks = ticks_of_ns(time_ns, state.device.tick_rate_hz());
+            let ticks = time.ticks_at(state.device.tick_rate_hz());
             match ticks.wrapping_sub(now_ticks).cast_signed() {
                 ..=0 => Err(RadioError::TooLate { ticks, now_ticks }.into()),
                 _ => Ok(()),

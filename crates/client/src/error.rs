@@ -2,6 +2,9 @@
 
 use millstream_radio::{RadioError, RxError, TxError};
 
+use crate::rx::StreamGap;
+use crate::time::DeviceTime;
+
 /// Why a client's request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +42,21 @@ pub enum ClientError {
     Lost {
         /// The error.
         reason: String,
+    },
+    /// Samples are missing: the stream goes on behind them.
+    #[error(
+        "{0}: read on, or choose with GapPolicy that reads report gaps, fill them with zeros or \
+         drop them"
+    )]
+    Gap(StreamGap),
+    /// A receive stream did not start, because its time had passed.
+    #[error(
+        "the stream could not start at {time}, because that time had passed when the radio got the \
+         command: start it later, or at once"
+    )]
+    LateStart {
+        /// The time.
+        time: DeviceTime,
     },
     /// A wrong number of buffers.
     #[error(

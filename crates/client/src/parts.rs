@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use millstream_radio::tx::TX_CHANNELS_MAX;
 
-/// The most channels of a reader or a writer.
+/// The most channels of a stream.
 pub const CHANNELS_MAX: usize = TX_CHANNELS_MAX;
 
 /// Runs `call` with the places `at` of each slice.

@@ -12,17 +12,18 @@ use crate::args::ClientArgs;
 use crate::closing::{Closings, ReleaseGuard, close_within};
 use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
-use crate::rx::{RxOptions, RxReader, RxSource, StreamGap};
+use crate::rx::{RxOptions, RxSource, StreamGap};
+use crate::time::DeviceTime;
 use crate::tuning::ChannelSettings;
 use crate::turns::YEAR;
-use crate::tx::{TxOptions, TxWriter};
+use crate::tx::TxOptions;
 
 /// An open radio.
 ///
 /// Clones share it. All functions may be called from any thread, also while streams run. The radio
-/// is released when the last clone and the last stream are gone, or by [`ClientRadio::close`].
+/// is released when the last clone and the last stream are gone, or by [`Radio::close`].
 #[derive(Debug, Clone)]
-pub struct ClientRadio {
+pub struct Radio {
     pub(crate) parts: Arc<RadioParts>,
 }
 
@@ -64,7 +65,7 @@ struct RadioIdentity {
 pub(crate) struct RadioState {
     pub device: Device,
     /// When settings that can take effect at a time do so.
-    pub command_ns: Option<i64>,
+    pub command_time: Option<DeviceTime>,
     rx: Vec<ChannelSettings>,
     tx: Vec<ChannelSettings>,
 }
@@ -108,7 +109,7 @@ pub(crate) trait OpenStream: Send + Sync {
     }
 }
 
-impl ClientRadio {
+impl Radio {
     /// Opens a radio, or starts the emulated one.
     ///
     /// # Errors
@@ -141,7 +142,7 @@ impl ClientRadio {
             settings(StreamDirection::Tx, tx_channels),
         );
         let parts = RadioParts {
-            state: Mutex::new(Some(RadioState { device, command_ns: None, rx, tx })),
+            state: Mutex::new(Some(RadioState { device, command_time: None, rx, tx })),
             changes: Mutex::new(()),
             streams: Mutex::new(Vec::new()),
             closings: Arc::default(),
@@ -160,7 +161,7 @@ impl ClientRadio {
 
     /// Returns its type, such as `e3xx`.
     pub fn device_type(&self) -> &str {
-        &self.parts.identity.device_type
+        self.parts.device_type()
     }
 
     /// Returns its product, such as `e320`.
@@ -190,40 +191,16 @@ impl ClientRadio {
 
     /// Returns the number of its channels.
     pub fn channels(&self, direction: StreamDirection) -> usize {
-        match direction {
-            StreamDirection::Rx => self.parts.rx_channels,
-            StreamDirection::Tx => self.parts.tx_channels,
-        }
+        self.parts.channels(direction)
     }
 
-    /// Opens a receive stream of one channel, or of several that are aligned.
-    ///
-    /// # Errors
-    /// [`ClientError::Radio`] when a channel does not exist or has a stream already.
-    pub fn reader(&self, channels: &[usize], options: RxOptions) -> Result<RxReader, ClientError> {
-        RxReader::open(&self.parts, channels, options)
-    }
-
-    /// Opens a transmit stream of one channel, or of several that are aligned.
-    ///
-    /// # Errors
-    /// [`ClientError::Radio`] when a channel does not exist or has a stream already.
-    pub fn writer(&self, channels: &[usize], options: TxOptions) -> Result<TxWriter, ClientError> {
-        TxWriter::open(&self.parts, channels, options)
-    }
-
-    /// Closes all streams and releases the radio: later calls return [`ClientError::Closed`]. A
-    /// radio that does not answer takes seconds.
+    /// Closes all streams and releases the radio: later calls return [`ClientError::Closed`]. Waits
+    /// for it up to `timeout`, and returns whether it is done; otherwise it will be, in the
+    /// background. A radio that does not answer takes seconds.
     ///
     /// A radio that is dropped without being closed is released in the background; the drop waits
     /// 0.2 s for it at most.
-    pub fn close(&self) {
-        self.parts.close();
-    }
-
-    /// Closes the radio as [`ClientRadio::close`] does, and waits for it up to `timeout`. Returns
-    /// whether it is closed; otherwise it will be.
-    pub fn close_within(&self, timeout: Duration) -> bool {
+    pub fn close(&self, timeout: Duration) -> bool {
         close_within(&self.parts, RadioParts::close, timeout)
     }
 
@@ -267,6 +244,19 @@ impl RadioParts {
 
     fn lock(&self) -> MutexGuard<'_, Option<RadioState>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of channels of a direction.
+    pub fn channels(&self, direction: StreamDirection) -> usize {
+        match direction {
+            StreamDirection::Rx => self.rx_channels,
+            StreamDirection::Tx => self.tx_channels,
+        }
+    }
+
+    /// Returns its type, such as `e3xx`.
+    pub fn device_type(&self) -> &str {
+        &self.identity.device_type
     }
 
     fn close(&self) {

@@ -6,8 +6,9 @@ use millstream_radio::device::check_rate;
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Device, RadioError};
 
+use crate::channel::Channel;
 use crate::error::ClientError;
-use crate::radio::{ClientRadio, OpenStream, RadioState};
+use crate::radio::{OpenStream, Radio, RadioState};
 
 /// The rates of an AD936x, Hz.
 const AD936X_HZ: (f64, f64) = (0.22e6, 61.44e6);
@@ -18,25 +19,20 @@ const USUAL_HZ: [f64; 20] = [
     15.36e6, 20e6, 25e6, 30.72e6, 50e6, 61.44e6,
 ];
 
-impl ClientRadio {
-    /// Sets the sample rate of a channel to the nearest possible one, at most 1 % away, and returns
-    /// it. A rate that is refused leaves the present one.
+impl Channel<'_> {
+    /// Sets the sample rate of the channel to the nearest possible one, at most 1 % away, and
+    /// returns it. A rate that is refused leaves the present one.
     ///
     /// Channels of one stream get the rate together. The clock of the radio follows if the rate is
     /// no fraction of it, unless another stream runs. Streams go on with the new rate, behind an
-    /// interruption; [`crate::RxRead::abrupt_end`] marks it.
+    /// interruption; [`crate::Received::abrupt_end`] marks it.
     ///
     /// # Errors
     /// [`ClientError::Radio`].
-    pub fn set_rate(
-        &self,
-        direction: StreamDirection,
-        channel: usize,
-        rate_hz: f64,
-    ) -> Result<f64, ClientError> {
-        let parts = &self.parts;
+    pub fn set_rate(&self, rate_hz: f64) -> Result<f64, ClientError> {
+        let (parts, direction, channel) = (self.parts, self.direction, self.index);
         let _changes = parts.lock_changes();
-        if self.rate(direction, channel)? == rate_hz {
+        if self.rate()? == rate_hz {
             return parts.with(|state| {
                 state.channel(direction, channel)?.rate_hz = Some(rate_hz);
                 Ok(rate_hz)
@@ -61,6 +57,42 @@ impl ClientRadio {
         set.and_then(|rate_hz| outcome.map(|()| rate_hz))
     }
 
+    /// Returns the sample rate of the channel, per second.
+    ///
+    /// # Errors
+    /// [`ClientError::Radio`] for a channel that does not exist.
+    pub fn rate(&self) -> Result<f64, ClientError> {
+        self.with(|state, direction, channel| state.rate(direction, channel))
+    }
+
+    /// Returns the range of sample rates, per second.
+    pub fn rate_range(&self) -> (f64, f64) {
+        let range = self.with(|state, direction, channel| {
+            let most = f64::from(state.device.factor_max(direction, channel).unwrap_or(1));
+            let clock = state.device.tick_rate_hz();
+            if state.device.info().device_type() != "e3xx" {
+                return Ok((clock / most, clock));
+            }
+            let (low, high) = self.parts.emulated.as_ref().map_or(AD936X_HZ, |one| one.rates_hz());
+            Ok((low / most, high.max(clock)))
+        });
+        range.unwrap_or(AD936X_HZ)
+    }
+
+    /// Returns usual sample rates within the range, per second; never none.
+    pub fn usual_rates(&self) -> Vec<f64> {
+        let (low, high) = self.rate_range();
+        let now = self.rate().unwrap_or(high);
+        let mut rates: Vec<f64> =
+            USUAL_HZ.into_iter().filter(|rate| (low..=high).contains(rate)).collect();
+        if rates.is_empty() {
+            rates.push(now);
+        }
+        rates
+    }
+}
+
+impl Radio {
     /// Sets the rate of the radio's master clock to the nearest possible one, which it returns, and
     /// keeps it: sample rates are fractions of it from now on. Channels get the fractions nearest
     /// to the rates that were asked for. Streams go on behind an interruption.
@@ -97,40 +129,6 @@ impl ClientRadio {
             }
             Ok(self.parts.emulated.as_ref().map_or(AD936X_HZ, |one| one.rates_hz()))
         })
-    }
-
-    /// Returns the sample rate of a channel, per second.
-    ///
-    /// # Errors
-    /// [`ClientError::Radio`] for a channel that does not exist.
-    pub fn rate(&self, direction: StreamDirection, channel: usize) -> Result<f64, ClientError> {
-        self.parts.with(|state| state.rate(direction, channel))
-    }
-
-    /// Returns the range of sample rates, per second.
-    pub fn rate_range(&self, direction: StreamDirection) -> (f64, f64) {
-        let range = self.parts.with(|state| {
-            let most = f64::from(state.device.factor_max(direction, 0).unwrap_or(1));
-            let clock = state.device.tick_rate_hz();
-            if state.device.info().device_type() != "e3xx" {
-                return Ok((clock / most, clock));
-            }
-            let (low, high) = self.parts.emulated.as_ref().map_or(AD936X_HZ, |one| one.rates_hz());
-            Ok((low / most, high.max(clock)))
-        });
-        range.unwrap_or(AD936X_HZ)
-    }
-
-    /// Returns usual sample rates within the range, per second; never none.
-    pub fn usual_rates(&self, direction: StreamDirection) -> Vec<f64> {
-        let (low, high) = self.rate_range(direction);
-        let now = self.rate(direction, 0).unwrap_or(high);
-        let mut rates: Vec<f64> =
-            USUAL_HZ.into_iter().filter(|rate| (low..=high).contains(rate)).collect();
-        if rates.is_empty() {
-            rates.push(now);
-        }
-        rates
     }
 
     /// Returns the rate of the radio's master clock, which counts its time, Hz.

@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::rx::StreamGap;
+use crate::time::DeviceTime;
 use crate::turns::YEAR;
 
 /// The most events that wait; of more, the oldest are dropped.
@@ -15,9 +16,8 @@ const EVENTS_MAX: usize = 4096;
 pub struct StreamStatus {
     /// The position of the channel among those of the stream.
     pub channel: usize,
-    /// The time of the event by the radio's clock, nanoseconds, if it has one. Of a gap: the time
-    /// at which samples resume.
-    pub time_ns: Option<i64>,
+    /// The time of the event, if it has one. Of a gap: the time at which samples resume.
+    pub time: Option<DeviceTime>,
     /// The event.
     pub kind: StatusKind,
 }

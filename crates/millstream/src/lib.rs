@@ -10,26 +10,25 @@
 //! use std::time::Duration;
 //!
 //! // `addr=192.168.10.2` in place of `radio=emulated` opens a radio of the network.
-//! let args: ClientArgs = "radio=emulated,antenna=tone:100e3;0.5".parse()?;
-//! let radio = ClientRadio::open(&args)?;
-//! radio.set_rate(StreamDirection::Rx, 0, 1e6)?;
-//! let reader = radio.reader(&[0], RxOptions::default())?;
-//! reader.start(StreamStart::default())?;
+//! let radio = Radio::open(&"radio=emulated,antenna=tone:100e3;0.5".parse()?)?;
+//! radio.rx(0).set_rate(1e6)?;
+//! let stream = radio.rx(0).stream(RxOptions::default())?;
+//! stream.start(StreamStart::now())?;
 //! let mut samples = vec![Complex32::default(); 1000];
-//! let read = reader.read(&mut [&mut samples], Duration::from_secs(5))?;
-//! assert!(read.samples > 0);
+//! // Missing samples would be an error.
+//! let got = stream.read(&mut [&mut samples], Duration::from_secs(5))?;
+//! assert!(got.samples > 0);
 //! // A tone has the same magnitude at all times.
-//! assert!(samples[..read.samples].iter().all(|sample| (sample.norm() - 0.5).abs() < 1e-3));
-//! reader.stop()?;
+//! assert!(samples[..got.samples].iter().all(|sample| (sample.norm() - 0.5).abs() < 1e-3));
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | feature | module | contents |
 //! | --- | --- | --- |
-//! | `radio` | `radio` | networked radios: open, receive, transmit; ledgers; their blocks |
+//! | `radio` | `radio` | below `client`: the protocol, and its blocks for flowgraphs |
 //! | `emulator` | `emulator` | the emulated radio |
-//! | `client` | `client` | radios by keys of text, with times in nanoseconds, for many threads |
+//! | `client` | `client` | networked radios: open, set, receive, transmit |
 //! | `flow` | `flow` | blocks, graphs, plans, graph files |
 //! | `blocks` | `blocks` | the block library |
 //! | `atsc` | `atsc` | transmitter and receiver of digital television (ATSC 8-VSB) |

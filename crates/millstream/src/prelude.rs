@@ -2,14 +2,14 @@
 
 #[cfg(feature = "client")]
 pub use millstream_client::{
-    ClientArgs, ClientError, ClientRadio, GapPolicy, RxOptions, RxRead, RxReadEvent, RxReader,
-    StatusKind, StreamDirection, StreamGap, StreamStart, TimeMoment, TxOptions, TxWriter,
+    ClientArgs, ClientError, DeviceTime, GapPolicy, Radio, Received, RxOptions, RxStream,
+    StatusKind, StreamDirection, StreamGap, StreamStart, TxOptions, TxStream,
 };
 
+// Of the crate below the client: what a flowgraph with a radio needs.
 #[cfg(feature = "radio")]
 pub use millstream_radio::{
-    Cause, Complex32, Device, DeviceArgs, DeviceSet, Ledger, RadioError, RxArgs, RxError, RxEvent,
-    RxGroup, RxStreamer, TuneRequest, TxArgs, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer,
+    Cause, Complex32, Device, DeviceArgs, Ledger, RxArgs, TxArgs, TxLedger,
     block::{RadioSink, RadioSource, TransmitStart},
 };
 

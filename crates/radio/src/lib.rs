@@ -1,5 +1,8 @@
 //! The host side of a networked radio: discover, open, receive, transmit.
 //!
+//! Internal: programs use the crate `millstream-client`, which stands on this one and tells of each
+//! loss. Items here may change with each version.
+//!
 //! ```no_run
 //! use std::time::Duration;
 //! use millstream_radio::{Complex32, Device, DeviceArgs, RxArgs};

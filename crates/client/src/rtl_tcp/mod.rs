@@ -24,12 +24,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use millstream_radio::Ledger;
-use millstream_radio::graph::StreamDirection;
 use millstream_wire::rtl_tcp::RtlCommand;
 
 use self::clients::{BlockPool, accept};
 use self::dither::Dither;
-use crate::{ClientError, ClientRadio, RxOptions, RxReadEvent, RxReader, StreamStart};
+use crate::turns::YEAR;
+use crate::{ClientError, GapPolicy, Radio, RxOptions, RxStream, StreamStart};
 
 /// The gains that the header counts: steps over the radio's range.
 const GAINS: u32 = 29;
@@ -117,8 +117,8 @@ pub struct RtlServer {
 
 #[derive(Debug)]
 struct Shared {
-    radio: ClientRadio,
-    reader: RxReader,
+    radio: Radio,
+    stream: RxStream,
     options: RtlOptions,
     clients: Mutex<Vec<RtlClient>>,
     stop: AtomicBool,
@@ -151,17 +151,18 @@ impl RtlServer {
     /// # Errors
     /// [`ClientError`]; [`ClientError::Server`] when the system refuses a thread or the address.
     pub fn start(
-        radio: ClientRadio,
+        radio: Radio,
         listener: TcpListener,
         options: RtlOptions,
     ) -> Result<Self, ClientError> {
-        radio.set_rate(StreamDirection::Rx, options.channel, options.rate_hz)?;
-        let reader = radio.reader(&[options.channel], RxOptions::default())?;
+        let channel = radio.rx(options.channel);
+        channel.set_rate(options.rate_hz)?;
+        let stream = channel.stream(RxOptions::default().with_gaps(GapPolicy::Report))?;
         let address = listener.local_addr().map_err(server_error)?;
         listener.set_nonblocking(true).map_err(server_error)?;
         let shared = Arc::new(Shared {
             radio,
-            reader,
+            stream,
             options,
             clients: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -182,7 +183,7 @@ impl RtlServer {
     }
 
     /// Returns the radio.
-    pub fn radio(&self) -> &ClientRadio {
+    pub fn radio(&self) -> &Radio {
         &self.shared.radio
     }
 
@@ -204,7 +205,7 @@ impl RtlServer {
 
     /// Returns the outcome of every sample of the stream.
     pub fn ledger(&self) -> Option<Ledger> {
-        self.shared.reader.ledger(0)
+        self.shared.stream.ledger(0)
     }
 
     /// Returns the error that ended the stream, once.
@@ -266,7 +267,7 @@ impl Shared {
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
             self.stop.store(true, Ordering::Relaxed);
         }
-        self.reader.close();
+        self.stream.close(YEAR);
         self.clients().drain(..).for_each(|client| client.disconnect());
     }
 
@@ -276,17 +277,17 @@ impl Shared {
         let (mut dither, mut missing) = (Dither::default(), 0);
         while !self.is_stopped() {
             if self.clients().is_empty() {
-                if self.reader.is_active() {
-                    self.reader.stop()?;
+                if self.stream.is_active() {
+                    self.stream.stop()?;
                 }
                 missing = 0;
                 std::thread::sleep(TICK);
                 continue;
             }
-            if !self.reader.is_active() {
-                self.reader.start(StreamStart::default())?;
+            if !self.stream.is_active() {
+                self.stream.start(StreamStart::default())?;
             }
-            let block = (self.reader.rate_hz() * BLOCK_S) as usize;
+            let block = (self.stream.rate_hz() * BLOCK_S) as usize;
             let block = block.clamp(BLOCK_SAMPLES.0, BLOCK_SAMPLES.1);
             if missing > 0 {
                 let zeros = missing.min(block as u64) as usize;
@@ -294,8 +295,8 @@ impl Shared {
                 missing -= zeros as u64;
                 continue;
             }
-            let read = self.reader.read(&mut [&mut samples[..block]], TICK)?;
-            if let RxReadEvent::Gap(gap) = read.event {
+            let read = self.stream.read(&mut [&mut samples[..block]], TICK)?;
+            if let Some(gap) = read.gap {
                 missing = gap.samples;
             } else if read.samples > 0 {
                 let bytes = samples[..read.samples].iter().flat_map(|one| dither.bytes(*one));
@@ -328,23 +329,21 @@ impl Shared {
 
     /// Carries out a command.
     fn execute(&self, command: RtlCommand) {
-        let (radio, rx, channel) = (&self.radio, StreamDirection::Rx, self.options.channel);
-        let gain_range = radio.gain_range(rx);
+        let channel = self.radio.rx(self.options.channel);
+        let gain_range = channel.gain_range();
         let outcome = match (command, gain_range) {
-            (RtlCommand::Frequency(hz), _) => {
-                radio.set_frequency(rx, channel, f64::from(hz), None).map(drop)
-            }
-            (RtlCommand::SampleRate(hz), _) => radio.set_rate(rx, channel, f64::from(hz)).map(drop),
-            (RtlCommand::ManualGain(manual), _) if radio.has_automatic_gain(rx) => {
-                radio.set_automatic_gain(rx, channel, !manual).map(drop)
+            (RtlCommand::Frequency(hz), _) => channel.set_frequency(f64::from(hz), None).map(drop),
+            (RtlCommand::SampleRate(hz), _) => channel.set_rate(f64::from(hz)).map(drop),
+            (RtlCommand::ManualGain(manual), _) if channel.has_automatic_gain() => {
+                channel.set_automatic_gain(!manual).map(drop)
             }
             (RtlCommand::Gain(tenths), Some((low, high))) => {
                 let gain_db = (f64::from(tenths) / 10.0).clamp(low, high);
-                radio.set_gain(rx, channel, gain_db).map(drop)
+                channel.set_gain(gain_db).map(drop)
             }
             (RtlCommand::GainIndex(index), Some((low, high))) => {
                 let share = f64::from(index.min(GAINS - 1)) / f64::from(GAINS - 1);
-                radio.set_gain(rx, channel, low + share * (high - low)).map(drop)
+                channel.set_gain(low + share * (high - low)).map(drop)
             }
             // The crystal of a radio with a reference clock has no error to correct, and the other
             // settings belong to the hardware for which the protocol was made.

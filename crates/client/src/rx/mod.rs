@@ -1,19 +1,25 @@
-//! Receiving: readers with the contract about gaps.
+//! Receiving: streams with the contract about gaps.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `source` | one channel or several, as one source of samples |
-//! | `run` | what a reader does with samples and gaps; it never waits for other threads |
-//! | `reader` | the reader that threads share |
+//! | `run` | what a stream does with samples and gaps; it never waits for other threads |
+//! | `stream` | the stream that threads share |
 
-mod reader;
 mod run;
 mod source;
+mod stream;
 
-pub use reader::RxReader;
+use std::fmt;
+
 pub(crate) use source::RxSource;
+pub use stream::RxStream;
 
-/// How a reader is opened.
+#[cfg(doc)]
+use crate::ClientError;
+use crate::time::DeviceTime;
+
+/// How a receive stream is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RxOptions {
@@ -23,7 +29,7 @@ pub struct RxOptions {
     pub samples_per_packet: Option<u32>,
     /// The size of the receive queue of each channel, bytes; `None` for the radio's default.
     pub recv_queue_bytes: Option<usize>,
-    /// The result of [`RxReader::samples_per_read`]; `None` for a hundredth of a second, at least
+    /// The result of [`RxStream::samples_per_read`]; `None` for a hundredth of a second, at least
     /// a packet and no more than 65536.
     pub samples_per_read: Option<usize>,
 }
@@ -50,7 +56,7 @@ impl RxOptions {
         self
     }
 
-    /// Sets the samples that a reader recommends for a read.
+    /// Sets the samples that a stream recommends for a read.
     #[must_use]
     pub fn with_samples_per_read(mut self, samples: usize) -> Self {
         self.samples_per_read = Some(samples);
@@ -58,12 +64,15 @@ impl RxOptions {
     }
 }
 
-/// What becomes of the gaps of a stream. [`RxReader::take_status`] reports them in each case.
+/// What becomes of the gaps of a stream. [`RxStream::take_status`] reports them in each case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GapPolicy {
-    /// A read without samples says how many are missing.
+    /// The read behind which samples are missing is followed by one that fails with
+    /// [`ClientError::Gap`]; the next read goes on behind the gap.
     #[default]
-    Event,
+    Error,
+    /// A read without samples says in [`Received::gap`] how many are missing.
+    Report,
     /// Zeros stand for the missing samples, as many as are missing, so that counting samples keeps
     /// the time. A jump of the radio's clock of unknown length leaves none.
     Zeros,
@@ -72,49 +81,35 @@ pub enum GapPolicy {
 }
 
 impl GapPolicy {
-    /// Its names, in the order of the variants.
+    /// The names of the policies that programs in other languages choose: the one that reports
+    /// gaps as events, and those of the last two variants.
     pub const NAMES: [&'static str; 3] = ["event", "zeros", "drop"];
 
     /// Returns the policy of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Event, Self::Zeros, Self::Drop];
+        let all = [Self::Report, Self::Zeros, Self::Drop];
         let place = Self::NAMES.iter().position(|known| *known == name)?;
         Some(all[place])
     }
 }
 
-/// The result of one read.
+/// The result of one read. Without samples, without a gap and without an end, its time was over, or
+/// the stream does not run, or was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RxRead {
+#[non_exhaustive]
+pub struct Received {
     /// Samples written to each buffer, contiguous in time.
     pub samples: usize,
-    /// The time of the first sample, nanoseconds by the radio's clock. Of an event: its time, see
-    /// there.
-    pub time_ns: i64,
-    /// The same, in ticks of the radio's clock.
-    pub time_ticks: u64,
+    /// The time of the first sample; `None` without samples.
+    pub time: Option<DeviceTime>,
+    /// Missing samples, by [`GapPolicy::Report`]: then the read has none itself, and the next one
+    /// begins behind the gap.
+    pub gap: Option<StreamGap>,
     /// The stream has reached the end that was asked for: nothing follows.
     pub end_of_burst: bool,
     /// Behind these samples the stream is interrupted.
     pub abrupt_end: bool,
-    /// Anything but [`RxReadEvent::None`] comes without samples.
-    pub event: RxReadEvent,
-}
-
-/// What a read returns in place of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum RxReadEvent {
-    /// Samples.
-    #[default]
-    None,
-    /// No samples in time, or the stream does not run, or was stopped.
-    Timeout,
-    /// Samples are missing; the time is that at which samples resume.
-    Gap(StreamGap),
-    /// The start came after its own time, so the radio did not start.
-    LateStart,
 }
 
 /// Missing samples of a stream.
@@ -126,8 +121,13 @@ pub struct StreamGap {
     /// The cause: `overrun` (the radio's buffer was full), `sequence` (lost packets) or
     /// `clock_jump`.
     pub cause: &'static str,
-    /// The time at which samples resume, nanoseconds.
-    pub resume_ns: i64,
-    /// The same in ticks of the radio's clock.
-    pub resume_ticks: u64,
+    /// The time at which samples resume.
+    pub resume: DeviceTime,
+}
+
+impl fmt::Display for StreamGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { samples, cause, resume } = self;
+        write!(f, "{samples} samples are missing ({cause}); samples resume at {resume}")
+    }
 }

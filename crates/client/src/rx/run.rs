@@ -1,17 +1,17 @@
-//! What a reader does with samples and gaps.
+//! What a receive stream does with samples and gaps.
 
 use std::time::Duration;
 
 use millstream_radio::{Ledger, RxError, RxEvent, StreamRate, StreamSample};
 
 use super::source::{RxMeta, RxSource};
-use super::{GapPolicy, RxRead, RxReadEvent, StreamGap};
+use super::{GapPolicy, Received, StreamGap};
 use crate::StreamStart;
 use crate::error::ClientError;
 use crate::status::{StatusKind, StatusQueue, StreamStatus};
-use crate::time::{ns_of_ticks, ticks_of_ns};
+use crate::time::DeviceTime;
 
-/// The state of a reader.
+/// The state of a receive stream.
 #[derive(Debug)]
 pub(super) struct RxRun {
     pub source: Option<RxSource>,
@@ -22,7 +22,7 @@ pub(super) struct RxRun {
     /// Samples of a finite stream that are to come.
     left: Option<u64>,
     /// The time at which the first sample is to come, until one has come or is missing.
-    start_ns: Option<i64>,
+    start_time: Option<DeviceTime>,
     /// The time of the next sample, once it is known.
     next_ticks: Option<u64>,
     /// What the next read returns.
@@ -45,7 +45,10 @@ pub(super) struct RxRun {
 enum Pending {
     /// Nothing: times or the rate change here.
     Break,
-    Event(RxReadEvent, u64),
+    /// Samples are missing.
+    Gap(StreamGap),
+    /// The start came after this time, its own.
+    LateStart(DeviceTime),
 }
 
 impl RxRun {
@@ -58,7 +61,7 @@ impl RxRun {
             gaps,
             active: false,
             left: None,
-            start_ns: None,
+            start_time: None,
             next_ticks: None,
             pending: None,
             zeros: 0,
@@ -70,9 +73,8 @@ impl RxRun {
         }
     }
 
-    /// Returns the time of a tick.
-    pub fn ns(&self, ticks: u64) -> i64 {
-        ns_of_ticks(ticks, self.rate.ticks_hz)
+    fn time(&self, ticks: u64) -> DeviceTime {
+        DeviceTime::from_ticks(ticks, self.rate.ticks_hz)
     }
 
     /// Returns whether the streams must be opened anew before a start.
@@ -98,11 +100,11 @@ impl RxRun {
     }
 
     pub fn start(&mut self, start: StreamStart) -> Result<(), ClientError> {
-        let at = start.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
+        let at = start.time.map(|time| time.ticks_at(self.rate.ticks_hz));
         let source = self.source.as_mut().ok_or(ClientError::Closed)?;
         source.start(start.samples, at)?;
         (self.active, self.left, self.next_ticks) = (true, start.samples, at);
-        (self.start_ns, self.pending, self.zeros, self.ended) = (start.time_ns, None, 0, false);
+        (self.start_time, self.pending, self.zeros, self.ended) = (start.time, None, 0, false);
         (self.failure, self.lost) = (None, None);
         Ok(())
     }
@@ -118,15 +120,20 @@ impl RxRun {
     /// Interrupts the run before its streams are replaced; returns what is left of it.
     pub fn interrupt(&mut self) -> Option<StreamStart> {
         let was = (self.active && !self.ended)
-            .then_some(StreamStart { time_ns: self.start_ns, samples: self.left });
+            .then_some(StreamStart { time: self.start_time, samples: self.left });
+        // What no read has returned yet stays: a gap, and the end behind it.
+        let gap = self.pending.filter(|pending| matches!(pending, Pending::Gap(_)));
+        let ended = self.ended;
         self.stop();
         self.drop_source();
+        (self.pending, self.ended) = (gap, ended);
         was
     }
 
     /// Continues behind an interruption. What is left may be no multiple of the samples that the
     /// radio makes at a time: then it makes a few more.
     pub fn resume(&mut self, start: StreamStart) -> Result<(), ClientError> {
+        let gap = self.pending;
         match self.start(start) {
             Err(ClientError::Rx(RxError::BadLength { samples, multiple, .. })) if samples > 0 => {
                 let samples = samples.checked_next_multiple_of(multiple.into());
@@ -134,7 +141,7 @@ impl RxRun {
             }
             other => other?,
         }
-        self.pending = Some(Pending::Break);
+        self.pending = Some(gap.unwrap_or(Pending::Break));
         Ok(())
     }
 
@@ -152,7 +159,7 @@ impl RxRun {
         &mut self,
         outs: &mut [&mut [T]],
         room: usize,
-        got: &mut RxRead,
+        got: &mut Received,
         wait: Duration,
         status: &StatusQueue,
     ) -> Result<bool, ClientError> {
@@ -166,10 +173,21 @@ impl RxRun {
                 return Ok(true);
             }
             self.pending = None;
-            if let Pending::Event(event, ticks) = pending {
-                *got = RxRead { time_ticks: ticks, time_ns: self.ns(ticks), event, ..*got };
-                self.end_if_over(got);
-                return Ok(true);
+            match pending {
+                Pending::Break => {}
+                // An end behind the gap is left for the next read.
+                Pending::Gap(gap) if self.gaps == GapPolicy::Error => {
+                    return Err(ClientError::Gap(gap));
+                }
+                Pending::Gap(gap) => {
+                    got.gap = Some(gap);
+                    self.end_if_over(got);
+                    return Ok(true);
+                }
+                Pending::LateStart(time) => {
+                    self.end_if_over(got);
+                    return Err(ClientError::LateStart { time });
+                }
             }
         }
         if self.ended {
@@ -197,7 +215,12 @@ impl RxRun {
     /// and marks the read so. Returns whether that is known, after waiting up to `wait`.
     ///
     /// Where zeros stand for missing samples it waits for nothing.
-    pub fn look_behind(&mut self, got: &mut RxRead, wait: Duration, status: &StatusQueue) -> bool {
+    pub fn look_behind(
+        &mut self,
+        got: &mut Received,
+        wait: Duration,
+        status: &StatusQueue,
+    ) -> bool {
         if got.end_of_burst || got.abrupt_end || self.zeros > 0 {
             return true;
         }
@@ -230,7 +253,7 @@ impl RxRun {
         self.failure.take().or_else(again)
     }
 
-    fn take(&mut self, meta: RxMeta, got: &mut RxRead, status: &StatusQueue) {
+    fn take(&mut self, meta: RxMeta, got: &mut Received, status: &StatusQueue) {
         if meta.samples > 0 {
             let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
             self.deliver(got, ticks, meta.samples);
@@ -240,11 +263,11 @@ impl RxRun {
             RxEvent::None | RxEvent::Timeout => {}
             RxEvent::LateCommand => {
                 let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
-                self.pending = Some(Pending::Event(RxReadEvent::LateStart, ticks));
+                let time = self.time(ticks);
+                self.pending = Some(Pending::LateStart(time));
                 self.ended = true;
-                let time_ns = Some(self.ns(ticks));
                 let (channel, kind) = (meta.channel, StatusKind::LateStart);
-                status.push(StreamStatus { channel, time_ns, kind });
+                status.push(StreamStatus { channel, time: Some(time), kind });
             }
             _ => self.gap(meta, status),
         }
@@ -254,12 +277,12 @@ impl RxRun {
     }
 
     /// Counts samples into a read.
-    fn deliver(&mut self, got: &mut RxRead, ticks: u64, samples: usize) {
+    fn deliver(&mut self, got: &mut Received, ticks: u64, samples: usize) {
         if got.samples == 0 {
-            (got.time_ticks, got.time_ns) = (ticks, self.ns(ticks));
+            got.time = Some(self.time(ticks));
         }
         got.samples += samples;
-        self.start_ns = None;
+        self.start_time = None;
         self.next_ticks = Some(ticks.wrapping_add(self.rate.ticks(samples as u64)));
         self.left = self.left.map(|left| left.saturating_sub(samples as u64));
     }
@@ -267,7 +290,7 @@ impl RxRun {
     /// Treats a gap, and those that follow it without a sample between, by the policy.
     fn gap(&mut self, first: RxMeta, status: &StatusQueue) {
         let (mut samples, mut ticks) = (first.event.missing(), first.ticks);
-        self.start_ns = None;
+        self.start_time = None;
         while let Some(source) = self.source.as_mut().filter(|_| !self.ended) {
             let meta = match source.peek(Duration::ZERO) {
                 Ok(meta) => meta,
@@ -290,17 +313,16 @@ impl RxRun {
         let gap = StreamGap {
             samples,
             cause: cause(&first.event).unwrap_or("sequence"),
-            resume_ns: self.ns(resume_ticks),
-            resume_ticks,
+            resume: self.time(resume_ticks),
         };
         self.last_gap = Some(gap);
-        let time_ns = Some(gap.resume_ns);
-        status.push(StreamStatus { channel: first.channel, time_ns, kind: StatusKind::Gap(gap) });
+        let (channel, time) = (first.channel, Some(gap.resume));
+        status.push(StreamStatus { channel, time, kind: StatusKind::Gap(gap) });
         match self.gaps {
-            GapPolicy::Event => {
+            GapPolicy::Error | GapPolicy::Report => {
                 self.left = self.left.map(|left| left.saturating_sub(samples));
                 self.next_ticks = Some(resume_ticks);
-                self.pending = Some(Pending::Event(RxReadEvent::Gap(gap), resume_ticks));
+                self.pending = Some(Pending::Gap(gap));
             }
             GapPolicy::Zeros if samples > 0 => {
                 self.next_ticks = Some(resume_ticks.wrapping_sub(self.rate.ticks(samples)));
@@ -318,7 +340,7 @@ impl RxRun {
         &mut self,
         outs: &mut [&mut [T]],
         room: usize,
-        got: &mut RxRead,
+        got: &mut Received,
     ) {
         let left = usize::try_from(self.zeros).unwrap_or(usize::MAX);
         let samples = left.min(room - got.samples);
@@ -333,7 +355,7 @@ impl RxRun {
     }
 
     /// Ends the run if nothing is pending.
-    fn end_if_over(&mut self, got: &mut RxRead) {
+    fn end_if_over(&mut self, got: &mut Received) {
         if self.ended && self.pending.is_none() && self.zeros == 0 {
             (self.active, self.ended) = (false, false);
             got.end_of_burst = true;

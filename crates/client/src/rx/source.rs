@@ -10,7 +10,7 @@ use millstream_radio::{
 
 use crate::parts::{CHANNELS_MAX, parts_mut};
 
-/// The streams of a reader.
+/// The streams of the channels.
 #[derive(Debug)]
 pub(crate) enum RxSource {
     One(Box<RxStreamer>),

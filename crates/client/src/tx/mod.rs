@@ -1,22 +1,22 @@
-//! Transmitting: writers and their events.
+//! Transmitting: streams and their events.
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `run` | bursts and times of a writer; it never waits for other threads |
-//! | `writer` | the writer that threads share |
+//! | `run` | bursts and times of a stream; it never waits for other threads |
+//! | `stream` | the stream that threads share |
 
 mod run;
-mod writer;
+mod stream;
 
-pub use writer::TxWriter;
+pub use stream::TxStream;
 
-/// How a writer is opened.
+/// How a transmit stream is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TxOptions {
     /// Samples of a full packet; `None` for as many as the network carries.
     pub samples_per_packet: Option<u32>,
-    /// The result of [`TxWriter::samples_per_write`]; `None` for a hundredth of a second, at least
+    /// The result of [`TxStream::samples_per_write`]; `None` for a hundredth of a second, at least
     /// a packet and no more than 65536.
     pub samples_per_write: Option<usize>,
 }
@@ -29,7 +29,7 @@ impl TxOptions {
         self
     }
 
-    /// Sets the samples that a writer recommends for a write.
+    /// Sets the samples that a stream recommends for a write.
     #[must_use]
     pub fn with_samples_per_write(mut self, samples: usize) -> Self {
         self.samples_per_write = Some(samples);

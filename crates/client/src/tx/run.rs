@@ -1,4 +1,4 @@
-//! Bursts and times of a writer.
+//! Bursts and times of a transmit stream.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::StreamStart;
 use crate::error::ClientError;
 use crate::parts;
 use crate::status::{StatusKind, StatusQueue, StreamStatus};
-use crate::time::{ns_of_ticks, ticks_of_ns};
+use crate::time::DeviceTime;
 
 /// The longest wait for room to end a burst.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// The state of a writer.
+/// The state of a transmit stream.
 #[derive(Debug)]
 pub(super) struct TxRun {
     pub sink: Option<TxStreams>,
@@ -72,7 +72,7 @@ impl TxRun {
     pub fn start(&mut self, start: StreamStart) {
         // A burst of no samples is over.
         self.active = start.samples != Some(0);
-        self.start_ticks = start.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
+        self.start_ticks = start.time.map(|time| time.ticks_at(self.rate.ticks_hz));
         (self.left, self.lost) = (start.samples, None);
     }
 
@@ -84,8 +84,9 @@ impl TxRun {
 
     pub fn interrupt(&mut self) -> Option<StreamStart> {
         // A time that no sample has taken still holds.
-        let time_ns = self.start_ticks.map(|ticks| ns_of_ticks(ticks, self.rate.ticks_hz));
-        let was = self.active.then_some(StreamStart { time_ns, samples: self.left });
+        let ticks_hz = self.rate.ticks_hz;
+        let time = self.start_ticks.map(|ticks| DeviceTime::from_ticks(ticks, ticks_hz));
+        let was = self.active.then_some(StreamStart { time, samples: self.left });
         // A burst that cannot be ended shows in the ledger.
         let _ = self.stop();
         self.drop_sink();
@@ -121,7 +122,7 @@ impl TxRun {
         let ends = self.left == Some(rest as u64) || (request.end_of_burst && end == length);
         let mut meta = TxMetadata { time_ticks: None, end_of_burst: ends };
         if done.samples == 0 {
-            let asked = request.time_ns.map(|ns| ticks_of_ns(ns, self.rate.ticks_hz));
+            let asked = request.time.map(|time| time.ticks_at(self.rate.ticks_hz));
             meta.time_ticks = match asked {
                 // A time that continues the burst, but for rounding, is none.
                 Some(ticks) if in_burst && self.is_next(ticks) => None,
@@ -186,7 +187,7 @@ impl TxRun {
 
 /// What a write asks for.
 pub(super) struct WriteRequest {
-    pub time_ns: Option<i64>,
+    pub time: Option<DeviceTime>,
     pub end_of_burst: bool,
 }
 
@@ -200,6 +201,6 @@ fn status_of(channel: usize, event: TxEvent, ticks_hz: f64) -> Option<StreamStat
         TxEvent::Reestablished { samples } => (None, StatusKind::Reestablished { samples }),
         _ => return None,
     };
-    let time_ns = ticks.map(|ticks| ns_of_ticks(ticks, ticks_hz));
-    Some(StreamStatus { channel, time_ns, kind })
+    let time = ticks.map(|ticks| DeviceTime::from_ticks(ticks, ticks_hz));
+    Some(StreamStatus { channel, time, kind })
 }

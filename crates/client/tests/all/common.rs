@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_client::{
-    ClientArgs, ClientRadio, RxOptions, RxReader, StreamDirection, StreamStart,
-};
+use millstream_client::{DeviceTime, GapPolicy, Radio, Received, RxOptions, RxStream, StreamStart};
 
 /// Far longer than any step takes, so that a failing test ends.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,28 +14,49 @@ pub const PROMPT: Duration = Duration::from_secs(5);
 pub const PACKET: u64 = 500;
 
 /// Returns an emulated radio in this process that no busy machine makes lose samples.
-pub fn radio(more: &str, rate_hz: f64) -> ClientRadio {
+pub fn radio(more: &str, rate_hz: f64) -> Radio {
     let text = format!("radio=emulated,rx_buffer_samples=67108864{more}");
-    let radio = ClientRadio::open(&text.parse::<ClientArgs>().unwrap()).unwrap();
-    assert_eq!(radio.set_rate(StreamDirection::Rx, 0, rate_hz).unwrap(), rate_hz);
+    let radio = Radio::open(&text.parse().unwrap()).unwrap();
+    assert_eq!(radio.rx(0).set_rate(rate_hz).unwrap(), rate_hz);
     radio
 }
 
 /// Returns the same with an antenna whose samples are their own times.
-pub fn ramp(more: &str) -> ClientRadio {
+pub fn ramp(more: &str) -> Radio {
     radio(&format!(",antenna=ramp{more}"), 1e6)
 }
 
+/// Options by which reads report gaps.
+pub fn reports() -> RxOptions {
+    RxOptions::default().with_gaps(GapPolicy::Report)
+}
+
 /// Returns a stream of the first channel.
-pub fn reader(radio: &ClientRadio, options: RxOptions) -> RxReader {
-    radio.reader(&[0], options.with_samples_per_packet(PACKET as u32)).unwrap()
+pub fn stream(radio: &Radio, options: RxOptions) -> RxStream {
+    radio.rx(0).stream(options.with_samples_per_packet(PACKET as u32)).unwrap()
 }
 
 /// Returns the same, started.
-pub fn started(radio: &ClientRadio, options: RxOptions) -> RxReader {
-    let reader = reader(radio, options);
-    reader.start(StreamStart::default()).unwrap();
-    reader
+pub fn started(radio: &Radio, options: RxOptions) -> RxStream {
+    let stream = stream(radio, options);
+    stream.start(StreamStart::now()).unwrap();
+    stream
+}
+
+/// Returns the time of a read, ticks.
+pub fn ticks(read: &Received) -> u64 {
+    read.time.unwrap().ticks()
+}
+
+/// Returns whether a read brought nothing in its time.
+pub fn is_empty(read: &Received) -> bool {
+    *read == Received::default()
+}
+
+/// Returns a time by the radio's clock that lies ahead, on a sample of a rate of 1 MS/s.
+pub fn soon(radio: &Radio, ahead_ms: u64) -> DeviceTime {
+    let now_ns = radio.now().unwrap().ns() / 1000 * 1000;
+    DeviceTime::from_ns(now_ns) + Duration::from_millis(ahead_ms)
 }
 
 /// Returns the low 32 bits of the time in a ramp's sample.

@@ -2,6 +2,7 @@
 
 mod careless;
 mod common;
+mod draw;
 mod gaps;
 mod no_allocation;
 mod rtl_tcp;

@@ -1,12 +1,10 @@
 //! Tests that reads and writes allocate nothing in the steady state, whatever the type of samples.
 
-use millstream_client::{
-    ClientRadio, RxOptions, StreamDirection, StreamSample, StreamStart, TxOptions,
-};
+use millstream_client::{Radio, StreamSample, StreamStart, TxOptions};
 use millstream_testkit::allocations;
 use num_complex::{Complex32, Complex64};
 
-use crate::common::{PATIENCE, radio};
+use crate::common::{PATIENCE, radio, reports};
 
 /// Odd, so that reads and packets begin at different samples.
 const BLOCK: usize = 5001;
@@ -14,21 +12,21 @@ const BLOCK: usize = 5001;
 const RATE_HZ: f64 = 4e6;
 
 /// Returns a radio with two channels in each direction.
-fn two_channels() -> ClientRadio {
+fn two_channels() -> Radio {
     let radio = radio(",antenna=ramp", RATE_HZ);
-    assert_eq!(radio.set_rate(StreamDirection::Tx, 0, RATE_HZ).unwrap(), RATE_HZ);
+    assert_eq!(radio.tx(0).set_rate(RATE_HZ).unwrap(), RATE_HZ);
     radio
 }
 
-fn reads<T: StreamSample>(radio: &ClientRadio, channels: &[usize]) {
-    let reader = radio.reader(channels, RxOptions::default()).unwrap();
+fn reads<T: StreamSample>(radio: &Radio, channels: &[usize]) {
+    let stream = radio.rx_stream(channels, reports()).unwrap();
     let mut memory = vec![vec![T::zeroed(); BLOCK]; channels.len()];
     let mut outs: Vec<_> = memory.iter_mut().map(|one| &mut one[..]).collect();
-    reader.start(StreamStart::default()).unwrap();
+    stream.start(StreamStart::now()).unwrap();
     let mut read = |some| {
         let outs = &mut outs[..];
         let read =
-            if some { reader.read_some(outs, PATIENCE) } else { reader.read(outs, PATIENCE) };
+            if some { stream.read_some(outs, PATIENCE) } else { stream.read(outs, PATIENCE) };
         read.unwrap().samples > 0
     };
     // A gap, which only a busy machine makes here, is an event, for which a queue may grow.
@@ -41,19 +39,19 @@ fn reads<T: StreamSample>(radio: &ClientRadio, channels: &[usize]) {
     assert_eq!(counted, Some(0), "{} on {channels:?}", std::any::type_name::<T>());
 }
 
-fn writes<T: StreamSample>(radio: &ClientRadio, channels: &[usize]) {
-    let writer = radio.writer(channels, TxOptions::default()).unwrap();
+fn writes<T: StreamSample>(radio: &Radio, channels: &[usize]) {
+    let stream = radio.tx_stream(channels, TxOptions::default()).unwrap();
     let memory = vec![vec![T::zeroed(); BLOCK]; channels.len()];
     let ins: Vec<_> = memory.iter().map(|one| &one[..]).collect();
-    writer.start(StreamStart::default()).unwrap();
+    stream.start(StreamStart::now()).unwrap();
     let write = || {
-        assert_eq!(writer.write(&ins, None, false, PATIENCE).unwrap().samples, BLOCK);
+        assert_eq!(stream.write(&ins, None, false, PATIENCE).unwrap().samples, BLOCK);
     };
     write();
     let before = allocations();
     (0..40).for_each(|_| write());
     assert_eq!(allocations(), before, "{} on {channels:?}", std::any::type_name::<T>());
-    writer.stop().unwrap();
+    stream.stop().unwrap();
 }
 
 /// Runs a test with each type on one and two channels.

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use millstream_client::{ClientArgs, ClientRadio, RtlOptions, RtlServer};
+use millstream_client::{Radio, RtlOptions, RtlServer};
 
 /// Far longer than any step takes, so that a failing test ends.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const RATE_HZ: u32 = 1_000_000;
 
 fn server(keys: &str, options: RtlOptions) -> RtlServer {
-    let radio = ClientRadio::open(&keys.parse::<ClientArgs>().unwrap()).unwrap();
+    let radio = Radio::open(&keys.parse().unwrap()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     RtlServer::start(radio, listener, options).unwrap()
 }

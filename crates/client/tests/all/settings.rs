@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use millstream_client::{
-    ClientArgs, ClientRadio, RxOptions, StreamDirection, StreamStart, TimeMoment, find,
+    ClientArgs, DeviceTime, Radio, RxOptions, StreamDirection, StreamStart, find,
 };
 
 use crate::common::{PATIENCE, radio};
 
 use StreamDirection::{Rx, Tx};
 
-fn open() -> ClientRadio {
+fn open() -> Radio {
     radio("", 1e6)
 }
 
@@ -19,45 +19,46 @@ fn settings_return_what_was_set() {
     let radio = open();
     assert_eq!((radio.product(), radio.serial(), radio.is_emulated()), ("e320", "7F000001", true));
     assert_eq!((radio.channels(Rx), radio.channels(Tx)), (2, 2));
-    let tuned = radio.set_frequency(Rx, 0, 1e9, Some(2e6)).unwrap();
+    let tuned = radio.rx(0).set_frequency(1e9, Some(2e6)).unwrap();
     assert!((tuned.freq_hz - 1e9).abs() < 1.0 && (tuned.rf_hz - 1.002e9).abs() < 10.0, "{tuned:?}");
     assert_eq!(tuned.freq_hz, tuned.rf_hz + tuned.bb_hz);
-    assert_eq!(radio.frequency(Rx, 0).unwrap(), tuned);
-    let tuned = radio.set_rf(Rx, 0, 2e9).unwrap();
+    assert_eq!(radio.rx(0).frequency().unwrap(), tuned);
+    let tuned = radio.rx(0).set_rf(2e9).unwrap();
     assert!((tuned.freq_hz - 1.998e9).abs() < 10.0, "{tuned:?}");
-    let tuned = radio.set_bb(Rx, 0, 1e6).unwrap();
+    let tuned = radio.rx(0).set_bb(1e6).unwrap();
     assert!((tuned.freq_hz - 2.001e9).abs() < 10.0, "{tuned:?}");
-    let tuned = radio.set_frequency(Rx, 0, 1e9, Some(0.0)).unwrap();
+    let tuned = radio.rx(0).set_frequency(1e9, Some(0.0)).unwrap();
     assert!(tuned.bb_hz.abs() < 10.0, "{tuned:?}");
-    assert_eq!(radio.set_gain(Rx, 0, 75.6).unwrap(), 75.0, "the step is 1 dB");
-    radio.set_automatic_gain(Rx, 0, true).unwrap();
-    assert!(radio.automatic_gain(Rx, 0).unwrap());
-    radio.set_automatic_gain(Rx, 0, false).unwrap();
-    assert_eq!(radio.gain(Rx, 0).unwrap(), 75.0);
-    assert_eq!(radio.antenna(Rx, 1).unwrap(), "RX2");
-    radio.set_antenna(Rx, 1, "TX/RX").unwrap();
-    assert_eq!(radio.antenna(Rx, 1).unwrap(), "TX/RX");
-    assert_eq!(radio.set_bandwidth(Rx, 0, 5e6).unwrap(), 5e6);
-    assert_eq!(radio.set_bandwidth(Rx, 0, 0.0).unwrap(), 1e6);
+    assert_eq!(radio.rx(0).set_gain(75.6).unwrap(), 75.0, "the step is 1 dB");
+    radio.rx(0).set_automatic_gain(true).unwrap();
+    assert!(radio.rx(0).automatic_gain().unwrap());
+    radio.rx(0).set_automatic_gain(false).unwrap();
+    assert_eq!(radio.rx(0).gain().unwrap(), 75.0);
+    assert_eq!(radio.rx(1).antenna().unwrap(), "RX2");
+    radio.rx(1).set_antenna("TX/RX").unwrap();
+    assert_eq!(radio.rx(1).antenna().unwrap(), "TX/RX");
+    assert_eq!(radio.rx(0).set_bandwidth(5e6).unwrap(), 5e6);
+    assert_eq!(radio.rx(0).set_bandwidth(0.0).unwrap(), 1e6);
     assert_eq!(radio.clock_sources().unwrap(), ["internal", "external"]);
     radio.set_clock_source("external").unwrap();
     assert_eq!(radio.clock_source().unwrap(), "external");
-    radio.set_time_ns(5_000_000_000, TimeMoment::Now).unwrap();
-    assert!((5_000_000_000..20_000_000_000).contains(&radio.time_ns(TimeMoment::Now).unwrap()));
+    let [five, twenty] = [5, 20].map(|seconds| DeviceTime::from_ns(seconds * 1_000_000_000));
+    radio.set_time(five).unwrap();
+    assert!((five..twenty).contains(&radio.now().unwrap()));
 }
 
 #[test]
 fn wrong_settings_say_what_is_possible() {
     let radio = open();
     for (error, part) in [
-        (radio.set_antenna(Rx, 0, "RX9").unwrap_err(), "the channel has RX2"),
-        (radio.set_frequency(Rx, 0, 60e9, None).map(drop).unwrap_err(), "it must be"),
-        (radio.set_gain(Rx, 0, 99.0).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
-        (radio.set_gain(Rx, 0, f64::NAN).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
-        (radio.set_rate(Rx, 0, 100e6).map(drop).unwrap_err(), "is 61440000 Hz"),
-        (radio.set_rate(Tx, 7, 1e6).map(drop).unwrap_err(), "no transmit channel 7"),
-        (radio.set_automatic_gain(Tx, 0, true).unwrap_err(), "receive channel only"),
-        (radio.channel_sensor(Rx, 0, "x").map(drop).unwrap_err(), "there are rssi"),
+        (radio.rx(0).set_antenna("RX9").unwrap_err(), "the channel has RX2"),
+        (radio.rx(0).set_frequency(60e9, None).map(drop).unwrap_err(), "it must be"),
+        (radio.rx(0).set_gain(99.0).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
+        (radio.rx(0).set_gain(f64::NAN).map(drop).unwrap_err(), "it must be 0 to 76 dB"),
+        (radio.rx(0).set_rate(100e6).map(drop).unwrap_err(), "is 61440000 Hz"),
+        (radio.tx(7).set_rate(1e6).map(drop).unwrap_err(), "no transmit channel 7"),
+        (radio.tx(0).set_automatic_gain(true).unwrap_err(), "receive channel only"),
+        (radio.rx(0).sensor("x").map(drop).unwrap_err(), "there are rssi"),
         (radio.sensor("x").map(drop).unwrap_err(), "there are ref_locked"),
         (radio.add_fault("x").unwrap_err(), "not the name of a fault"),
     ] {
@@ -69,24 +70,24 @@ fn wrong_settings_say_what_is_possible() {
 fn channels_keep_their_rates_as_far_as_the_clock_allows() {
     let radio = open();
     assert_eq!(radio.tick_rate().unwrap(), 16e6);
-    assert_eq!(radio.set_rate(Tx, 0, 2e6).unwrap(), 2e6);
-    assert_eq!(radio.rate(Rx, 0).unwrap(), 1e6);
-    let reader = radio.reader(&[0], RxOptions::default()).unwrap();
-    reader.start(StreamStart::default()).unwrap();
+    assert_eq!(radio.tx(0).set_rate(2e6).unwrap(), 2e6);
+    assert_eq!(radio.rx(0).rate().unwrap(), 1e6);
+    let stream = radio.rx(0).stream(RxOptions::default()).unwrap();
+    stream.start(StreamStart::now()).unwrap();
     // The clock stays while another stream runs, and a rate that it does not allow is refused.
-    let error = radio.set_rate(Tx, 0, 1.92e6).unwrap_err().to_string();
+    let error = radio.tx(0).set_rate(1.92e6).unwrap_err().to_string();
     assert!(error.contains("the nearest at its clock of 16000000 Hz is 2000000 Hz"), "{error}");
-    assert_eq!((radio.rate(Tx, 0).unwrap(), radio.tick_rate().unwrap()), (2e6, 16e6));
-    let taken = radio.set_rate(Tx, 0, 1.99e6).unwrap();
+    assert_eq!((radio.tx(0).rate().unwrap(), radio.tick_rate().unwrap()), (2e6, 16e6));
+    let taken = radio.tx(0).set_rate(1.99e6).unwrap();
     assert_eq!((taken, radio.tick_rate().unwrap()), (2e6, 16e6));
-    reader.stop().unwrap();
-    assert_eq!(radio.set_rate(Tx, 0, 1.92e6).unwrap(), 1.92e6);
+    stream.stop().unwrap();
+    assert_eq!(radio.tx(0).set_rate(1.92e6).unwrap(), 1.92e6);
     assert_eq!(radio.tick_rate().unwrap(), 30.72e6);
     // The idle stream was opened anew at the nearest rate of the new clock.
-    assert_eq!(reader.rate_hz(), radio.rate(Rx, 0).unwrap());
-    reader.start(StreamStart::default()).unwrap();
+    assert_eq!(stream.rate_hz(), radio.rx(0).rate().unwrap());
+    stream.start(StreamStart::now()).unwrap();
     let mut samples = vec![[0_i16; 2]; 100];
-    assert_eq!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
+    assert_eq!(stream.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
 }
 
 #[test]
@@ -94,21 +95,21 @@ fn a_master_clock_that_is_set_stays() {
     let radio = open();
     let (low, high) = radio.tick_rate_range().unwrap();
     assert!(low < 1e6 && high > 60e6, "{low} {high}");
-    let reader = radio.reader(&[0], RxOptions::default()).unwrap();
-    reader.start(StreamStart::default()).unwrap();
+    let stream = radio.rx(0).stream(RxOptions::default()).unwrap();
+    stream.start(StreamStart::now()).unwrap();
     assert_eq!(radio.set_tick_rate(30.72e6).unwrap(), 30.72e6);
-    assert_eq!((radio.tick_rate().unwrap(), reader.tick_rate_hz()), (30.72e6, 30.72e6));
+    assert_eq!((radio.tick_rate().unwrap(), stream.tick_rate_hz()), (30.72e6, 30.72e6));
     // The stream goes on, at the nearest fraction of the clock.
     let mut samples = vec![[0_i16; 2]; 100];
-    assert_eq!(reader.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
-    let nearest = reader.rate_hz();
-    assert!((nearest - 1e6).abs() < 20e3 && nearest == radio.rate(Rx, 0).unwrap(), "{nearest}");
-    assert_eq!(radio.set_rate(Rx, 0, 1.92e6).unwrap(), 1.92e6);
+    assert_eq!(stream.read(&mut [&mut samples], PATIENCE).unwrap().samples, 100);
+    let nearest = stream.rate_hz();
+    assert!((nearest - 1e6).abs() < 20e3 && nearest == radio.rx(0).rate().unwrap(), "{nearest}");
+    assert_eq!(radio.rx(0).set_rate(1.92e6).unwrap(), 1.92e6);
     assert_eq!(radio.tick_rate().unwrap(), 30.72e6);
     for wrong in [0.0, -1.0, f64::NAN] {
         assert!(radio.set_tick_rate(wrong).is_err());
     }
-    assert!(reader.is_active());
+    assert!(stream.is_active());
 }
 
 #[test]
@@ -146,14 +147,14 @@ fn a_search_is_short() {
 #[test]
 fn readings_have_values_and_units() {
     let radio = open();
-    let names = radio.channel_sensors(Rx, 0).unwrap();
+    let names = radio.rx(0).sensors().unwrap();
     for name in ["rssi", "lo_locked", "ledger_expected", "ledger_lost_network_loss"] {
         assert!(names.iter().any(|known| known == name), "{names:?}");
     }
-    let rssi = radio.channel_sensor(Rx, 0, "rssi").unwrap();
+    let rssi = radio.rx(0).sensor("rssi").unwrap();
     assert!(rssi.value.parse::<f64>().unwrap() < 0.0);
     assert_eq!((&*rssi.unit, &*rssi.kind), ("dB", "REALNUM"));
-    let lost = radio.channel_sensor(Tx, 1, "ledger_lost").unwrap();
+    let lost = radio.tx(1).sensor("ledger_lost").unwrap();
     assert_eq!((&*lost.value, &*lost.unit, &*lost.kind), ("0", "samples", "INTEGER"));
 }
 

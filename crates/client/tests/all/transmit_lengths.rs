@@ -1,52 +1,40 @@
 //! Bursts of a given length, written with buffers of any length through windows of any size.
 
-use millstream_client::{StreamDirection, StreamStart, TimeMoment, TxOptions};
+use millstream_client::{StreamStart, TxOptions};
 
-use crate::common::{PATIENCE, radio};
-
-/// A small generator, so that a failure can be repeated.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
+use crate::common::{PATIENCE, radio, soon};
+use crate::draw::Draw;
 
 #[test]
 fn each_burst_has_its_samples_and_the_next_one_loses_none() {
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
     for window in [4096, 10_000, 32_768] {
         let radio = radio(&format!(",tx_buffer_samples={window}"), 4e6);
-        assert_eq!(radio.set_rate(StreamDirection::Tx, 0, 4e6).unwrap(), 4e6);
-        let writer = radio.writer(&[0], TxOptions::default()).unwrap();
+        assert_eq!(radio.tx(0).set_rate(4e6).unwrap(), 4e6);
+        let stream = radio.tx(0).stream(TxOptions::default()).unwrap();
         let memory = vec![[1000_i16; 2]; 4 * window];
         let mut total = 0;
         for case in 0..8 {
             let burst = 1 + draw.below(3 * window as u64);
-            let time_ns = (draw.below(2) == 0)
-                .then(|| radio.time_ns(TimeMoment::Now).unwrap() / 1000 * 1000 + 60_000_000);
-            writer.start(StreamStart { time_ns, samples: Some(burst) }).unwrap();
+            let time = (draw.below(2) == 0).then(|| soon(&radio, 60));
+            stream.start(StreamStart { time, samples: Some(burst) }).unwrap();
             let mut sent = 0;
             let mut ended = false;
             while !ended {
                 // Buffers reach past the end of the burst, and past the window.
                 let length = 1 + draw.below(memory.len() as u64) as usize;
-                let done = writer.write(&[&memory[..length]], None, false, PATIENCE).unwrap();
+                let done = stream.write(&[&memory[..length]], None, false, PATIENCE).unwrap();
                 assert!(done.samples > 0 || done.end_of_burst, "{window} {case}: nothing taken");
                 sent += done.samples as u64;
                 ended = done.end_of_burst;
                 assert_eq!(ended, sent == burst, "{window} {case}: {sent} of {burst}");
                 assert!(ended || done.samples == length, "{window} {case}: a part of a buffer");
             }
-            assert!(!writer.is_active());
-            let rest = writer.write(&[&memory[..1]], None, false, PATIENCE).unwrap();
+            assert!(!stream.is_active());
+            let rest = stream.write(&[&memory[..1]], None, false, PATIENCE).unwrap();
             assert_eq!(rest.samples, 0, "{window} {case}: a sample behind the end");
             total += burst;
         }
-        assert_eq!(writer.ledger(0).unwrap().accepted, total, "window {window}");
+        assert_eq!(stream.ledger(0).unwrap().accepted, total, "window {window}");
     }
 }

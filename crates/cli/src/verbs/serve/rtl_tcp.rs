@@ -6,8 +6,7 @@ use crate::numbers::{decibels, rate, seconds, whole};
 use crate::output::{Report, last_words, note};
 use crate::start::note_taken;
 use anyhow::Context;
-use millstream_client::{ClientArgs, ClientRadio, RtlCounts, RtlOptions, RtlServer};
-use millstream_radio::graph::StreamDirection;
+use millstream_client::{ClientArgs, Radio, RtlCounts, RtlOptions, RtlServer};
 use millstream_web::WebAddress;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -106,16 +105,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             args.listen
         )
     })?;
-    let radio = ClientRadio::open(&args.args)?;
-    let rx = StreamDirection::Rx;
+    let radio = Radio::open(&args.args)?;
+    let channel = radio.rx(args.channel);
     if let Some(antenna) = &args.antenna {
-        radio.set_antenna(rx, args.channel, antenna)?;
+        channel.set_antenna(antenna)?;
     }
     if let Some(freq) = args.freq {
-        radio.set_frequency(rx, args.channel, freq, None)?;
+        channel.set_frequency(freq, None)?;
     }
     if let Some(gain) = args.gain {
-        let taken = radio.set_gain(rx, args.channel, gain)?;
+        let taken = channel.set_gain(gain)?;
         note_taken("gain", "", (gain, taken), "dB");
     }
     let options = RtlOptions::default()
@@ -123,7 +122,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .with_rate_hz(args.rate)
         .with_clients_max(args.clients.into());
     let mut server = RtlServer::start(radio, listener, options)?;
-    let taken = server.radio().rate(rx, args.channel)?;
+    let taken = server.radio().rx(args.channel).rate()?;
     note_taken("rate", "", (args.rate, taken), "Hz");
     // Scripts wait for this line.
     note(format_args!("ready: {} at {}", server.radio().product(), server.address()));
@@ -173,9 +172,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 
 /// What the server does now.
 fn state(server: &RtlServer, channel: usize) -> String {
-    let (radio, rx) = (server.radio(), StreamDirection::Rx);
-    let rate = radio.rate(rx, channel).unwrap_or_default() / 1e6;
-    let frequency = radio.frequency(rx, channel).map_or(0.0, |parts| parts.freq_hz) / 1e6;
+    let channel = server.radio().rx(channel);
+    let rate = channel.rate().unwrap_or_default() / 1e6;
+    let frequency = channel.frequency().map_or(0.0, |parts| parts.freq_hz) / 1e6;
     let counts = server.counts();
     format!("{} clients, {frequency:.3} MHz, {rate:.3} MS/s, {}", counts.connected, sums(&counts))
 }

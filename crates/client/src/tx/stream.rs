@@ -1,4 +1,4 @@
-//! The writer that threads share.
+//! The transmit stream that threads share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +14,7 @@ use crate::closing::close_within;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::status::{StatusQueue, StreamStatus};
+use crate::time::DeviceTime;
 use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
 
 /// How long a thread that waits for events leaves the stream alone.
@@ -28,12 +29,12 @@ const WRITE_SAMPLES_MAX: usize = 65_536;
 /// Clones share the stream. All functions may be called at any time from any thread; two writes at
 /// the same time take turns, and the second one waits no longer than its time-out.
 #[derive(Debug, Clone)]
-pub struct TxWriter {
-    parts: Arc<WriterParts>,
+pub struct TxStream {
+    parts: Arc<TxParts>,
 }
 
 #[derive(Debug)]
-pub(crate) struct WriterParts {
+pub(crate) struct TxParts {
     run: Turns<TxRun>,
     channels: Vec<usize>,
     options: TxOptions,
@@ -45,7 +46,7 @@ pub(crate) struct WriterParts {
     radio: Arc<RadioParts>,
 }
 
-impl TxWriter {
+impl TxStream {
     pub(crate) fn open(
         radio: &Arc<RadioParts>,
         channels: &[usize],
@@ -54,7 +55,7 @@ impl TxWriter {
         // A change of rates or a close sees the stream whole, or comes before it.
         let _changes = radio.lock_changes();
         let sink = radio.tx_sink(channels, &options)?;
-        let parts = Arc::new(WriterParts {
+        let parts = Arc::new(TxParts {
             run: Turns::new(TxRun::new(sink)),
             channels: channels.to_vec(),
             options,
@@ -97,7 +98,7 @@ impl TxWriter {
     /// [`ClientError::Closed`], [`ClientError::Radio`], also for a time that has passed.
     pub fn start(&self, start: StreamStart) -> Result<(), ClientError> {
         let parts = &self.parts;
-        start.time_ns.map_or(Ok(()), |time_ns| parts.radio.check_ahead(time_ns))?;
+        start.time.map_or(Ok(()), |time| parts.radio.check_ahead(time))?;
         // A change of rates takes the streams away and opens them again; the start comes after it.
         let _changes = parts.radio.lock_changes();
         parts.run.command(|run| {
@@ -129,24 +130,20 @@ impl TxWriter {
         self.parts.run.command(|run| run.active)
     }
 
-    /// Ends the stream: all calls return [`ClientError::Closed`] from now on, those that wait too.
-    /// A radio that does not answer takes seconds.
+    /// Ends the stream: all calls fail with [`ClientError::Closed`] from now on, those that wait
+    /// too. Waits up to `timeout` until the radio has taken what was written, and returns whether
+    /// it has; otherwise the end goes on in the background. A radio that does not answer takes
+    /// seconds.
     ///
     /// A stream that is dropped without being closed is closed in the background; the drop waits
     /// 0.2 s for it at most.
-    pub fn close(&self) {
-        OpenStream::close(&*self.parts);
-    }
-
-    /// Closes the stream as [`TxWriter::close`] does, and waits for it up to `timeout`. Returns
-    /// whether it is closed; otherwise it will be.
-    pub fn close_within(&self, timeout: Duration) -> bool {
+    pub fn close(&self, timeout: Duration) -> bool {
         close_within(&self.parts, OpenStream::close, timeout)
     }
 
     /// Writes the samples of the buffers, one for each channel, and waits up to `timeout` for room.
     ///
-    /// `time_ns` is the time of the first sample, by the radio's clock; in a burst it is needed
+    /// `time` is the time of the first sample, by the radio's clock; in a burst it is needed
     /// only behind a pause. `end_of_burst` ends the burst with the last sample.
     ///
     /// In the steady state it allocates nothing.
@@ -157,7 +154,7 @@ impl TxWriter {
     pub fn write<T: StreamSample>(
         &self,
         ins: &[&[T]],
-        time_ns: Option<i64>,
+        time: Option<DeviceTime>,
         end_of_burst: bool,
         timeout: Duration,
     ) -> Result<TxWrite, ClientError> {
@@ -167,7 +164,7 @@ impl TxWriter {
         if ins.len() != channels || ins.iter().any(|one| one.len() != length) {
             return Err(ClientError::Buffers { channels, given: ins.len() });
         }
-        let request = WriteRequest { time_ns, end_of_burst };
+        let request = WriteRequest { time, end_of_burst };
         let begin = Instant::now();
         let until = begin + timeout.min(YEAR);
         let stops = parts.stops.load(Ordering::Relaxed);
@@ -229,13 +226,13 @@ impl TxWriter {
     }
 }
 
-impl WriterParts {
+impl TxParts {
     fn check_open(&self) -> Result<(), ClientError> {
         if self.closed.load(Ordering::Relaxed) { Err(ClientError::Closed) } else { Ok(()) }
     }
 }
 
-impl Drop for WriterParts {
+impl Drop for TxParts {
     fn drop(&mut self) {
         if let Some(sink) = self.run.command(|run| run.sink.take()) {
             self.radio.end(sink);
@@ -243,7 +240,7 @@ impl Drop for WriterParts {
     }
 }
 
-impl OpenStream for WriterParts {
+impl OpenStream for TxParts {
     fn direction(&self) -> StreamDirection {
         StreamDirection::Tx
     }

@@ -1,4 +1,4 @@
-//! The reader that threads share.
+//! The receive stream that threads share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use millstream_radio::graph::StreamDirection;
 use millstream_radio::{Ledger, StreamSample};
 
 use super::run::RxRun;
-use super::{RxOptions, RxRead, RxReadEvent, StreamGap};
+use super::{Received, RxOptions, StreamGap};
 use crate::StreamStart;
 use crate::closing::close_within;
 use crate::error::ClientError;
@@ -28,12 +28,12 @@ const LOOK_BEHIND_MAX: Duration = Duration::from_millis(100);
 /// Clones share the stream. All functions may be called at any time from any thread; two reads at
 /// the same time take turns, and the second one waits no longer than its time-out.
 #[derive(Debug, Clone)]
-pub struct RxReader {
-    parts: Arc<ReaderParts>,
+pub struct RxStream {
+    parts: Arc<RxParts>,
 }
 
 #[derive(Debug)]
-pub(crate) struct ReaderParts {
+pub(crate) struct RxParts {
     run: Turns<RxRun>,
     channels: Vec<usize>,
     options: RxOptions,
@@ -45,7 +45,7 @@ pub(crate) struct ReaderParts {
     radio: Arc<RadioParts>,
 }
 
-impl RxReader {
+impl RxStream {
     pub(crate) fn open(
         radio: &Arc<RadioParts>,
         channels: &[usize],
@@ -54,7 +54,7 @@ impl RxReader {
         // A change of rates or a close sees the stream whole, or comes before it.
         let _changes = radio.lock_changes();
         let source = radio.rx_source(channels, &options)?;
-        let parts = Arc::new(ReaderParts {
+        let parts = Arc::new(RxParts {
             run: Turns::new(RxRun::new(source, options.gaps)),
             channels: channels.to_vec(),
             options,
@@ -134,18 +134,13 @@ impl RxReader {
         self.parts.run.command(|run| run.active)
     }
 
-    /// Ends the stream: all reads return [`ClientError::Closed`] from now on, those that wait too.
-    /// A radio that does not answer takes seconds.
+    /// Ends the stream: all reads fail with [`ClientError::Closed`] from now on, those that wait
+    /// too. Waits up to `timeout` until the radio has been told, and returns whether it has;
+    /// otherwise it will be, in the background. A radio that does not answer takes seconds.
     ///
     /// A stream that is dropped without being closed is closed in the background; the drop waits
     /// 0.2 s for it at most.
-    pub fn close(&self) {
-        OpenStream::close(&*self.parts);
-    }
-
-    /// Closes the stream as [`RxReader::close`] does, and waits for it up to `timeout`. Returns
-    /// whether it is closed; otherwise it will be.
-    pub fn close_within(&self, timeout: Duration) -> bool {
+    pub fn close(&self, timeout: Duration) -> bool {
         close_within(&self.parts, OpenStream::close, timeout)
     }
 
@@ -158,25 +153,28 @@ impl RxReader {
     /// In the steady state it allocates nothing, and takes locks that no other thread holds.
     ///
     /// # Errors
-    /// [`ClientError::Closed`], [`ClientError::Buffers`]; [`ClientError::Rx`] when the radio cannot
-    /// continue, and [`ClientError::Lost`] then until the next start.
+    /// [`ClientError::Gap`] where samples are missing, unless another [`super::GapPolicy`] was
+    /// chosen: the next read goes on behind the gap. [`ClientError::LateStart`] when the time of
+    /// the start had passed. [`ClientError::Closed`], [`ClientError::Buffers`];
+    /// [`ClientError::Rx`] when the radio cannot continue, and [`ClientError::Lost`] then until
+    /// the next start.
     pub fn read<T: StreamSample>(
         &self,
         outs: &mut [&mut [T]],
         timeout: Duration,
-    ) -> Result<RxRead, ClientError> {
+    ) -> Result<Received, ClientError> {
         self.read_until(outs, timeout, false)
     }
 
-    /// Reads like [`RxReader::read`], but returns with the first samples that are there.
+    /// Reads like [`RxStream::read`], but returns with the first samples that are there.
     ///
     /// # Errors
-    /// Those of [`RxReader::read`].
+    /// Those of [`RxStream::read`].
     pub fn read_some<T: StreamSample>(
         &self,
         outs: &mut [&mut [T]],
         timeout: Duration,
-    ) -> Result<RxRead, ClientError> {
+    ) -> Result<Received, ClientError> {
         self.read_until(outs, timeout, true)
     }
 
@@ -185,7 +183,7 @@ impl RxReader {
         outs: &mut [&mut [T]],
         timeout: Duration,
         some: bool,
-    ) -> Result<RxRead, ClientError> {
+    ) -> Result<Received, ClientError> {
         let parts = &*self.parts;
         let channels = parts.channels.len();
         if outs.len() != channels {
@@ -198,7 +196,7 @@ impl RxReader {
         let begin = Instant::now();
         let until = begin + timeout.min(YEAR);
         let stops = parts.stops.load(Ordering::Relaxed);
-        let (mut got, mut full_until) = (RxRead::default(), None);
+        let (mut got, mut full_until) = (Received::default(), None);
         let closed = || parts.closed.load(Ordering::Relaxed);
         let stopped = || parts.stops.load(Ordering::Relaxed) != stops;
         let over = || closed() || stopped();
@@ -242,14 +240,10 @@ impl RxReader {
             Next::Again
         });
         match outcome {
-            Some(outcome) => outcome?,
-            None if closed() => return Err(ClientError::Closed),
-            None => {}
+            Some(outcome) => outcome.map(|()| got),
+            None if closed() => Err(ClientError::Closed),
+            None => Ok(got),
         }
-        if got.samples == 0 && got.event == RxReadEvent::None && !got.end_of_burst {
-            got.event = RxReadEvent::Timeout;
-        }
-        Ok(got)
     }
 
     /// Returns the oldest event that was not taken yet. It waits up to `timeout` for one.
@@ -263,7 +257,7 @@ impl RxReader {
     }
 }
 
-impl ReaderParts {
+impl RxParts {
     fn check_open(&self) -> Result<(), ClientError> {
         if self.closed.load(Ordering::Relaxed) { Err(ClientError::Closed) } else { Ok(()) }
     }
@@ -276,7 +270,7 @@ impl ReaderParts {
     }
 }
 
-impl Drop for ReaderParts {
+impl Drop for RxParts {
     fn drop(&mut self) {
         if let Some(source) = self.run.command(|run| run.source.take()) {
             self.radio.end(source);
@@ -284,7 +278,7 @@ impl Drop for ReaderParts {
     }
 }
 
-impl OpenStream for ReaderParts {
+impl OpenStream for RxParts {
     fn direction(&self) -> StreamDirection {
         StreamDirection::Rx
     }
