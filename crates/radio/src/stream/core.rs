@@ -679,14 +679,15 @@ impl RxCore {
     /// Enters a packet and the gap before it into the ledger, and reports the gap.
     fn book(&mut self, arrival: &Arrival, gap: Option<PacketGap>) {
         let (rate, ended) = (self.path.rate, self.run.has_ended());
-        let goes_on = gap.is_none_or(|gap| gap.is_of_packets(self.samples_per_packet.into()));
+        let spp = u64::from(self.samples_per_packet);
+        let may_have_ended = gap.is_some_and(|gap| gap.may_have_an_end(spp));
         let jumped = gap.is_some_and(|gap| gap.jump != 0);
         if jumped {
             self.run.note_clock_set();
             self.epoch += 1;
         }
         let restart = self.run.restart();
-        let is_over = |restart: &Restart| restart.is_over(arrival.ticks, ended, goes_on);
+        let is_over = |restart: &Restart| restart.is_over(arrival.ticks, ended, may_have_ended);
         let recovered = restart.as_ref().is_some_and(is_over);
         if recovered || restart.is_none() {
             self.run.await_nothing();

@@ -52,10 +52,11 @@ impl PacketGap {
         self.in_packets.saturating_add(self.unsent)
     }
 
-    /// Returns whether whole packets of so many samples are missing, and nothing else happened.
-    pub fn is_of_packets(&self, samples: u64) -> bool {
-        let in_time = self.jump == 0 && self.unsent == 0 && !self.renumbered;
-        in_time && self.has_whole_packets(samples)
+    /// Returns whether the end of a run may be among the missing packets: they are not only whole
+    /// ones of so many samples.
+    pub fn may_have_an_end(&self, samples: u64) -> bool {
+        let in_time = self.jump == 0 && self.unsent == 0 && self.has_whole_packets(samples);
+        self.renumbered || self.packets > 0 && !in_time
     }
 
     /// Returns whether each missing packet had so many samples.

@@ -42,13 +42,13 @@ pub(super) struct Restart {
 }
 
 impl Restart {
-    /// Returns whether a packet is of the new run: its time is not before the start, and it does
-    /// not go on from the packet before it, unless that was the last one of its run (`ended`).
-    /// Where the clock was set meanwhile, the time may be any behind such an end.
-    pub fn is_over(&self, ticks: Option<u64>, ended: bool, goes_on: bool) -> bool {
+    /// Returns whether a packet is of the new run: its time is not before the start, and the run
+    /// before has `ended` with a packet that came, or with one that is missing (`may_have_ended`).
+    /// Where the clock was set meanwhile, the time may be any behind such a packet that came.
+    pub fn is_over(&self, ticks: Option<u64>, ended: bool, may_have_ended: bool) -> bool {
         let is_behind = ticks.is_some_and(|ticks| ticks.wrapping_sub(self.start) < 1 << 63);
-        let may = self.clock_set || ticks.is_none();
-        ended && (is_behind || may) || is_behind && !goes_on
+        let any_time = self.clock_set || ticks.is_none();
+        ended && (is_behind || any_time) || may_have_ended && is_behind
     }
 
     /// Returns whether it may have begun at the device's time `now`, ticks: a clock that was set
@@ -299,22 +299,21 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn over(restart: Restart, ticks: u64, ended: bool, goes_on: bool) -> bool {
-        restart.is_over(Some(ticks), ended, goes_on)
+    fn over(restart: Restart, ticks: u64, ended: bool, may_have_ended: bool) -> bool {
+        restart.is_over(Some(ticks), ended, may_have_ended)
     }
 
     #[test]
-    fn a_new_run_begins_at_its_start_or_where_the_clock_was_set_behind_the_end_of_another() {
+    fn a_new_run_begins_at_its_start_behind_the_end_of_the_one_before() {
         let cause = Cause::DeviceOverrun;
         let (attempts, told, start) = (1, 1990, 2000);
         let restart = Restart { attempts, told, start, cause, clock_set: false, discarded: false };
-        assert!(over(restart, 2000, false, false) && over(restart, 9000, true, true));
-        assert!(!over(restart, 2000, false, true), "the clock was set before that start");
+        assert!(over(restart, 2000, true, false) && over(restart, 9000, false, true));
         assert!(!over(restart, 1999, true, false) && !over(restart, 1000, false, true));
-        assert!(restart.is_over(None, true, false) && !restart.is_over(None, false, false));
+        assert!(!over(restart, 2000, false, false), "the clock was set before that start");
+        assert!(restart.is_over(None, true, false) && !restart.is_over(None, false, true));
         let restart = Restart { clock_set: true, ..restart };
-        assert!(over(restart, 2000, false, false) && !over(restart, 2000, false, true));
-        assert!(over(restart, 1000, true, false) && !over(restart, 1000, false, false));
+        assert!(over(restart, 1000, true, false) && !over(restart, 1000, false, true));
         assert!(restart.may_have_begun(2000) && restart.may_have_begun(1900));
         assert!(!restart.may_have_begun(1995));
     }

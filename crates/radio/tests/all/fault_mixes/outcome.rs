@@ -37,8 +37,9 @@ struct Gap {
     ended: bool,
     /// The numbers of the packets were restarted within, or nothing shows what was sent.
     renumbered: bool,
-    /// A damaged packet came behind later ones: its gap was in the ledger.
-    overtaken: bool,
+    /// A damaged packet came behind later ones, when its gap was in the ledger, or another packet
+    /// of its number may have been damaged.
+    unclear: bool,
 }
 
 impl Gap {
@@ -49,10 +50,10 @@ impl Gap {
 
     /// Returns the cause, where exactly one thing happened.
     fn cause(&self) -> Option<Cause> {
-        let Self { lost, damaged, stopped, jumped, back, ended, renumbered, overtaken } = *self;
+        let Self { lost, damaged, stopped, jumped, back, ended, renumbered, unclear } = *self;
         let among_ends = ended && lost + damaged > 0;
         match [lost, damaged, stopped, jumped].map(|samples| samples > 0) {
-            _ if renumbered || overtaken || back > 0 || among_ends => None,
+            _ if renumbered || unclear || back > 0 || among_ends => None,
             [true, false, false, false] => Some(Cause::NetworkLoss),
             [false, true, false, false] => Some(Cause::Malformed),
             [false, false, true, false] => Some(Cause::DeviceOverrun),
@@ -119,9 +120,14 @@ impl Outcome {
             let comes = |seen: &Seen, whole| {
                 self.arrived.iter().position(|other| *other == Seen { seq: seen.seq, whole })
             };
-            let next = self.sent.get(at + 1).and_then(|next| comes(next, next.whole));
-            gap.overtaken |=
-                came_damaged && next.is_some_and(|next| Some(next) < comes(seen, None));
+            let overtakes = |next: &Seen| {
+                let next = comes(next, next.whole);
+                next.is_some() && next < comes(seen, None)
+            };
+            // Only the number of a damaged packet is known, which may be that of another one.
+            let is_unclear = self.sent[at + 1..].iter().take(100).any(overtakes)
+                || self.sent.iter().filter(|other| other.seq == seen.seq).count() > 1;
+            gap.unclear |= came_damaged && is_unclear;
             *(if came_damaged { &mut gap.damaged } else { &mut gap.lost }) += samples;
         }
         assert_eq!(run, None, "all that was handed out was sent, in this order");
