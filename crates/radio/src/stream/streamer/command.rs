@@ -128,7 +128,7 @@ impl RxStreamer {
         };
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
-        self.pass_over_strays(Duration::ZERO)?;
+        self.drop_strays(Duration::ZERO)?;
         let with_transmitter = start == Start::WithTransmitter;
         self.command(samples, at, with_transmitter)?;
         self.core.begin(samples, at, with_transmitter);
@@ -223,7 +223,7 @@ impl RxStreamer {
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
-                    self.pass_over_strays(QUIET)?;
+                    self.drop_strays(QUIET)?;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -233,7 +233,7 @@ impl RxStreamer {
     }
 
     /// Takes packets of an earlier burst off the port, until it has been quiet for `quiet`.
-    fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
+    fn drop_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
         let until = self.now() + QUIET_TIMEOUT;
         loop {
             self.inspect_batch()?;
