@@ -326,7 +326,7 @@ impl Numbers {
 
     fn by_time(&self, arrival: &Arrival, ahead: u64, missing: u16) -> PacketClass {
         if self.may_be_from_before(arrival)
-            && !(self.in_a_row + 1 >= IN_A_ROW && self.follows_doubtful(arrival))
+            && !(self.in_a_row >= IN_A_ROW - 1 && self.follows_doubtful(arrival))
         {
             return PacketClass::Doubtful;
         }
@@ -437,7 +437,8 @@ impl Numbers {
 
     /// Stores a doubtful packet: another one may confirm it.
     pub fn doubt(&mut self, arrival: &Arrival) {
-        self.in_a_row = if self.follows_doubtful(arrival) { self.in_a_row + 1 } else { 1 };
+        let before = if self.follows_doubtful(arrival) { self.in_a_row } else { 0 };
+        self.in_a_row = before.saturating_add(1);
         self.doubtful = Some(*arrival);
     }
 
