@@ -87,14 +87,13 @@ causes! {
         /// set, or it dropped samples without a message. A clock that was set back, or by more than
         /// 2⁴⁸ ticks, loses no samples: it is only an event.
         ClockJump = "clock_jump",
-        /// Packets that the device sent never reached this machine's socket. At the end of a stream
-        /// up to a window of credit counts here, too, if the device may have kept it because the
-        /// network took reports of credit: nothing shows that.
+        /// Packets that the device sent did not reach this machine's socket before they were given
+        /// up; [`crate::RxCounters::late`] counts those that came after that. At the end of a
+        /// capture up to a window of credit counts here, too, if the device may have kept it
+        /// because the network took reports of credit: nothing shows that.
         NetworkLoss = "network_loss",
-        /// They arrived too late for the reorder buffer: they had been given up.
-        Late = "late",
-        /// The network lost them or the device never sent them; the packet that would show which
-        /// was lost too.
+        /// More than one thing happened in their gap, or it has no known explanation: nothing shows
+        /// which took them. Their number is exact.
         Unknown = "unknown",
         /// The receive queue on this machine was full.
         HostQueueDrop = "host_queue_drop",
@@ -200,12 +199,6 @@ impl Ledger {
         self.held = 0;
     }
 
-    /// Moves lost samples to another cause.
-    pub(crate) fn relabel(&mut self, from: Cause, to: Cause, samples: u64) {
-        self.lose(from, samples.wrapping_neg());
-        self.lose(to, samples);
-    }
-
     /// Takes the last samples as behind the end: `received` of those that were delivered, and
     /// `lost` of those in the newest gap. `before` are the losses before that gap. Of its causes,
     /// the one that came last is cut first.
@@ -261,9 +254,6 @@ mod tests {
         assert_eq!(ledger.lost_total(), 50);
         let losses: Vec<_> = ledger.losses().filter(|loss| loss.1 > 0).collect();
         assert_eq!(losses, [(Cause::NetworkLoss, 40), (Cause::Alignment, 10)]);
-        ledger.relabel(Cause::NetworkLoss, Cause::Late, 15);
-        assert_eq!((ledger.lost(Cause::NetworkLoss), ledger.lost(Cause::Late)), (25, 15));
-        ledger.relabel(Cause::Late, Cause::NetworkLoss, 15);
         let mut twice = ledger.clone();
         twice.merge(&ledger);
         assert_eq!((twice.expected, twice.lost(Cause::NetworkLoss)), (200, 80));

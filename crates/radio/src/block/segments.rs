@@ -107,8 +107,7 @@ impl RecordingSegment {
         self.is_restart
     }
 
-    /// Returns the samples missing before it, by cause, as counted when it was reported. A packet
-    /// that comes too late after that moves its samples from `network_loss` to `late`.
+    /// Returns the samples missing before it, by cause.
     pub fn losses(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         let known = Cause::ALL.into_iter().zip(self.lost).filter(|loss| loss.1 > 0);
         let is_known = self.lost != [0; Cause::ALL.len()];

@@ -1,8 +1,12 @@
-//! The packets of a stream, decoded.
+//! The packets of a stream: decoded, and as they wait for the caller.
+
+use std::net::SocketAddrV4;
 
 use millstream_wire::chdr::{DataRepr, Packet, PacketType, SC16_LEN};
 use millstream_wire::stream::CommandRepr;
 use millstream_wire::{Error, Width};
+
+use super::meta::RxEvent;
 
 /// A datagram, parsed.
 pub(super) enum Content {
@@ -11,7 +15,7 @@ pub(super) enum Content {
     Other,
 }
 
-/// The fields of a data packet that the tracker needs.
+/// The fields of a data packet that its place in the stream follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub seq: u16,
@@ -33,57 +37,6 @@ impl Arrival {
     }
 }
 
-/// Samples missing before a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct PacketGap {
-    /// Packets missing by sequence number.
-    pub packets: u64,
-    /// Samples that the missing packets held.
-    pub in_packets: u64,
-    /// The samples of those that came damaged, at most: the last one of a run may be short.
-    pub damaged: u64,
-    /// Further missing samples: the device never sent these.
-    pub unsent: u64,
-    /// The jump of the device's clock, ticks, if it cannot be counted in samples: backward, or very
-    /// far forward. 0 without a jump.
-    pub jump: i64,
-}
-
-impl PacketGap {
-    /// Returns the missing samples in all.
-    pub fn samples(&self) -> u64 {
-        self.in_packets.saturating_add(self.unsent)
-    }
-}
-
-/// The class of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PacketClass {
-    /// The next packet.
-    Next,
-    /// A later packet.
-    After(PacketGap),
-    /// A packet that came before, or is too old to classify.
-    Duplicate,
-    /// A packet that was given up; `damaged`: an earlier copy came damaged.
-    Late { damaged: bool },
-    /// A packet with an implausible time, unless the packet behind it confirms it.
-    Nonsense,
-}
-
-/// The packet to which the damage belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// Recorded for the gap that the packet will leave.
-    Noted,
-    /// The packet was counted as missing.
-    OfMissing,
-    /// The packet has arrived: this was a copy of it.
-    OfCopy,
-    /// Its number is far from the next one.
-    Unknown,
-}
-
 /// Decodes a packet of this stream.
 pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     let flow_bytes = packet.flow_len();
@@ -103,4 +56,62 @@ pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
             Ok(Content::Other)
         }
     }
+}
+
+/// A datagram that the port lends, and its index there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Datagram<'a> {
+    pub index: usize,
+    pub payload: &'a [u8],
+    pub source: SocketAddrV4,
+}
+
+/// Samples of a lent datagram that the caller has not yet received.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnreadSamples {
+    /// The place of the packet.
+    pub place: PacketSource,
+    /// The offset of the next sample in it, and the end of the samples.
+    pub at: usize,
+    pub end: usize,
+    /// Time of the next sample.
+    pub ticks: Option<u64>,
+    /// Its length in flow control, bytes.
+    pub flow_bytes: usize,
+    /// The burst is over with this packet.
+    pub ends_burst: bool,
+    /// The event to report behind it.
+    pub then: RxEvent,
+}
+
+/// The place of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PacketSource {
+    /// In the batch that the port lends, by its index.
+    Lent(usize),
+    /// In the reorder buffer, by its place.
+    Aside(usize),
+}
+
+/// A report without samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub event: RxEvent,
+    pub ticks: Option<u64>,
+    pub ends_burst: bool,
+    /// The next event to report.
+    pub then: RxEvent,
+}
+
+/// What the radio and the port have reported besides packets, so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SideReports {
+    /// Datagrams that the receive queue dropped.
+    pub queue_drops: u64,
+    /// Datagrams that were too long for the port.
+    pub too_long: u64,
+    pub late_commands: u64,
+    pub overruns: u64,
+    /// The end of the last run that overran, ticks.
+    pub overrun_ticks: u64,
 }

@@ -1,19 +1,16 @@
 //! Tests of the core of a receive stream, by bytes and time.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_link::port::Capabilities;
-use millstream_wire::chdr::DataRepr;
 use millstream_wire::{Epid, Width};
 use proptest::prelude::*;
 
 use super::*;
+use crate::Clock;
 use crate::opening::silent;
 use crate::stream::StreamRate;
-use crate::stream::gap_causes::GapCauses;
-use crate::stream::stages::RecoveryNeed;
 use crate::topology::Endpoint;
-use crate::{Cause, Clock, RadioError};
 
 #[path = "doubt_tests.rs"]
 mod doubt;
@@ -41,7 +38,7 @@ impl Bench {
     /// Returns a stream without an end that was started, at 1 Msps.
     fn running() -> Self {
         let mut bench = Self::idle();
-        bench.core.begin(None, None);
+        bench.core.begin(None, None, false);
         bench
     }
 
@@ -65,7 +62,8 @@ impl Bench {
         queue.recv_queue_bytes = 1 << 16;
         let credit = Credit::new(&queue, 16 + 4 * spp as usize);
         let (silence, now) = (Duration::from_millis(300), Instant::now());
-        let core = RxCore::new(path, spp, 1, credit, &RxArgs::new(0), silence, now);
+        let core =
+            RxCore::new(path, (spp, NonZeroU32::MIN), 1, credit, &RxArgs::new(0), silence, now);
         Self { core, now }
     }
 
@@ -94,13 +92,13 @@ impl Bench {
                 results.push((pending.event, pending.ticks));
             } else if let Some(held) = self.core.held {
                 let samples = (held.end - held.at) / SC16_LEN;
-                self.core.ledger.deliver(samples as u64);
+                self.core.books.deliver(samples as u64);
                 self.core.pass(held, samples);
                 results.push((RxEvent::None, held.ticks));
             } else if !self.core.take_waiting() {
                 return results;
             }
-            assert_eq!(self.core.ledger.balance(), Ok(()));
+            assert_eq!(self.core.books.ledger().balance(), Ok(()));
         }
     }
 }
@@ -114,10 +112,10 @@ fn packet(seq: u16, ticks: u64, samples: u64, eob: bool) -> Vec<u8> {
     bytes
 }
 
-fn passed_over(samples: u64) -> SkippedPackets {
-    let mut passed_over = SkippedPackets::default();
-    passed_over.samples = samples;
-    passed_over
+fn skipped(packets: u64) -> SkippedPackets {
+    let mut skipped = SkippedPackets::new();
+    skipped.whole = packets;
+    skipped
 }
 
 fn samples_at(ticks: u64) -> (RxEvent, Option<u64>) {
@@ -134,7 +132,7 @@ fn a_packet_is_held_until_its_samples_were_taken_and_a_report_is_due_once_per_pe
         let held = bench.core.held.expect("its samples");
         assert_eq!((held.at, held.end), (16, 16 + 4 * SPP as usize));
         // In two parts.
-        bench.core.ledger.deliver(SPP);
+        bench.core.books.deliver(SPP);
         assert_eq!(bench.core.pass(held, 30), (false, false));
         let held = bench.core.held.expect("the rest");
         assert_eq!(held.ticks, Some(BEGIN + SPP * u64::from(seq) + 30));
@@ -147,7 +145,7 @@ fn a_packet_is_held_until_its_samples_were_taken_and_a_report_is_due_once_per_pe
     }
     let every = bench.core.credit.period_bytes().div_ceil(bytes);
     assert_eq!(reports, packets / every, "once in {every} packets");
-    assert_eq!(bench.core.ledger.delivered, packets * SPP);
+    assert_eq!(bench.core.books.ledger().delivered, packets * SPP);
 }
 
 #[test]
@@ -171,18 +169,18 @@ fn packets_wait_for_an_earlier_one_until_it_comes_or_time_has_passed() {
     let gap = RxEvent::SequenceGap { packets: 2, samples: 2 * SPP };
     let at = BEGIN + 5 * SPP;
     assert_eq!(bench.results(), [(gap, Some(at)), samples_at(at)]);
-    assert_eq!(bench.core.ledger.lost(Cause::NetworkLoss), 2 * SPP);
+    assert_eq!(bench.core.books.ledger().lost(Cause::NetworkLoss), 2 * SPP);
 }
 
 #[test]
 fn a_start_that_came_too_late_ends_the_capture() {
     let mut bench = Bench::idle();
-    bench.core.begin(Some(1000), Some(BEGIN));
+    bench.core.begin(Some(1000), Some(BEGIN), false);
     bench.core.reports.late_commands = 1;
     assert_eq!(bench.core.idle(bench.now), None);
     assert_eq!(bench.results(), [(RxEvent::LateCommand, None)]);
-    assert_eq!(bench.core.ledger.lost(Cause::LateCommand), 1000);
-    assert_eq!(bench.core.run, StreamState::Idle);
+    assert_eq!(bench.core.books.ledger().lost(Cause::LateCommand), 1000);
+    assert_eq!(bench.core.run.mode(), Mode::Idle);
 }
 
 #[test]
@@ -190,13 +188,13 @@ fn the_end_of_a_stopped_burst_is_not_awaited_for_ever() {
     let mut bench = Bench::running();
     bench.packet(0, SPP, false);
     bench.results();
-    bench.core.run = bench.core.run.stopped(bench.now);
+    bench.core.run.stop(bench.now);
     bench.pass_time(299);
     assert_eq!(bench.core.idle(bench.now), None);
-    assert_ne!(bench.core.run, StreamState::Idle);
+    assert_ne!(bench.core.run.mode(), Mode::Idle);
     bench.pass_time(1);
     assert_eq!(bench.core.idle(bench.now), None);
-    assert_eq!((bench.core.run, bench.results()), (StreamState::Idle, vec![(RxEvent::None, None)]));
+    assert_eq!((bench.core.run.mode(), bench.results()), (Mode::Idle, vec![(RxEvent::None, None)]));
 }
 
 #[test]
@@ -209,7 +207,7 @@ fn what_is_not_of_this_stream_costs_one_counter() {
     let mut other = whole.clone();
     other[0] ^= 1;
     bench.take(&other);
-    let counters = bench.core.counters;
+    let counters = bench.core.books.counters();
     assert_eq!((counters.foreign, counters.malformed, counters.misaddressed), (1, 1, 1));
     assert_eq!((bench.core.has_result(), counters.packets), (false, 0));
 }
@@ -243,6 +241,18 @@ enum Happening {
 }
 
 impl Bench {
+    /// Waits for a restart at `start` that was commanded at the device's time `told`.
+    fn restart(&mut self, told: u64, start: u64) {
+        let (attempts, cause, clock_set, discarded) = (1, Cause::DeviceOverrun, false, false);
+        let restart = Restart { attempts, told, start, cause, clock_set, discarded };
+        self.core.await_restart(restart);
+    }
+
+    fn set_up(&mut self, packets: u64) {
+        let credit = self.core.credit.clone();
+        self.core.take_set_up(&skipped(packets), credit).expect("a restart follows");
+    }
+
     /// Gives the core what its recovery needs. Returns false when none is under way.
     fn answer(&mut self, word: u32, fate: u8) -> bool {
         let what = "a register read";
@@ -255,11 +265,14 @@ impl Bench {
             None => return false,
             Some(RecoveryNeed::Register(_)) => self.core.take_outcome(outcome, self.now),
             Some(RecoveryNeed::Arrivals) => {
-                self.core.stage = None;
+                self.core.end_recovery();
                 self.core.take_arrivals(fate == 3);
                 Ok(())
             }
-            Some(RecoveryNeed::SetUp) => self.core.take_set_up(passed_over(word.into())),
+            Some(RecoveryNeed::SetUp) => {
+                let credit = self.core.credit.clone();
+                self.core.take_set_up(&skipped(word.into()), credit)
+            }
         };
         // An error ends the recovery.
         assert!(outcome.is_ok() || !self.core.is_recovering());
@@ -279,9 +292,10 @@ fn happening() -> impl Strategy<Value = Happening> {
     });
     let reports =
         (0u64..3, 0u64..3, 0u64..3, near.clone()).prop_map(|(drops, late, overruns, at)| {
-            let (late_commands, overrun_ticks) = (late, at);
+            let (late_commands, overrun_ticks, too_long) = (late, at, 0);
             Happening::Reports(SideReports {
                 queue_drops: drops,
+                too_long,
                 late_commands,
                 overruns,
                 overrun_ticks,
@@ -312,7 +326,7 @@ proptest! {
         happenings in prop::collection::vec(happening(), 1..120),
     ) {
         let mut bench = Bench::idle();
-        bench.core.begin(finite, None);
+        bench.core.begin(finite, None, false);
         for happening in happenings {
             match happening {
                 Happening::Packet { seq, ticks, samples, eob, cut } => {
@@ -344,18 +358,16 @@ proptest! {
                         continue;
                     }
                     if anew {
-                        bench.core.lose_run(told);
-                        bench.core.set_up_again(passed_over(lead));
+                        bench.set_up(lead / SPP);
+                        bench.core.end_recovery();
                     }
                     let start = bench.core.aligned(told + lead, told);
-                    let causes = GapCauses::of(Cause::DeviceOverrun);
-                    let recovery = bench.core.recovery(1, told, start, causes);
-                    bench.core.await_restart(recovery);
+                    bench.restart(told, start);
                 }
                 Happening::Stop => {
                     bench.core.give_up_recovery();
                     bench.core.forget_what_has_not_begun(BEGIN);
-                    bench.core.run = bench.core.run.stopped(bench.now);
+                    bench.core.run.stop(bench.now);
                 }
             }
             if let Some(step) = bench.core.step.take() {
@@ -364,7 +376,8 @@ proptest! {
             bench.core.report_due = false;
             bench.results();
         }
-        prop_assert_eq!((bench.core.ledger.balance(), bench.core.ledger.held), (Ok(()), 0));
+        let ledger = bench.core.books.ledger();
+        prop_assert_eq!((ledger.balance(), ledger.held), (Ok(()), 0));
     }
 }
 
@@ -391,7 +404,7 @@ fn a_restart_begins_with_a_sample_of_the_stream_and_a_cycle_of_the_radio() {
     bench.results();
     bench.core.cycle = number(4);
     bench.core.path.rate = StreamRate { ticks_hz: 1e6, ticks_per_sample: number(6) };
-    let due = bench.core.tracker.next_ticks().unwrap();
+    let due = bench.core.numbers.next_ticks().unwrap();
     let start = bench.core.aligned(due + 1, due + 2);
     assert_eq!((start.wrapping_sub(due) % 6, start.wrapping_sub(due + 2) % 4), (0, 0));
 }

@@ -86,9 +86,13 @@ impl Credit {
     fn for_packets(packets: u64, packet_bytes: usize) -> Self {
         let length = (packet_bytes as u64).next_multiple_of(8);
         let capacity_bytes = packets.saturating_mul(length).clamp(length, MAX_CAPACITY_BYTES);
+        Self::of_window(capacity_bytes, length)
+    }
+
+    fn of_window(capacity_bytes: u64, packet_bytes: u64) -> Self {
         Self {
             capacity_bytes,
-            packet_bytes: length,
+            packet_bytes,
             consumed_bytes: 0,
             consumed_packets: 0,
             reported_bytes: 0,
@@ -128,21 +132,8 @@ impl Credit {
 
     /// Resets the counts to zero, as the handshake does.
     pub fn reset(&mut self) {
-        *self = Self {
-            consumed_bytes: 0,
-            consumed_packets: 0,
-            reported_bytes: 0,
-            granted_bytes: 0,
-            granted_packets: 0,
-            capacity_bytes: self.capacity_bytes,
-            packet_bytes: self.packet_bytes,
-            seq: self.seq,
-            owed: false,
-            may_be_ahead: true,
-            uncounted_packets: 0,
-            totals_packets: None,
-            refused: None,
-        };
+        let (seq, packet_bytes) = (self.seq, self.packet_bytes);
+        *self = Self { seq, ..Self::of_window(self.capacity_bytes, packet_bytes) };
     }
 
     /// Counts a packet whose buffer is free again.
@@ -217,12 +208,6 @@ impl Credit {
         let bytes_max = self.capacity_bytes + self.period_bytes();
         bytes > self.granted_bytes.saturating_add(bytes_max)
             || packets > self.granted_packets.saturating_add(bytes_max / PACKET_BYTES_MIN)
-    }
-
-    /// Records that the next data packet is the first one since the handshake: the gap before it is
-    /// not in the counts.
-    pub fn begin_anew(&mut self) {
-        self.may_be_ahead = true;
     }
 
     /// Returns whether a period has passed since the last report. A resynchronisation after

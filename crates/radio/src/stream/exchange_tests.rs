@@ -9,7 +9,6 @@ use millstream_wire::regs::radio::{
 use millstream_wire::stream::{CommandOp, CommandRepr};
 
 use super::*;
-use crate::stream::chain::PendingCommand;
 use crate::testing::recorded;
 
 /// The host's id, and the control port of the radio, in all recordings.
@@ -133,20 +132,20 @@ impl Replay {
             match value & 3 {
                 0 if !core.run.is_idle() => {
                     core.forget_what_has_not_begun(now);
-                    core.run = core.run.stopped(self.bench.now);
+                    core.run.stop(self.bench.now);
                 }
                 0 => {}
                 1 if self.samples == 0 => return false,
-                1 if core.run.is_idle() => core.begin(Some(self.samples), at),
-                1 => core.chain.push_back(PendingCommand { samples: self.samples, at }),
-                _ => core.begin(None, at),
+                1 if core.run.is_idle() => core.begin(Some(self.samples), at, false),
+                1 => core.run.queue(QueuedCapture { samples: self.samples, at }),
+                _ => core.begin(None, at, false),
             }
         }
         true
     }
 
     fn received(&self) -> u64 {
-        self.bench.core.ledger.delivered
+        self.bench.core.books.ledger().delivered
     }
 
     fn events(&self) -> Vec<RxEvent> {
@@ -155,7 +154,7 @@ impl Replay {
     }
 
     fn lost(&self) -> u64 {
-        Cause::ALL.iter().map(|cause| self.bench.core.ledger.lost(*cause)).sum()
+        Cause::ALL.iter().map(|cause| self.bench.core.books.ledger().lost(*cause)).sum()
     }
 }
 
@@ -163,7 +162,7 @@ impl Replay {
 fn finite_captures_of_the_logic_are_whole() {
     let replay = Replay::of("40-receive-finite");
     assert_eq!((replay.received(), replay.lost()), (120 + 50 + 51 + 2 + 3 + 100 + 70 + 100, 0));
-    assert_eq!((replay.events(), replay.bench.core.run), (vec![], StreamState::Idle));
+    assert_eq!((replay.events(), replay.bench.core.run.mode()), (vec![], Mode::Idle));
 }
 
 #[test]
@@ -171,7 +170,7 @@ fn captures_behind_each_other_begin_after_the_pause_that_the_logic_makes() {
     // One cycle in four has a sample, or each.
     for (name, pause) in [("42-receive-queued", 1), ("43-receive-queued-one-cycle-a-sample", 3)] {
         let replay = Replay::of(name);
-        let ledger = &replay.bench.core.ledger;
+        let ledger = replay.bench.core.books.ledger();
         let late = ledger.lost(Cause::LateCommand);
         assert!(late > 0, "{name}: those timed at the end of the one before are late");
         assert_eq!(replay.lost(), late, "{name}: nothing else is missing");
@@ -189,19 +188,19 @@ fn stops_of_the_logic_end_captures_and_runs_wherever_they_are() {
     assert_eq!((replay.received(), replay.lost()), (800 + 155, 0));
     assert!(replay.bench.core.run.is_stopping(), "no burst ends, because none began");
     replay.settle();
-    assert_eq!((replay.bench.core.run, replay.events()), (StreamState::Idle, vec![]));
+    assert_eq!((replay.bench.core.run.mode(), replay.events()), (Mode::Idle, vec![]));
     assert_eq!((replay.received(), replay.lost()), (800 + 155, 0));
 }
 
 #[test]
 fn each_late_command_of_the_logic_is_lost_and_nothing_else() {
     let replay = Replay::of("44-receive-late");
-    let ledger = &replay.bench.core.ledger;
+    let ledger = replay.bench.core.books.ledger();
     assert_eq!(replay.received(), 100 + 100);
     // One at first; three that wait for one another; one whose successors a stop removes.
     assert_eq!(replay.events(), [RxEvent::LateCommand; 5]);
     assert_eq!(ledger.lost(Cause::LateCommand), 100 + (100 + 100 + 60) + 100);
-    assert_eq!((replay.lost(), replay.bench.core.run), (460, StreamState::Idle));
+    assert_eq!((replay.lost(), replay.bench.core.run.mode()), (460, Mode::Idle));
 }
 
 #[test]
@@ -210,7 +209,7 @@ fn captures_in_all_slots_of_the_logic_and_beyond_come_one_after_the_other() {
     let times: Vec<_> = replay.results.iter().filter_map(|(_, ticks)| *ticks).collect();
     let want: Vec<_> = (0..35).map(|capture| 21_010 + 11 * capture).collect();
     assert_eq!((times, replay.received(), replay.lost()), (want, 350, 0));
-    assert_eq!((replay.events(), replay.bench.core.run), (vec![], StreamState::Idle));
+    assert_eq!((replay.events(), replay.bench.core.run.mode()), (vec![], Mode::Idle));
 }
 
 #[test]
@@ -224,8 +223,8 @@ fn a_small_window_of_the_logic_moves_by_its_totals_which_count_what_was_lost() {
         });
         let missing = if lost.is_some() { 50 } else { 0 };
         assert_eq!((replay.received(), replay.lost()), (samples - missing, missing), "{stream}");
-        let network = replay.bench.core.ledger.lost(Cause::NetworkLoss);
-        assert_eq!((network, replay.bench.core.run), (missing, StreamState::Idle), "{stream}");
+        let network = replay.bench.core.books.ledger().lost(Cause::NetworkLoss);
+        assert_eq!((network, replay.bench.core.run.mode()), (missing, Mode::Idle), "{stream}");
         // What the recording's own host reported at the end.
         let report = replay.bench.core.credit.report(Epid(2), HOST);
         assert_eq!((report.count_packets, report.count_bytes), counts, "{stream}");
@@ -238,10 +237,14 @@ fn an_overrun_of_the_logic_ends_in_a_restart() {
     for name in ["45-receive-overrun", "46-receive-overrun-acknowledgement-withheld"] {
         let mut replay = Replay::of(name);
         let core = &mut replay.bench.core;
-        assert_eq!((core.counters.overruns, core.reports.overrun_ticks), (1, 13_070), "{name}");
+        assert_eq!(
+            (core.books.counters().overruns, core.reports.overrun_ticks),
+            (1, 13_070),
+            "{name}"
+        );
         assert!(matches!(core.step.take(), Some(Step::Restart { attempts: 0 })), "{name}");
         // All samples up to it came.
-        assert_eq!(core.tracker.next_ticks(), Some(13_070), "{name}");
+        assert_eq!(core.numbers.next_ticks(), Some(13_070), "{name}");
         assert_eq!((replay.received(), replay.lost()), (13_070 - 1560, 0), "{name}");
     }
 }

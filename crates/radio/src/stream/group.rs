@@ -10,20 +10,18 @@
 //! One thread serves all members. It waits at the port of a member without data, before which the
 //! others cannot deliver. Packets wait in the receive queues meanwhile, within each one's credit.
 
-mod align;
-mod restart;
-
 use std::time::Duration;
 
 use num_complex::Complex32;
 
-use super::meta::{RxCounters, RxError, RxEvent};
+use super::arrival::{Pending, UnreadSamples};
+use super::meta::{RxCounters, RxError, RxEvent, RxMetadata};
 use super::rate::StreamRate;
-use super::streamer::RxStreamer;
-use crate::Ledger;
+use super::recovery::{Halt, check_attempts};
+use super::streamer::{RxStreamer, SAMPLE_BYTES};
 use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
-use align::Front;
+use crate::{Cause, Ledger};
 
 /// The time between the command and the start of a group without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
@@ -82,6 +80,28 @@ struct NextGapCause {
     packets: u64,
 }
 
+/// The next result of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Front {
+    /// Samples of every member, from this time on.
+    Samples { ticks: u64, samples: usize },
+    /// This member has no data yet.
+    Nothing(usize),
+    /// The burst is over on all members.
+    Ended,
+}
+
+/// The next data of a member.
+enum Next {
+    Samples(UnreadSamples),
+    Trouble(Pending),
+    Nothing,
+    Ended,
+}
+
+/// A moment of a member's stream: the number of times its clock was set back, and its time, ticks.
+type Moment = (u64, u64);
+
 impl RxGroup {
     /// Returns a group of idle streams. [`crate::Device::rx_group`] does this for channels of one
     /// device.
@@ -98,13 +118,11 @@ impl RxGroup {
         if members.iter().any(|member| member.rate() != rate) {
             return bad("the radios of its members count time at different rates");
         }
-        if members.iter().any(|member| member.is_running() || member.core.held.is_some()) {
+        if members.iter().any(|member| member.is_running() || member.core.held().is_some()) {
             return bad("a member is running already");
         }
         for member in &mut members {
-            member.core.in_group = true;
-            // A wrong time would take one member away from the others.
-            member.core.tracker.confirm_jumps(0);
+            member.core.join_group();
         }
         let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
         Ok(Self { members, running: false, due, left, trouble, failure, restarting })
@@ -196,7 +214,7 @@ impl RxGroup {
         let mut outcome = Ok(());
         self.restarting = None;
         for member in &mut self.members {
-            if !member.core.run.is_idle() {
+            if !member.core.run().is_idle() {
                 outcome = outcome.and(member.stop());
             }
         }
@@ -397,4 +415,257 @@ impl RxGroup {
     fn lead_ticks(&self) -> u64 {
         (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64
     }
+
+    // Aligning
+
+    /// Drops samples that only some members have, until all are at the same moment or one has no
+    /// data.
+    fn front(&mut self) -> Result<Front, RxError> {
+        loop {
+            if self.restarting.is_some() {
+                self.restart_if_wanted()?;
+            }
+            if let Some(index) = self.members.iter().position(|member| member.core.is_recovering())
+            {
+                return Ok(Front::Nothing(index));
+            }
+            let (mut latest, mut samples) = (None::<Moment>, usize::MAX);
+            let (mut aligned, mut ended) = (true, 0);
+            for index in 0..self.members.len() {
+                let Some(next) = self.next_of(index)? else { return Ok(Front::Nothing(index)) };
+                let Next::Samples(held) = next else {
+                    ended += 1;
+                    continue;
+                };
+                let member = &self.members[index];
+                let ticks = held.ticks.ok_or(RxError::NoTime { address: member.path.device })?;
+                let moment = (member.core.epoch(), ticks);
+                aligned &= latest.is_none_or(|latest| latest == moment);
+                latest = Some(latest.map_or(moment, |latest| later_moment(latest, moment)));
+                samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+            }
+            match latest {
+                None => return Ok(Front::Ended),
+                Some(_) if ended > 0 => self.give_up_all()?,
+                Some((_, ticks)) if aligned => return Ok(Front::Samples { ticks, samples }),
+                Some(latest) => self.give_up_until(latest)?,
+            }
+            // Dropping samples may free the last packet of an overrun burst.
+            self.restart_if_wanted()?;
+        }
+    }
+
+    /// Returns the next data of a member, or `None` when it has to wait. Records events on the way.
+    fn next_of(&mut self, index: usize) -> Result<Option<Next>, RxError> {
+        loop {
+            let next = self.members[index].next()?;
+            self.restart_if_wanted()?;
+            match next {
+                Next::Trouble(pending) => self.note(index, pending.event),
+                Next::Nothing => return Ok(None),
+                next => return Ok(Some(next)),
+            }
+        }
+    }
+
+    /// Records the first reason of the next gap, and every lost packet. A jump of the clock has
+    /// priority over lost packets, an overrun over both, and a late command over all of them.
+    fn note(&mut self, channel: usize, event: RxEvent) {
+        let weight = |event: &RxEvent| match event {
+            RxEvent::LateCommand => 4,
+            RxEvent::Overrun { .. } => 3,
+            RxEvent::ClockJump { .. } => 2,
+            RxEvent::SequenceGap { .. } => 1,
+            RxEvent::None | RxEvent::Timeout => 0,
+        };
+        if weight(&event) == 0 {
+            return;
+        }
+        let trouble = self.trouble.get_or_insert(NextGapCause { channel, event, packets: 0 });
+        if weight(&event) > weight(&trouble.event) {
+            (trouble.channel, trouble.event) = (channel, event);
+        }
+        if let RxEvent::SequenceGap { packets, .. } = event {
+            trouble.packets += packets;
+        }
+    }
+
+    /// Counts on every member what is lost because the samples of one have stopped.
+    fn lose_all(&mut self, failure: RxError) -> RxError {
+        if let RxError::SamplesStopped { samples, .. } = failure {
+            let others = self.members.iter_mut().filter(|member| !member.core.has_stopped());
+            others.for_each(|member| member.core.lose_due(samples));
+        }
+        failure
+    }
+
+    /// Ends the ledger of every channel earlier, see [`RxStreamer::end_before`].
+    pub(crate) fn end_before(&mut self, received: u64, lost: u64) {
+        self.members.iter_mut().for_each(|member| member.end_before(received, lost));
+    }
+
+    /// Drops the rest of all members, because one has ended.
+    fn give_up_all(&mut self) -> Result<(), RxError> {
+        for member in &mut self.members {
+            if member.core.run().is_continuous() {
+                member.stop()?;
+            }
+            if let Some(held) = member.core.held() {
+                member.give_up(held, usize::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up_until(&mut self, latest: Moment) -> Result<(), RxError> {
+        for member in &mut self.members {
+            let Some(held) = member.core.held() else { continue };
+            let Some(ticks) = held.ticks else { continue };
+            if (member.core.epoch(), ticks) == latest {
+                continue;
+            }
+            // Behind by an epoch, the whole packet has another time.
+            let behind = if member.core.epoch() == latest.0 {
+                latest.1.wrapping_sub(ticks)
+            } else {
+                u64::MAX
+            };
+            // A member between two samples of the others gives up one more.
+            let samples =
+                member.path.rate.samples(behind.saturating_add(member.path.rate.ticks(1) - 1));
+            member.give_up(held, usize::try_from(samples).unwrap_or(usize::MAX))?;
+        }
+        Ok(())
+    }
+
+    // Restarting: each member runs the stages of its own recovery, so no call waits longer than its
+    // time-out.
+    //
+    // member 0: time ─▶ stop ─▶ time ─┐                  ┌─▶ start ─▶ samples
+    // member 1: time ─▶ stop ─▶ time ─┴─ one start time ─┴─▶ start ─▶ samples
+
+    /// Goes on with the restart of all members if one of them wants it; the recovery of each member
+    /// is completed before that.
+    fn restart_if_wanted(&mut self) -> Result<(), RxError> {
+        if self.members.iter().any(|member| member.core.is_recovering()) {
+            return Ok(());
+        }
+        let wanted = self.members.iter().filter_map(|member| member.core.recovery().wanted()).max();
+        match wanted.max(self.restarting) {
+            Some(attempts) => self.restart(attempts),
+            None => Ok(()),
+        }
+    }
+
+    fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        // A member that is not halted by now could not be: another attempt.
+        let is_halted = |member: &RxStreamer| member.core.recovery().halted().is_some();
+        let all = self.members.iter().all(is_halted);
+        let attempts = attempts + u32::from(self.restarting.is_some() && !all);
+        self.restarting = None;
+        if self.members.iter().any(|member| !member.core.run().is_continuous()) {
+            // The burst ends anyway, and no member may wait for a start.
+            let mut stopped = Ok(());
+            for member in &mut self.members {
+                if is_halted(member) || member.core.recovery().wanted().is_some() {
+                    stopped = stopped.and(member.stop());
+                }
+            }
+            return stopped;
+        }
+        if let Err(error) = check_attempts(attempts) {
+            self.members.iter_mut().for_each(|member| member.core.abandon());
+            return Err(error);
+        }
+        if all {
+            self.start_again(attempts);
+            return Ok(());
+        }
+        self.restarting = Some(attempts);
+        for member in self.members.iter_mut().filter(|member| !is_halted(member)) {
+            member.core.halt(attempts);
+        }
+        Ok(())
+    }
+
+    /// Begins the start of all members, which have stopped.
+    fn start_again(&mut self, attempts: u32) {
+        let halts = || self.members.iter().filter_map(|member| member.core.recovery().halted());
+        let Some(first) = halts().next() else { return };
+        let before = halts().map(|halt| halt.before).fold(first.before, earlier);
+        let now = halts().map(|halt| halt.behind).fold(first.behind, later);
+        // All members have samples at the same times.
+        let core = &self.members[0].core;
+        let start = core.restart_at(now.wrapping_sub(before), now, first.behind, attempts);
+        for member in &mut self.members {
+            // A member that overran by itself has reported that before it acknowledged the stop.
+            member.look();
+            let halt: Halt = member.core.recovery().halted().unwrap_or(first);
+            member.core.begin_start(halt, start, attempts + 1);
+        }
+    }
+
+    /// Returns the time of the device that is furthest ahead, ticks.
+    fn latest_ticks(&self) -> Result<u64, RxError> {
+        let mut latest = self.members[0].channel.time_ticks()?;
+        for member in &self.members[1..] {
+            if member.path.device != self.members[0].path.device {
+                latest = latest.max(member.channel.time_ticks()?);
+            }
+        }
+        Ok(latest)
+    }
+}
+
+impl RxStreamer {
+    fn next(&mut self) -> Result<Next, RxError> {
+        loop {
+            if let Some(pending) = self.core.take_pending() {
+                return Ok(Next::Trouble(pending));
+            }
+            if let Some(held) = self.core.held() {
+                return Ok(Next::Samples(held));
+            }
+            if self.core.run().is_idle() {
+                return Ok(Next::Ended);
+            }
+            if !self.inspect_batch()? {
+                return Ok(Next::Nothing);
+            }
+        }
+    }
+
+    /// Drops up to `samples` samples of the current packet, because another member lacks them.
+    fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
+        let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+        self.core.books_mut().discard(Cause::Alignment, samples as u64);
+        self.pass(held, samples).map(drop)
+    }
+
+    /// Converts samples of the current packet into all of `out`.
+    fn hand_over<T: StreamSample>(&mut self, out: &mut [T]) -> Result<(), RxError> {
+        let Some(held) = self.core.held() else { return Ok(()) };
+        self.hand_out(held, out, &mut RxMetadata::default())
+    }
+
+    /// Returns whether the burst is over, and reported completely.
+    fn is_over(&self) -> bool {
+        !self.is_running() && self.core.held().is_none()
+    }
+}
+
+/// Returns the later of two moments. Within an epoch, time wraps modulo 2⁶⁴.
+fn later_moment(a: Moment, b: Moment) -> Moment {
+    let b_is_later = if a.0 == b.0 { b.1.wrapping_sub(a.1) < 1 << 63 } else { b.0 > a.0 };
+    if b_is_later { b } else { a }
+}
+
+/// Returns the earlier one of two times, which wrap modulo 2⁶⁴.
+fn earlier(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { one } else { other }
+}
+
+/// Returns the later one.
+fn later(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { other } else { one }
 }

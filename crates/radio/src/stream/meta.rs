@@ -150,10 +150,11 @@ pub struct RxCounters {
     pub duplicates: u64,
     /// Packets that came early and waited in the reorder buffer.
     pub reordered: u64,
-    /// Packets that came after they had been given up; in the ledger as [`crate::Cause::Late`].
+    /// Packets that came after they had been given up, or while the stream was set up again: their
+    /// samples stay lost.
     pub late: u64,
-    /// Gaps whose length is not known exactly: the device sends no time, or its clock was set while
-    /// the stream was set up again or restarted behind an overrun, and packets were lost there.
+    /// Gaps whose length is not known exactly: the device sends no time, or its clock was set where
+    /// the stream was set up again or restarted behind an overrun.
     pub unmeasured_gaps: u64,
     /// Jumps of the device's clock, forward or back.
     pub clock_jumps: u64,

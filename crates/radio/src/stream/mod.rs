@@ -1,48 +1,37 @@
 //! Receive streams: samples with time, and a cause for every loss.
 //!
+//! A datagram's way to the caller's slice:
 //! ```text
-//!         RxStreamer: port, device                RxCore: neither, nor a clock
-//! datagrams ────────────────▶ intake ─▶ tracker (order, time) ─▶ gap ─▶ losses ─▶ ledger
-//! caller's slice ◀─ conversion ◀─ held packet ◀─┘     │
-//! stream status ◀───────── report due ◀── credit ◀────┘
-//! registers, new set-up ◀── stages ◀── step ◀── silence ◀── time
+//! streamer ─▶ core ─▶ numbers: next, behind a gap, or old
+//!              │  └─▶ books: the gap's cause, the ledger
+//!              ▼
+//!            held ─▶ streamer: converted into the slice ─▶ core: credit, the report that is due
 //! ```
+//! Beside it: `run` is what the radio was told, `recovery` what is asked for after an overrun or a
+//! silence, `silence` for how long nothing came, `reorder` the packets that came early.
 
 mod arrival;
-mod chain;
-mod command;
+mod books;
 mod core;
 mod credit;
-mod entries;
-mod expectation;
-mod fates;
-mod gap_causes;
 mod group;
-mod handshake;
-mod intake;
-mod losses;
-mod lost_end;
 mod meta;
+mod numbers;
 mod opening;
-mod passed_over;
 mod rate;
-mod recover;
-mod recv;
+mod recovery;
 mod remote;
 mod reorder;
+mod run;
 mod silence;
-mod stages;
-mod state;
-mod stopped;
 mod streamer;
-mod tracker;
 
 pub(crate) use credit::Credit;
 pub use group::{GroupMetadata, RxGroup};
-pub use handshake::StreamPath;
-pub(crate) use handshake::open as open_rx;
 pub use meta::{RxArgs, RxCounters, RxError, RxEvent, RxMetadata};
+pub use opening::StreamPath;
+pub(crate) use opening::open as open_rx;
 pub use rate::StreamRate;
 pub use remote::{RemoteDestination, RemoteRxStream};
-pub use stopped::SAMPLES_STOPPED;
+pub use silence::SAMPLES_STOPPED;
 pub use streamer::RxStreamer;

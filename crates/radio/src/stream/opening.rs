@@ -1,4 +1,4 @@
-//! The opening of a device-to-host stream, without a port or a clock.
+//! The opening of a device-to-host stream: its path, and the handshake without a port or a clock.
 //!
 //! ```text
 //! Routing ─▶ Resetting ─▶ Configuring ─▶ AwaitingInit ─▶ Answering ─▶ AskingState ─▶ Open
@@ -8,10 +8,12 @@
 //! The reset ends what was under way: an endpoint whose credit ended within a packet waits there,
 //! and begins no other stream.
 
+use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use millstream_wire::chdr::Packet;
+use millstream_link::port::Port;
+use millstream_wire::chdr::{DataRepr, Header, Packet};
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{
     ItemSize, OSTRM_CTRL_STATUS, OSTRM_DST_EPID, OSTRM_FC_FREQ_BYTES_HI, OSTRM_FC_FREQ_BYTES_LO,
@@ -19,13 +21,13 @@ use millstream_wire::regs::sep::{
     STATUS_SETUP_ERROR, STATUS_SETUP_PENDING, StreamCtrl,
 };
 use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED};
+use millstream_wire::{Epid, Width};
 
 use super::credit::Credit;
-use super::handshake::StreamPath;
-use super::passed_over::SkippedPackets;
-use crate::RadioError;
-use crate::opening::{Opening, OpeningStep, answers, silent};
-use crate::topology::{Asker, Question, Routes};
+use super::rate::StreamRate;
+use crate::opening::{self, Opening, OpeningStep, answers, silent};
+use crate::topology::{Asker, Endpoint, Question, Routes};
+use crate::{Clock, RadioError};
 
 /// The time limit for the device to open the stream.
 const INIT_TIMEOUT: Duration = Duration::from_millis(100);
@@ -40,6 +42,78 @@ const ANSWER_AGAIN: u32 = 10;
 /// The attempts of the handshake: one fails when the device's packet of it is lost.
 const TRIES: u32 = 8;
 
+/// The source and destination of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamPath {
+    /// The device's CHDR address.
+    pub device: SocketAddrV4,
+    /// Its CHDR width.
+    pub width: Width,
+    /// The largest packet on the path, bytes.
+    pub frame_bytes: usize,
+    /// The crossbar port towards this host.
+    pub entry_port: u16,
+    /// The device's endpoint that sends the samples.
+    pub endpoint: Endpoint,
+    /// The endpoint of this stream's port.
+    pub epid: Epid,
+    /// The rates of its samples and of the radio's time.
+    pub rate: StreamRate,
+    /// The clock of the stream.
+    pub clock: Clock,
+}
+
+/// Routes the stream to `port` and opens it. Afterwards both sides count from zero.
+pub(crate) fn open(
+    port: &mut Port,
+    path: &StreamPath,
+    credit: &mut Credit,
+) -> Result<(), RadioError> {
+    let (_, opened) = opening::run(port, path, RxOpening::new(*path, credit.clone()))?;
+    *credit = opened;
+    Ok(())
+}
+
+/// The latest data packets that are searched for a second copy.
+const REMEMBERED: usize = 64;
+
+/// The packets that came during an opening, and are lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SkippedPackets {
+    /// Data packets, and those of which only the header could be decoded.
+    pub whole: u64,
+    pub damaged: u64,
+    /// All packets, and their length in flow control, bytes.
+    packets: u64,
+    flow_bytes: u64,
+    /// The numbers of the latest whole data packets, and their count.
+    recent: [Option<u16>; REMEMBERED],
+    count: usize,
+}
+
+impl SkippedPackets {
+    /// Returns that of an opening during which nothing came.
+    pub(super) fn new() -> Self {
+        let (whole, damaged, packets, flow_bytes, count) = (0, 0, 0, 0, 0);
+        Self { whole, damaged, packets, flow_bytes, recent: [None; REMEMBERED], count }
+    }
+
+    /// Counts a packet.
+    fn note(&mut self, packet: &Packet<'_>) {
+        if let Ok(data) = DataRepr::parse(packet) {
+            if self.recent.contains(&Some(data.seq)) {
+                // The device does not count copies.
+                return;
+            }
+            self.recent[self.count % REMEMBERED] = Some(data.seq);
+            self.count += 1;
+            self.whole += 1;
+        }
+        self.packets += 1;
+        self.flow_bytes += packet.flow_len() as u64;
+    }
+}
+
 /// The opening of a stream to this host. Afterwards both sides count from zero.
 #[derive(Debug)]
 pub(crate) struct RxOpening {
@@ -52,7 +126,7 @@ pub(crate) struct RxOpening {
     /// The newest stream command.
     command: Option<CommandRepr>,
     /// The packets that came meanwhile.
-    passed_over: SkippedPackets,
+    skipped: SkippedPackets,
 }
 
 /// The stage of an opening.
@@ -104,7 +178,7 @@ impl RxOpening {
             asker,
             stage: Stage::Routing(routes),
             command: None,
-            passed_over: SkippedPackets::default(),
+            skipped: SkippedPackets::new(),
         }
     }
 
@@ -172,7 +246,7 @@ impl RxOpening {
             return self.attempt(attempt + 1);
         }
         // The device counts from here on.
-        self.passed_over.take_flow();
+        (self.skipped.packets, self.skipped.flow_bytes) = (0, 0);
         self.stage = Stage::Answering { attempt, poll: 0 };
         Ok(())
     }
@@ -203,8 +277,7 @@ impl RxOpening {
         }
         // Packets in the device's buffer may have come meanwhile. They are lost, but must not take
         // the window with them: they may fill it.
-        let (packets, flow_bytes) = self.passed_over.take_flow();
-        self.credit.release_many(packets, flow_bytes);
+        self.credit.release_many(self.skipped.packets, self.skipped.flow_bytes);
         self.stage = Stage::Open;
         Ok(())
     }
@@ -221,13 +294,15 @@ impl Opening for RxOpening {
         let command = CommandRepr::parse(packet).ok();
         // An INIT precedes all counting.
         if command.is_none_or(|command| command.op != CommandOp::Init) {
-            self.passed_over.note(packet);
+            self.skipped.note(packet);
         }
         self.command = command.or(self.command);
     }
 
     fn take_damaged(&mut self, payload: &[u8]) {
-        self.passed_over.note_damaged(payload, self.path.epid, self.path.width);
+        let is_of_this =
+            |header: Header| header.kind.is_data() && header.dst_epid == self.path.epid;
+        self.skipped.damaged += u64::from(Header::peek(payload).is_ok_and(is_of_this));
     }
 
     fn step(
@@ -281,7 +356,7 @@ impl Opening for RxOpening {
                     self.stage = Stage::Answering { attempt, poll: poll + 1 };
                 }
                 Stage::Open => {
-                    return Ok(OpeningStep::Open((self.passed_over, self.credit.clone())));
+                    return Ok(OpeningStep::Open((self.skipped, self.credit.clone())));
                 }
             }
         }

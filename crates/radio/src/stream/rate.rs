@@ -46,6 +46,23 @@ impl StreamRate {
         next_on_grid(ticks, sample, self.ticks_per_sample)
     }
 
+    /// Returns the first time not before `start` at which a stream whose next sample is `due` would
+    /// have one, and its radio begins a cycle of `cycle` samples, as it did at its time `now`: then
+    /// whole samples are missing.
+    pub(crate) fn align_cycle(
+        &self,
+        start: u64,
+        due: Option<u64>,
+        now: u64,
+        cycle: NonZeroU32,
+    ) -> u64 {
+        let start = due.map_or(start, |due| self.align(start, due));
+        let mut starts = (0..cycle.get()).map(|n| start.wrapping_add(self.ticks(n.into())));
+        // There is none where the clock was set meanwhile.
+        let found = starts.find(|at| next_on_grid(*at, now, cycle) == *at);
+        found.unwrap_or_else(|| next_on_grid(start, now, cycle))
+    }
+
     /// Returns the fewest samples of a stream that are whole cycles of its radio, which processes
     /// `cycle` samples in each.
     pub(crate) fn whole_cycles(&self, cycle: NonZeroU32) -> NonZeroU32 {

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use millstream_link::port::Port;
 
-use super::command::check_length;
 use super::credit::Credit;
-use super::handshake::StreamPath;
 use super::meta::{RxArgs, RxError};
-use super::opening::RxOpening;
+use super::opening::{RxOpening, StreamPath};
 use super::rate::{StreamRate, next_on_grid};
+use super::streamer::check_length;
 use super::streamer::samples_per_packet;
 use crate::channel::RxChannel;
 use crate::{RadioError, opening};

@@ -107,7 +107,7 @@ impl ReorderBuffer {
         }
         let place = self.slot(seq);
         self.waiting[place] = Some(Waiting { seq, length: packet.len(), since: now });
-        self.store(place, packet);
+        self.bytes[place * self.frame_bytes..][..packet.len()].copy_from_slice(packet);
         self.count += 1;
         self.given_up |= self.count >= self.window.packets || self.window.ends_at(ahead);
         true
@@ -122,19 +122,6 @@ impl ReorderBuffer {
     /// Returns whether only a packet with a doubtful time is here: the next one may confirm it.
     pub fn is_in_doubt(&self) -> bool {
         self.doubted && self.count == 1
-    }
-
-    /// Replaces the stored packet of this number.
-    pub fn replace(&mut self, seq: u16, packet: &[u8]) {
-        let Some(place) = self.place_of(seq) else { return };
-        if let Some(waiting) = &mut self.waiting[place] {
-            waiting.length = packet.len();
-            self.store(place, packet);
-        }
-    }
-
-    fn store(&mut self, place: usize, packet: &[u8]) {
-        self.bytes[place * self.frame_bytes..][..packet.len()].copy_from_slice(packet);
     }
 
     /// Returns how long the packets may still wait when no other comes; `None` without packets.
@@ -220,10 +207,6 @@ mod tests {
             assert!(aside.put(seq, &seq.to_le_bytes(), 9, now + Duration::from_millis(late_ms)));
         }
         assert!(!aside.put(0, &[], 9, now), "it waits already");
-        aside.replace(0, &[7; 3]);
-        assert_eq!(aside.packet(aside.place_of(0).unwrap()), [7; 3]);
-        aside.replace(0, &[0; 2]);
-        aside.replace(9, &[1]);
         assert_eq!(aside.left(now + QUIET / 2), Some(QUIET / 2));
         assert_eq!(aside.left(now + 2 * QUIET), Some(Duration::ZERO));
         assert!(aside.takes(5, &[0; 8], 32) && !aside.takes(5, &[0; 9], 1));

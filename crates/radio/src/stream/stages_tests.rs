@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::channel::RxRequest;
-use crate::stream::meta::RxError;
 
 #[test]
 fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
@@ -13,14 +12,13 @@ fn the_end_of_a_run_without_an_end_asks_for_a_restart() {
     assert_eq!(bench.core.step.take(), Some(Step::Restart { attempts: 0 }));
     bench.results();
     let (told, start) = (9000, bench.core.aligned(9500, 9000));
-    let recovery = bench.core.recovery(1, told, start, GapCauses::of(Cause::DeviceOverrun));
-    bench.core.await_restart(recovery);
+    bench.restart(told, start);
     bench.take(&packet(2, start, SPP, false));
     let samples = start - (BEGIN + SPP + 40);
     let overrun = (RxEvent::Overrun { samples }, Some(start));
     assert_eq!(bench.results(), [overrun, samples_at(start)]);
-    assert_eq!(bench.core.ledger.lost(Cause::DeviceOverrun), samples);
-    assert!(bench.core.run.restarted().is_none() && bench.core.step.is_none());
+    assert_eq!(bench.core.books.ledger().lost(Cause::DeviceOverrun), samples);
+    assert!(bench.core.run.restart().is_none() && bench.core.step.is_none());
 }
 
 #[test]
@@ -34,22 +32,19 @@ fn a_silent_device_is_asked_and_then_the_stream_is_set_up_again() {
     bench.pass_time(250);
     let silent = Duration::from_millis(310);
     assert_eq!(bench.core.idle(bench.now), Some(Step::Ask { silent }));
-    assert!(bench.core.is_early(BEGIN + SPP + 50), "the next packet is not complete");
-    assert!(!bench.core.is_early(BEGIN + 300_000));
-    assert_eq!(bench.core.outlived_silence(), Some(Step::SetUp));
+    assert!(bench.core.is_waiting(BEGIN + SPP + 50, bench.now), "the next one is not complete");
+    assert!(!bench.core.is_waiting(BEGIN + 300_000, bench.now));
     // 3 packets came during the handshake.
-    bench.core.lose_run(BEGIN + 300_000);
-    bench.core.set_up_again(passed_over(3 * SPP));
+    bench.set_up(3);
+    bench.core.end_recovery();
     let start = BEGIN + 310_000;
-    let recovery =
-        bench.core.recovery(1, BEGIN + 300_000, start, GapCauses::of(Cause::DeviceOverrun));
-    bench.core.await_restart(recovery);
+    bench.restart(BEGIN + 300_000, start);
     bench.take(&packet(0, start, SPP, false));
     let missing = start - (BEGIN + SPP);
     let overrun = (RxEvent::Overrun { samples: missing }, Some(start));
     assert_eq!(bench.results(), [overrun, samples_at(start)]);
-    assert_eq!(bench.core.ledger.lost(Cause::Late), 3 * SPP);
-    assert_eq!(bench.core.ledger.lost_total(), missing);
+    assert_eq!(bench.core.books.counters().late, 3);
+    assert_eq!(bench.core.books.ledger().lost(Cause::Unknown), missing, "lost, kept or not sent");
 }
 
 #[test]
@@ -88,7 +83,8 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     assert!(matches!(error, RxError::Radio(RadioError::Silent { .. })), "{error}");
     assert!(!bench.core.is_recovering());
     // Of a start that was refused, the rest is stopped.
-    bench.core.begin_start(9000, 14_000, 1, GapCauses::of(Cause::DeviceOverrun));
+    let halt = Halt { attempts: 0, own: true, before: 8000, behind: 9000 };
+    bench.core.begin_start(halt, 14_000, 1);
     let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
     for outcome in [Ok(0), Ok(0), Err(refused())] {
         bench.core.take_outcome(outcome, bench.now).unwrap();
@@ -99,7 +95,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     // Nine starts were too late.
     let error = bench.core.begin_step(Step::Restart { attempts: 9 }, bench.now).unwrap_err();
     assert!(matches!(error, RxError::NotRestarted { attempts: 9 }), "{error}");
-    assert_eq!(bench.core.run, StreamState::Idle);
+    assert!(bench.core.run.is_idle());
 }
 
 #[test]
@@ -135,13 +131,14 @@ fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
         bench.packet(0, SPP, false);
         bench.results();
         (bench.core.reports.overruns, bench.core.reports.overrun_ticks) = (1, BEGIN + 250);
-        bench.core.begin_start(9000, 14_000, 1, GapCauses::of(Cause::DeviceOverrun));
+        let halt = Halt { attempts: 0, own: true, before: 8000, behind: 9000 };
+        bench.core.begin_start(halt, 14_000, 1);
         for outcome in answers.into_iter().chain([Err(refused())]) {
             let _ = bench.core.take_outcome(outcome, bench.now);
         }
         assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
         // The overrun stays known for the next start.
-        let recovery = bench.core.recovery(2, 20_000, 25_000, GapCauses::of(Cause::DeviceOverrun));
-        assert_eq!((recovery.overrun, recovery.unanswered), (Some(BEGIN + 250), awaited));
+        let is_known = bench.core.new_overrun() == Some(BEGIN + 250);
+        assert_eq!(is_known, awaited.is_none());
     }
 }

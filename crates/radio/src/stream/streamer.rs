@@ -1,5 +1,10 @@
 //! The receive streamer: its parts, its opening and its end.
 
+mod command;
+mod recover;
+mod recv;
+
+pub(super) use command::check_length;
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -7,16 +12,16 @@ use std::time::{Duration, Instant};
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 
+use super::books::Losses;
 use super::core::RxCore;
 use super::credit::Credit;
-use super::handshake::{self, StreamPath};
 use super::meta::{RxArgs, RxCounters, RxError};
+use super::opening::{self, StreamPath};
 use super::rate::StreamRate;
-use super::state::StreamState;
 use crate::channel::RxChannel;
 use crate::control::AwaitedAccess;
 use crate::convert::{Converter, Wire};
-use crate::{Cause, Ledger, RadioError};
+use crate::{Ledger, RadioError};
 
 /// The longest GRO batch that one drop of a coalescing queue can take: bytes, and packets of the
 /// kernel's segmentation (`UDP_MAX_SEGMENTS`).
@@ -33,20 +38,20 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 /// port it takes no lock, and makes one system call per batch of packets, one per wait for them,
 /// and one per credit report.
 pub struct RxStreamer {
-    pub(super) port: Port,
+    port: Port,
     pub(super) path: StreamPath,
     pub(super) channel: RxChannel,
-    pub(super) converter: Converter,
-    pub(super) scale: f32,
+    converter: Converter,
+    scale: f32,
     pub(super) core: RxCore,
     /// The datagrams lent by the port: the index of the next, and their number.
-    pub(super) batch: (usize, usize),
+    batch: (usize, usize),
     /// The register access that the recovery waits for.
-    pub(super) access: Option<AwaitedAccess>,
+    access: Option<AwaitedAccess>,
     /// An error to return after the samples that came before it.
-    pub(super) failure: Option<RxError>,
+    failure: Option<RxError>,
     /// The losses in the ledger when the last sample was delivered.
-    pub(super) before_gap: [u64; Cause::ALL.len()],
+    before_gap: Losses,
 }
 
 impl RxStreamer {
@@ -68,13 +73,12 @@ impl RxStreamer {
         let packet_bytes = packet_bytes(&path, samples_per_packet);
         let mut credit = Credit::new(&capabilities, packet_bytes);
         channel.stop_if_started()?;
-        handshake::open(&mut port, &path, &mut credit)?;
+        opening::open(&mut port, &path, &mut credit)?;
         channel.set_samples_per_packet(samples_per_packet)?;
         let packets_per_drop =
             if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
-        let (spp, now) = (samples_per_packet, path.clock.now());
-        let mut core = RxCore::new(path, spp, packets_per_drop, credit, args, silence_max, now);
-        core.cycle = channel.samples_per_word();
+        let (lengths, now) = ((samples_per_packet, channel.samples_per_word()), path.clock.now());
+        let core = RxCore::new(path, lengths, packets_per_drop, credit, args, silence_max, now);
         let (batch, access, failure) = ((0, 0), None, None);
         let before_gap = Default::default();
         let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
@@ -91,14 +95,13 @@ impl RxStreamer {
             before_gap,
         };
         stream.look();
-        stream.core.late_commands_seen = stream.core.reports.late_commands;
-        stream.core.overruns_seen = stream.core.reports.overruns;
+        stream.core.see_reports();
         Ok(stream)
     }
 
     /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &Ledger {
-        &self.core.ledger
+        self.core.books().ledger()
     }
 
     /// Counts the last `samples` that were received as lost, because the caller cannot store them.
@@ -106,27 +109,26 @@ impl RxStreamer {
     /// # Panics
     /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
-        self.core.ledger.refuse(samples);
+        self.core.books_mut().refuse(samples);
     }
 
     /// Ends the ledger earlier: the caller asked neither for the last `received` samples that it
     /// received, nor for the last `lost` ones of the newest gap.
     pub(crate) fn end_before(&mut self, received: u64, lost: u64) {
         if received + lost > 0 {
-            self.core.ledger.cut(received, lost, &self.before_gap);
-            self.core.expectation.add((received + lost).wrapping_neg());
+            self.core.books_mut().cut(received, lost, &self.before_gap);
         }
     }
 
     /// Returns the counters of the port.
     pub fn counters(&self) -> &RxCounters {
-        &self.core.counters
+        self.core.books().counters()
     }
 
     /// Returns the bytes that the device may send ahead: the actual size of the receive queue, less
     /// a reserve.
     pub fn credit_window_bytes(&self) -> u64 {
-        self.core.credit.capacity_bytes()
+        self.core.credit().capacity_bytes()
     }
 
     /// Returns the local address of the stream's port.
@@ -136,7 +138,7 @@ impl RxStreamer {
 
     /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> u32 {
-        self.core.samples_per_packet
+        self.core.samples_per_packet()
     }
 
     /// Returns the sample rate, per second, when the stream was opened.
@@ -157,14 +159,14 @@ impl RxStreamer {
     /// Returns whether anything may still come: samples of a burst that has not ended, or the
     /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
-        !self.core.run.is_idle() || self.core.pending.is_some() || self.failure.is_some()
+        !self.core.run().is_idle() || self.core.has_report() || self.failure.is_some()
     }
 
     /// Stops, takes packets in flight off the port, and returns the final ledger. The ledger ends
     /// where the caller did: later samples are [`Ledger::after_end`], and not lost.
     pub fn finish(mut self) -> Ledger {
         self.end();
-        self.core.ledger.clone()
+        self.core.books().ledger().clone()
     }
 
     /// Returns the current time for time-outs.
@@ -177,16 +179,16 @@ impl RxStreamer {
     pub fn end(&mut self) {
         let until = self.now() + FINISH_TIMEOUT;
         // The present counts stay: the rest is taken off the port, and was not expected.
-        let mut kept = self.core.ledger.clone();
-        kept.close();
-        let mut alive = self.core.run.is_idle() || self.stop().is_ok();
+        let kept = self.core.books().closed();
+        let mut alive = self.core.run().is_idle() || self.stop().is_ok();
         loop {
-            if let Some(held) = self.core.held {
+            if let Some(held) = self.core.held() {
                 let samples = (held.end - held.at) / SC16_LEN;
                 alive &= self.pass(held, samples).is_ok();
             }
-            (self.core.pending, self.failure) = (None, None);
-            if self.core.run.is_idle() || !alive || self.now() >= until {
+            self.core.drop_pending();
+            self.failure = None;
+            if self.core.run().is_idle() || !alive || self.now() >= until {
                 break;
             }
             alive = self.advance(until).is_ok();
@@ -195,12 +197,9 @@ impl RxStreamer {
             // The next user finds the radio stopped. A device without an answer has gone.
             let _ = self.channel.stop_if_started();
         }
-        self.core.run = StreamState::Idle;
-        (self.core.stage, self.access) = (None, None);
-        let after = self.core.ledger.expected.wrapping_sub(kept.expected);
-        self.core.expectation.add(after.wrapping_neg());
-        kept.after_end = kept.after_end.wrapping_add(after);
-        self.core.ledger = kept;
+        self.core.abandon();
+        self.access = None;
+        self.core.books_mut().end(kept);
     }
 }
 
@@ -214,8 +213,8 @@ impl std::fmt::Debug for RxStreamer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RxStreamer")
             .field("path", &self.path)
-            .field("run", &self.core.run)
-            .field("counters", &self.core.counters)
+            .field("run", self.core.run())
+            .field("counters", self.counters())
             .finish_non_exhaustive()
     }
 }

@@ -33,6 +33,7 @@ mod networked;
 mod no_allocation;
 mod one_port;
 mod open;
+mod promise;
 mod put_off;
 mod remote;
 mod reorder_window;

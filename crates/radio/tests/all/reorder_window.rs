@@ -45,7 +45,7 @@ fn capture(window: Option<Duration>, behind: u32) -> (Ledger, u64) {
 fn a_longer_window_keeps_packets_that_the_network_delays_for_longer() {
     // 20 ms: more than the usual 10 ms, and more than the usual 32 packets.
     let (ledger, _) = capture(None, 80);
-    assert_eq!(ledger.lost(Cause::Late), ledger.lost_total());
+    assert_eq!(ledger.lost(Cause::NetworkLoss), ledger.lost_total());
     assert!(ledger.lost_total() >= 4 * SPP, "{ledger}");
     for window_ms in [25, 1000, 60_000] {
         let (ledger, reordered) = capture(Some(Duration::from_millis(window_ms)), 80);
@@ -58,8 +58,8 @@ fn a_longer_window_keeps_packets_that_the_network_delays_for_longer() {
 fn a_shorter_window_keeps_a_few_packets_and_none_keeps_nothing() {
     let brief = Duration::from_micros(1);
     assert_eq!(capture(Some(brief), 2).0.lost_total(), 0, "up to four packets");
-    assert!(capture(Some(brief), 20).0.lost(Cause::Late) >= 4 * SPP);
+    assert!(capture(Some(brief), 20).0.lost(Cause::NetworkLoss) >= 4 * SPP);
     let (ledger, reordered) = capture(Some(Duration::ZERO), 1);
-    assert_eq!((reordered, ledger.lost(Cause::Late)), (0, ledger.lost_total()));
+    assert_eq!((reordered, ledger.lost(Cause::NetworkLoss)), (0, ledger.lost_total()));
     assert!(ledger.lost_total() >= 4 * SPP, "{ledger}");
 }

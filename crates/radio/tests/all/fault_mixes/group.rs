@@ -252,7 +252,9 @@ fn run(mix: &GroupMix) {
         let Path { sent, arrived, .. } = &paths[channel];
         Truth::of(&sent.take(), &arrived.take(), &overruns[channel])
     });
-    check(&taken.runs, mix.finite, &counters, &ledgers, &truths);
+    // A channel may be restarted several times before a packet of it comes.
+    let is_calm = mix.answers.is_empty() && mix.stalls.len() < 2;
+    check(&taken.runs, mix.finite, is_calm, &counters, &ledgers, &truths);
 }
 
 #[test]

@@ -130,21 +130,6 @@ impl Mix {
         })
     }
 
-    /// Returns whether the device may be without credit because the network took a report of it, or
-    /// the device's own request for one.
-    pub fn loses_credit(&self) -> bool {
-        self.packets.iter().any(|fault| {
-            let harmless = matches!(fault.effect, FaultEffect::Duplicate { .. });
-            let of_credit = if fault.received { COMMAND } else { STATUS };
-            fault.of == of_credit && !harmless
-        })
-    }
-
-    /// Returns how often the device's clock is set.
-    pub fn clock_sets(&self) -> u64 {
-        self.device.iter().filter(|(_, fault)| fault.starts_with("clock_jump")).count() as u64
-    }
-
     /// Returns the length of the longest stall of the device.
     pub fn stall_ms(&self) -> u64 {
         let stalls = self.device.iter().filter_map(|(_, fault)| fault.strip_prefix("stall ms="));
@@ -164,11 +149,6 @@ impl Mix {
             fault.of == CONTROL && takes
         };
         self.packets.iter().any(lost)
-    }
-
-    /// Returns whether register accesses may be unanswered for a while.
-    pub fn delays_answers(&self) -> bool {
-        self.packets.iter().any(|fault| fault.of == CONTROL)
     }
 
     /// Loses all packets of the stream for a while, perhaps for more than the credit.

@@ -21,17 +21,56 @@ pub struct Outcome {
     pub after: CounterSnapshot,
 }
 
-/// The actual outcome of the samples.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Truth {
-    delivered: u64,
+/// What really happened between two packets that were handed out, samples.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Gap {
+    /// In packets that the network lost, or that came after they were given up.
     lost: u64,
     damaged: u64,
-    late: u64,
-    overrun: u64,
+    /// Never sent, behind the end of a run.
+    stopped: u64,
+    /// Not there by a clock that was set forward.
     jumped: u64,
-    /// The ticks by which its clock was set back.
-    set_back: u64,
+    /// The ticks by which it was set back.
+    back: u64,
+    /// A run ended within.
+    ended: bool,
+    /// The numbers of the packets were restarted within, or nothing shows what was sent.
+    renumbered: bool,
+    /// A damaged packet came behind later ones, when its gap was in the ledger, or another packet
+    /// of its number may have been damaged.
+    unclear: bool,
+}
+
+impl Gap {
+    /// Returns the samples that are missing.
+    fn missing(&self) -> u64 {
+        self.lost + self.damaged + self.stopped + self.jumped
+    }
+
+    /// Returns the cause, where exactly one thing happened.
+    fn cause(&self) -> Option<Cause> {
+        let Self { lost, damaged, stopped, jumped, back, ended, renumbered, unclear } = *self;
+        let among_ends = ended && lost + damaged > 0;
+        match [lost, damaged, stopped, jumped].map(|samples| samples > 0) {
+            _ if renumbered || unclear || back > 0 || among_ends => None,
+            [true, false, false, false] => Some(Cause::NetworkLoss),
+            [false, true, false, false] => Some(Cause::Malformed),
+            [false, false, true, false] => Some(Cause::DeviceOverrun),
+            [false, false, false, true] => Some(Cause::ClockJump),
+            _ => None,
+        }
+    }
+}
+
+/// The actual outcome of the samples.
+#[derive(Debug, Default)]
+struct Truth {
+    delivered: u64,
+    /// The gaps before packets that were handed out.
+    gaps: Vec<Gap>,
+    /// What happened behind the last of them.
+    end: Gap,
 }
 
 impl Outcome {
@@ -40,35 +79,34 @@ impl Outcome {
         let mut truth = Truth::default();
         let mut runs = self.taken.runs.iter().copied();
         let mut run = runs.next();
-        let mut before: Option<Whole> = None;
-        // The changes of the clock since the newest delivered packet, and past an end.
-        let (mut hops, mut stopped) = (0i64, false);
+        let mut before: Option<(u16, Whole)> = None;
         let ticks_of = |seen: &Seen| seen.whole.map(|whole| whole.ticks);
         let came_back = self.sent.windows(2).any(|pair| ticks_of(&pair[1]) < ticks_of(&pair[0]));
         let again =
             |ticks, at| self.sent[at + 1..].iter().any(|seen| ticks_of(seen) == Some(ticks));
+        let mut gap = Gap::default();
         for (at, seen) in self.sent.iter().enumerate() {
             let packet = seen.whole.expect("nothing damages packets before the faults do");
             let Whole { ticks, samples, .. } = packet;
-            if let Some(before) = before {
-                let ahead = ticks.wrapping_sub(before.ticks + before.samples);
-                hops = hops.wrapping_add(ahead as i64);
-                stopped |= before.eob;
+            if let Some((seq, before)) = before {
+                let ahead = ticks.wrapping_sub(before.ticks + before.samples) as i64;
+                let way = match (ahead < 0, before.eob) {
+                    (true, _) => &mut gap.back,
+                    (false, true) => &mut gap.stopped,
+                    (false, false) => &mut gap.jumped,
+                };
+                *way += ahead.unsigned_abs();
+                gap.ended |= before.eob;
+                gap.renumbered |= seq.wrapping_add(1) != seen.seq;
             }
-            before = Some(packet);
+            before = Some((seen.seq, packet));
             let came = |whole| self.arrived.contains(&Seen { seq: seen.seq, whole });
             // Where the clock is set back, a later packet may have the time of one that was lost.
             let is_other = |ticks| came_back && again(ticks, at) && !came(seen.whole);
             match &mut run {
                 Some((from, left)) if *from == ticks && !is_other(ticks) => {
                     assert!(*left >= samples, "packets are handed out whole");
-                    let way = match (hops < 0, stopped) {
-                        (true, _) => &mut truth.set_back,
-                        (false, true) => &mut truth.overrun,
-                        (false, false) => &mut truth.jumped,
-                    };
-                    *way += hops.unsigned_abs();
-                    (hops, stopped) = (0, false);
+                    truth.gaps.push(std::mem::take(&mut gap));
                     truth.delivered += samples;
                     (*from, *left) = (*from + samples, *left - samples);
                     if *left == 0 {
@@ -78,16 +116,23 @@ impl Outcome {
                 }
                 _ => {}
             }
-            let fate = if came(seen.whole) {
-                &mut truth.late
-            } else if came(None) {
-                &mut truth.damaged
-            } else {
-                &mut truth.lost
+            let came_damaged = !came(seen.whole) && came(None);
+            let comes = |seen: &Seen, whole| {
+                self.arrived.iter().position(|other| *other == Seen { seq: seen.seq, whole })
             };
-            *fate += samples;
+            let overtakes = |next: &Seen| {
+                let next = comes(next, next.whole);
+                next.is_some() && next < comes(seen, None)
+            };
+            // Only the number of a damaged packet is known, which may be that of another one.
+            let is_unclear = self.sent[at + 1..].iter().take(100).any(overtakes)
+                || self.sent.iter().filter(|other| other.seq == seen.seq).count() > 1;
+            gap.unclear |= came_damaged && is_unclear;
+            *(if came_damaged { &mut gap.damaged } else { &mut gap.lost }) += samples;
         }
         assert_eq!(run, None, "all that was handed out was sent, in this order");
+        truth.end = gap;
+        truth.gaps.retain(|gap| *gap != Gap::default());
         truth
     }
 
@@ -146,84 +191,33 @@ impl Outcome {
         assert_eq!((ledger.held, ledger.delivered), (0, truth.delivered));
         assert_eq!(ledger.lost_total(), self.taken.missing, "the events say what is missing");
 
-        // A packet whose time a clock jump had made implausible until another confirmed it.
-        let suspects = lost(Cause::Malformed).wrapping_sub(truth.damaged);
-        let (late, jumped) = (lost(Cause::Late), lost(Cause::ClockJump));
-        let (network, overrun) = (lost(Cause::NetworkLoss), lost(Cause::DeviceOverrun));
-        let unknown = lost(Cause::Unknown);
-        if let Some(samples) = self.finite.filter(|_| unknown > 0) {
-            // The end of the capture was given up: nothing showed how much of it had been sent.
+        let mut gaps = truth.gaps.clone();
+        if let Some(samples) = self.finite {
             let sent: u64 = self.sent.iter().filter_map(|seen| Some(seen.whole?.samples)).sum();
-            assert_eq!((late, jumped, overrun), (truth.late, 0, 0));
-            assert!(network <= truth.lost, "more than really");
-            let damaged = lost(Cause::Malformed);
-            assert!(damaged <= truth.damaged);
-            let really = samples - sent + truth.lost + truth.damaged;
-            assert_eq!(network + damaged + unknown, really);
-        } else if counters.stalls + self.taken.errors == 0 && counters.unmeasured_gaps > 0 {
-            // A clock was set while a restart was awaited, and packets were lost: nothing shows
-            // where the run before ended, and how long its last packet was.
-            let really = truth.late + truth.damaged + truth.lost + truth.overrun + truth.jumped;
-            let slack = counters.unmeasured_gaps * SPP;
-            assert!(truth.jumped + truth.set_back > 0, "the clock was not set");
-            let booked = ledger.lost_total();
-            assert!(booked <= really + slack, "more than really: {booked} of {really}");
-            let hidden = truth.set_back + slack;
-            assert!(booked + hidden >= really, "less: {booked} of {really}");
-        } else if counters.stalls + self.taken.errors == 0 {
-            // At the end of a stream up to a window of samples counts as lost in the network, also
-            // if the device kept them because the network took its credit: nothing shows that.
-            let sent: u64 = self.sent.iter().filter_map(|seen| Some(seen.whole?.samples)).sum();
-            let no_time = truth.overrun + truth.jumped + truth.set_back == 0;
-            let kept = ledger.expected.saturating_sub(sent);
-            let kept = if no_time && mix.loses_credit() { kept } else { 0 };
-            let network = network - if network == truth.lost + kept { kept } else { 0 };
-            // More than one, with losses around a jump.
-            assert!(suspects <= mix.clock_sets() * 8 * SPP, "malformed");
-            // The length of a lost end of an overrun run follows only from the time of the overrun,
-            // which a later jump makes useless.
-            let ends = if counters.clock_jumps > 0 { counters.overruns * (SPP - 1) } else { 0 };
-            let short = network.saturating_sub(truth.lost).min(ends);
-            let (network, more) = (network - short, truth.overrun.saturating_sub(overrun));
-            let overrun = overrun + more.min(short);
-            // The same of an end that came damaged.
-            let cut = suspects.min(truth.overrun.saturating_sub(overrun)).min(ends);
-            let (suspects, overrun) = (suspects - cut, overrun + cut);
-            // And of one before a clock that was set back, behind which no time counts.
-            let cut = (late + suspects).saturating_sub(truth.late).min(ends).min(truth.set_back);
-            let suspects = suspects.saturating_sub(cut);
-            // A run whose start was not answered, and that was stopped again: nothing shows what it
-            // sent.
-            let open = if mix.delays_answers() { unknown } else { 0 };
-            let sent = truth.lost.saturating_sub(network).min(open);
-            let (network, overrun, unknown) =
-                (network + sent, overrun + open - sent, unknown - open);
-            let booked = [late + suspects, jumped, network, overrun, unknown];
-            let really = [truth.late, truth.jumped, truth.lost, truth.overrun, 0];
-            assert_eq!(booked, really, "late, clock_jump, network_loss, device_overrun, unknown");
-            assert_eq!((counters.unmeasured_gaps, counters.late * SPP >= late), (0, true));
-        } else {
-            // The numbers were restarted: packets that cannot be distinguished by time are unknown,
-            // and the last packet before that has an unknown length if it was lost. A clock that
-            // was set back during silence hides as much.
-            let slack = (counters.stalls + overruns) * SPP;
-            assert!(late <= truth.late, "late");
-            let missing = truth.lost + truth.late + truth.damaged;
-            assert!(network + late <= missing + slack, "network_loss");
-            // Jumps of a stopped device's clock stay unseen until it continues.
-            assert!(overrun <= truth.overrun + truth.jumped + slack, "device_overrun");
-            // Behind a clock that was set back, the end of an overrun looks like another jump.
-            let both = jumped + overrun <= truth.jumped + truth.overrun + slack;
-            assert!(jumped <= truth.jumped + slack || truth.set_back > 0 && both, "clock_jump");
-            let really = truth.late + truth.damaged + truth.lost + truth.overrun + truth.jumped;
-            let booked = ledger.lost_total();
-            let known = counters.unmeasured_gaps == 0;
-            // What the device kept for want of credit was not sent.
-            assert!(booked - unknown <= really, "more than really: {booked} of {really}");
-            // Packets behind an end that was given up are counted apart.
-            let hidden = truth.set_back + counters.stray * SPP;
-            assert!(!known || booked + hidden >= really, "less: {booked} of {really}");
+            // The device had no credit for the rest. Nothing shows what it had sent.
+            let renumbered = lost(Cause::Unknown) > 0;
+            gaps.push(Gap { stopped: samples - sent, renumbered, ..truth.end });
         }
+        let really: u64 = gaps.iter().map(Gap::missing).sum();
+        let unclear = gaps.iter().filter(|gap| gap.cause().is_none());
+        let (unclear, back) =
+            unclear.fold((0, 0), |(missing, back), gap| (missing + gap.missing(), back + gap.back));
+        if self.taken.errors == 0 {
+            // Totals are exact, except where a clock was set back and hides some.
+            let slack = (counters.unmeasured_gaps + counters.stalls) * SPP;
+            let slack = if back + counters.unmeasured_gaps > 0 { slack } else { 0 };
+            let total = ledger.lost_total();
+            let bounds = really.saturating_sub(back + slack)..=really + slack;
+            assert!(bounds.contains(&total), "{total} of {really} missing, {back} hidden");
+            for cause in Cause::ALL {
+                let of_it = gaps.iter().filter(|gap| gap.cause() == Some(cause));
+                let sure: u64 = of_it.map(Gap::missing).sum();
+                let booked = lost(cause);
+                let bounds = sure..=sure + unclear + slack;
+                assert!(bounds.contains(&booked), "{cause}: {booked} of {sure}, {unclear} unclear");
+            }
+        }
+        let overrun = lost(Cause::DeviceOverrun);
         assert_eq!(lost(Cause::HostQueueDrop) + lost(Cause::LateCommand), 0);
         assert_eq!(lost(Cause::Alignment) + lost(Cause::ConsumerFull), 0);
 

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::meta::RxError;
-use super::stages::{RecoveryNeed, RecoveryStage};
-use super::streamer::RxStreamer;
+use super::RxStreamer;
 use crate::channel::RxRequest;
 use crate::opening;
+use crate::stream::meta::RxError;
+use crate::stream::recovery::RecoveryNeed;
 
 impl RxStreamer {
     /// Works on the recovery that is under way, until it is over or `until` has passed; `None` has
@@ -14,7 +14,8 @@ impl RxStreamer {
     pub(super) fn recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
         let outcome = self.try_recover(until);
         if outcome.is_err() {
-            (self.core.stage, self.access) = (None, None);
+            self.core.end_recovery();
+            self.access = None;
         }
         outcome
     }
@@ -36,7 +37,7 @@ impl RxStreamer {
             RecoveryNeed::Register(request) => self.ask(request, until),
             RecoveryNeed::SetUp => self.set_up(until),
             RecoveryNeed::Arrivals => {
-                self.core.stage = None;
+                self.core.end_recovery();
                 let some = self.has_come()?;
                 self.core.take_arrivals(some);
                 Ok(true)
@@ -79,22 +80,19 @@ impl RxStreamer {
     fn has_come(&mut self) -> Result<bool, RxError> {
         let received = self.port.rx.recv_batch(Duration::ZERO);
         let count = received.map_err(|error| self.receive_error(error))?;
-        self.core.last_look = self.now();
-        (self.batch, self.core.heard) = ((0, count), false);
-        Ok(self.inspect_batch()? || self.core.heard)
+        self.core.look(self.now());
+        self.batch = (0, count);
+        Ok(self.inspect_batch()? || self.core.has_heard())
     }
 
     /// Sets the stream up again: the device is alive, but all of its credit is lost in the network,
     /// and no rule of the protocol restores it. Returns true when it is.
     fn set_up(&mut self, until: Option<Instant>) -> Result<bool, RxError> {
         self.batch = (0, 0);
-        let Some(RecoveryStage::SetUp(opening, looked)) = &mut self.core.stage else {
-            return Ok(true);
-        };
-        let opened = opening::advance(&mut self.port, &self.path, opening.as_mut(), looked, until)?;
-        let Some((passed_over, credit)) = opened else { return Ok(false) };
-        self.core.credit = credit;
-        self.core.take_set_up(passed_over)?;
+        let Some((opening, looked)) = self.core.opening() else { return Ok(true) };
+        let opened = opening::advance(&mut self.port, &self.path, opening, looked, until)?;
+        let Some((skipped, credit)) = opened else { return Ok(false) };
+        self.core.take_set_up(&skipped, credit)?;
         Ok(true)
     }
 
@@ -104,11 +102,11 @@ impl RxStreamer {
     pub(super) fn give_up_recovery(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
         while let Some(need) = self.core.need()
-            && self.core.has_to_be_completed(self.access.is_some())
+            && self.core.recovery().has_to_be_completed(self.access.is_some())
         {
             outcome = self.work_on(need, None).map(drop);
             if outcome.is_err() {
-                self.core.stage = None;
+                self.core.end_recovery();
             }
         }
         self.access = None;

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
-use super::chain::PendingCommand;
-use super::meta::RxError;
-use super::rate::{StreamRate, next_on_grid};
-use super::stages::START_TRIES;
-use super::state::StreamState;
-use super::streamer::RxStreamer;
+use super::RxStreamer;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
+use crate::stream::meta::RxError;
+use crate::stream::rate::{StreamRate, next_on_grid};
+use crate::stream::recovery::START_TRIES;
+use crate::stream::run::{Mode, QueuedCapture};
 
 /// How long the port must be quiet before a start command is tried again, and the limit of that
 /// wait: other programs may send to the port without end.
@@ -21,7 +20,7 @@ const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Checks that a capture of `samples` samples is possible at this rate, for a radio with words of
 /// this length.
-pub(super) fn check_length(
+pub(in crate::stream) fn check_length(
     rate: StreamRate,
     word: NonZeroU32,
     samples: u64,
@@ -77,7 +76,7 @@ impl RxStreamer {
     }
 
     /// Checks that a capture of `samples` samples is possible.
-    pub(super) fn check_length(&self, samples: u64) -> Result<(), RxError> {
+    pub(in crate::stream) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let rate = self.path.rate;
         check_length(rate, self.channel.samples_per_word(), samples)
     }
@@ -91,17 +90,17 @@ impl RxStreamer {
         let set_up = self.give_up_recovery();
         self.channel.stop()?;
         set_up?;
-        if self.core.run.is_idle() {
+        if self.core.run().is_idle() {
             return Ok(());
         }
         let outcome = self.forget_what_has_not_begun();
-        self.core.run = self.core.run.stopped(self.now());
+        self.core.stop(self.now());
         outcome
     }
 
     /// Returns the first time not before `at` at which a cycle of the radio begins. Its clock may
     /// have been set to any time, so that is asked for.
-    pub(super) fn on_cycle(&self, at: Option<u64>) -> Result<Option<u64>, RxError> {
+    pub(in crate::stream) fn on_cycle(&self, at: Option<u64>) -> Result<Option<u64>, RxError> {
         let cycle = self.channel.samples_per_word();
         match at {
             Some(at) if cycle.get() > 1 => {
@@ -111,12 +110,16 @@ impl RxStreamer {
         }
     }
 
-    pub(super) fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+    pub(in crate::stream) fn start(
+        &mut self,
+        samples: Option<u64>,
+        at: Option<u64>,
+    ) -> Result<(), RxError> {
         self.start_by(samples, Start::At(at))
     }
 
     fn start_by(&mut self, samples: Option<u64>, start: Start) -> Result<(), RxError> {
-        if self.is_running() || self.core.held.is_some() {
+        if self.is_running() || self.core.held().is_some() {
             return Err(RxError::Running);
         }
         let at = match start {
@@ -125,22 +128,21 @@ impl RxStreamer {
         };
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
-        self.pass_over_strays(Duration::ZERO)?;
+        self.drop_strays(Duration::ZERO)?;
         let with_transmitter = start == Start::WithTransmitter;
         self.command(samples, at, with_transmitter)?;
-        self.core.begin(samples, at);
-        self.core.with_transmitter = with_transmitter;
+        self.core.begin(samples, at, with_transmitter);
         Ok(())
     }
 
     /// Removes the captures that had not begun when the radio was stopped. The others are still to
     /// come, each burst with its own end.
     fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
-        if self.core.chain.is_empty() && self.core.run.restarted().is_none() {
+        if !self.core.run().has_queue() && self.core.run().restart().is_none() {
             return Ok(());
         }
         let now = self.channel.time_ticks();
-        let now = now.inspect_err(|_| self.core.chain.clear())?;
+        let now = now.inspect_err(|_| self.core.clear_queue())?;
         self.look();
         self.core.forget_what_has_not_begun(now);
         Ok(())
@@ -158,12 +160,10 @@ impl RxStreamer {
     /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
     /// when the device does not answer.
     pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
-        match self.core.run {
-            StreamState::Finite { .. } => {}
-            StreamState::Idle => return self.start_finite(samples, at),
-            StreamState::Continuous { .. } | StreamState::Stopping { .. } => {
-                return Err(RxError::Endless);
-            }
+        match self.core.run().mode() {
+            Mode::Finite { .. } => {}
+            Mode::Idle => return self.start_finite(samples, at),
+            Mode::Continuous | Mode::Stopping { .. } => return Err(RxError::Endless),
         }
         self.check_length(samples)?;
         let at = self.on_cycle(at)?;
@@ -181,17 +181,17 @@ impl RxStreamer {
             Err(RadioError::Silent { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.core.chain.push_back(PendingCommand { samples, at });
+        self.core.queue(QueuedCapture { samples, at });
         Ok(())
     }
 
     /// Returns whether a capture was queued although the write was not acknowledged. In doubt it
     /// was: the ledger shows whether its samples come, and none can come twice.
     fn was_queued(&self, free_before: u32, at: Option<u64>) -> Result<bool, RxError> {
-        let before = self.core.waiting_from(self.channel.time_ticks()?);
+        let before = self.core.run().waiting_from(self.channel.time_ticks()?);
         let free = self.channel.free_slots()?;
         let now = self.channel.time_ticks()?;
-        if free < free_before || before != self.core.waiting_from(now) {
+        if free < free_before || before != self.core.run().waiting_from(now) {
             return Ok(true);
         }
         // No capture began meanwhile, so the queued ones can be counted.
@@ -223,17 +223,17 @@ impl RxStreamer {
                 Err(RadioError::Silent { .. }) if attempt < START_TRIES => {
                     // It is unknown whether the radio runs: stop it, then try again.
                     self.channel.stop()?;
-                    self.pass_over_strays(QUIET)?;
+                    self.drop_strays(QUIET)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        self.core.last_heard = self.now();
+        self.core.answered(self.now());
         Ok(())
     }
 
     /// Takes packets of an earlier burst off the port, until it has been quiet for `quiet`.
-    fn pass_over_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
+    fn drop_strays(&mut self, quiet: Duration) -> Result<(), RxError> {
         let until = self.now() + QUIET_TIMEOUT;
         loop {
             self.inspect_batch()?;

@@ -7,13 +7,14 @@ use millstream_wire::Width;
 use millstream_wire::stream::StatusRepr;
 use num_complex::Complex32;
 
-use super::core::{Datagram, Intake, PacketSource, Pending, SideReports, UnreadSamples};
-use super::meta::{RxError, RxEvent, RxMetadata};
-use super::streamer::RxStreamer;
+use super::RxStreamer;
+use crate::RadioError;
 use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
 use crate::error::io_error;
-use crate::{Cause, RadioError};
+use crate::stream::arrival::{Datagram, PacketSource, Pending, SideReports, UnreadSamples};
+use crate::stream::core::Intake;
+use crate::stream::meta::{RxError, RxEvent, RxMetadata};
 
 impl RxStreamer {
     /// Receives complex floats: the wire's samples times the stream's scale.
@@ -80,7 +81,7 @@ impl RxStreamer {
                 let until = *until.get_or_insert_with(|| deadline_after(self.now(), timeout));
                 self.recover(Some(until))?;
             }
-            if self.core.pending.is_some() {
+            if self.core.has_report() {
                 if let Some(pending) =
                     (meta.samples == 0).then(|| self.core.take_pending()).flatten()
                 {
@@ -88,7 +89,7 @@ impl RxStreamer {
                 }
                 return Ok(());
             }
-            if let Some(held) = self.core.held {
+            if let Some(held) = self.core.held() {
                 if meta.samples == out.len() && held.at < held.end {
                     return Ok(());
                 }
@@ -115,7 +116,7 @@ impl RxStreamer {
     }
 
     /// Converts as much of the current packet as there is space for, and releases it at its end.
-    pub(super) fn hand_out<T: StreamSample>(
+    pub(in crate::stream) fn hand_out<T: StreamSample>(
         &mut self,
         held: UnreadSamples,
         out: &mut [T],
@@ -128,10 +129,8 @@ impl RxStreamer {
             meta.time_ticks = held.ticks;
         }
         meta.samples += samples;
-        self.core.ledger.deliver(samples as u64);
         if samples > 0 {
-            let ledger = &self.core.ledger;
-            self.before_gap = Cause::ALL.map(|cause| ledger.lost(cause));
+            self.before_gap = self.core.books_mut().deliver(samples as u64);
         }
         meta.end_of_burst |= self.pass(held, samples)?;
         Ok(())
@@ -139,7 +138,11 @@ impl RxStreamer {
 
     /// Advances by `samples` in the current packet and releases it at its end. Returns true when
     /// the burst ended with it without a further report.
-    pub(super) fn pass(&mut self, held: UnreadSamples, samples: usize) -> Result<bool, RxError> {
+    pub(in crate::stream) fn pass(
+        &mut self,
+        held: UnreadSamples,
+        samples: usize,
+    ) -> Result<bool, RxError> {
         let (ended, is_reported) = self.core.pass(held, samples);
         self.obey()?;
         if ended {
@@ -150,7 +153,7 @@ impl RxStreamer {
 
     /// Waits for datagrams, no longer than a slice and not beyond `until`, and processes them.
     /// Returns true when there is a result for the caller.
-    pub(super) fn advance(&mut self, until: Instant) -> Result<bool, RxError> {
+    pub(in crate::stream) fn advance(&mut self, until: Instant) -> Result<bool, RxError> {
         if self.inspect_batch()? {
             return Ok(true);
         }
@@ -158,10 +161,8 @@ impl RxStreamer {
             self.recover(Some(until))?;
             return Ok(self.core.has_result());
         }
-        if self.core.credit.is_owed() {
-            self.core.report_unless_over();
-            self.obey()?;
-        }
+        self.core.report_if_owed();
+        self.obey()?;
         let wait = self.core.wait(self.now(), until);
         let received = self.port.rx.recv_batch(wait);
         let count = received.map_err(|error| self.receive_error(error))?;
@@ -186,7 +187,7 @@ impl RxStreamer {
 
     /// Processes the lent datagrams until there is a result for the caller; returns false at their
     /// end, and while a recovery is under way.
-    pub(super) fn inspect_batch(&mut self) -> Result<bool, RxError> {
+    pub(in crate::stream) fn inspect_batch(&mut self) -> Result<bool, RxError> {
         self.look();
         loop {
             if self.core.is_recovering() {
@@ -207,7 +208,7 @@ impl RxStreamer {
 
     /// Processes the packets that came together with the end of the last burst.
     fn inspect_rest(&mut self) -> Result<(), RxError> {
-        while self.core.run.is_idle() && self.batch.0 < self.batch.1 {
+        while self.core.run().is_idle() && self.batch.0 < self.batch.1 {
             self.take_lent();
             self.obey()?;
         }
@@ -225,24 +226,24 @@ impl RxStreamer {
     }
 
     /// Gives the core what the radio and the port have reported besides packets.
-    pub(super) fn look(&mut self) {
+    pub(in crate::stream) fn look(&mut self) {
         let events = self.channel.events();
-        self.core.reports = SideReports {
+        self.core.take_reports(SideReports {
             queue_drops: self.port.rx.queue_drops(),
             late_commands: events.late_commands(),
             overruns: events.overruns(),
             // The message has the time of the last sample.
             overrun_ticks: events.overrun_ticks().wrapping_add(1),
-        };
-        self.core.note_too_long(self.port.rx.too_long());
+            too_long: self.port.rx.too_long(),
+        });
     }
 
     /// Sends the report that is due, and does what the core asks for.
     fn obey(&mut self) -> Result<(), RxError> {
-        if std::mem::take(&mut self.core.report_due) {
+        if self.core.take_report_due() {
             self.report()?;
         }
-        match self.core.step.take() {
+        match self.core.take_step() {
             Some(step) => self.core.begin_step(step, self.now()),
             None => Ok(()),
         }
@@ -252,22 +253,21 @@ impl RxStreamer {
     fn packet(&self, place: PacketSource) -> &[u8] {
         match place {
             PacketSource::Lent(index) => self.port.rx.datagram(index).payload,
-            PacketSource::Aside(place) => self.core.aside.packet(place),
+            PacketSource::Aside(place) => self.core.packet_aside(place),
         }
     }
 
     /// Reports the consumed packets to the device. A report that the link cannot take now is sent
     /// later: no samples wait for it.
     fn report(&mut self) -> Result<(), RxError> {
-        let report = self.core.credit.report(self.path.endpoint.epid, self.path.epid);
+        let report = self.core.report();
         let mut bytes = [0; StatusRepr::packet_len(Width::W512)];
         let length = report.emit(self.path.width, &mut bytes).expect("the buffer is that long");
         let device = self.path.device;
         match self.port.tx.try_send(&bytes[..length], device) {
-            Ok(()) => self.core.counters.reports += 1,
+            Ok(()) => self.core.note_reported(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.core.counters.reports_put_off += 1;
-                self.core.credit.owe();
+                self.core.note_reported(false);
             }
             Err(error) => return Err(RxError::Radio(io_error("send to", device)(error))),
         }
