@@ -78,7 +78,7 @@ impl TxAccounting {
         let Opened { window, status_seq, tells_place } = opened;
         Self {
             window,
-            progress: DeviceProgress::new(),
+            progress: DeviceProgress::new(rate.ticks(1)),
             bursts: PendingBursts::new(full_samples, rate.ticks(1)),
             order: ReportOrder::new(status_seq, tells_place),
             queries: VecDeque::with_capacity(QUERIES_MAX),

@@ -6,8 +6,8 @@ use millstream_wire::ctrl::{CtrlRepr, Op};
 
 use super::*;
 use crate::testing::{Recorded, recorded};
-use crate::tx::progress::Totals;
 use crate::tx::ledger::TxCause;
+use crate::tx::progress::Totals;
 
 /// The host's id, and the control port of the radio, in all recordings.
 const STREAM: Epid = Epid(30);

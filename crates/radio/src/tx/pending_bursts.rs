@@ -80,6 +80,8 @@ struct Messages {
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     first: u64,
+    /// Its samples, where its acknowledgement may have been that of an earlier burst.
+    unsure_samples: u64,
     sizes: Bounds,
     /// What the device had taken twice, and behind later packets, before it.
     copies: u64,
@@ -273,20 +275,22 @@ impl PendingBursts {
             Some((samples, _)) => Bounds { min: samples, max: samples },
             None => self.bounds(count, &messages, progress),
         };
-        let first = self.bursts[0].first;
-        let lacks = messages.faults > self.bursts[0].messages_before
-            && messages.total - self.bursts[0].messages_before >= HELD;
+        let first = self.bursts[0];
+        // Only so many messages wait in the device; others are lost.
+        let lacks = messages.faults > first.messages_before
+            && messages.total - first.messages_before >= HELD;
         let (samples, sizes) = self.extent(count);
-        let most = if lacks { samples.max(bounds.max) } else { bounds.max };
-        let bounds = if lacks && self.has_times { Bounds { max: most, ..bounds } } else { bounds };
-        self.add(bounds);
+        let open = if lacks && self.has_times { samples + self.before.unsure_samples } else { 0 };
+        self.add(Bounds { max: bounds.max.max(open), ..bounds });
+        let is_sure = count == 1 || self.assign(count, messages.lates, progress).is_some();
         if end.acknowledged.is_none() {
             // Its end was late, and the reports go on.
             self.messages.lates -= end.packets;
         }
         self.bursts.drain(..count);
         let outcomes = progress.outcomes();
-        self.before = Span { first, sizes, ..self.now };
+        let unsure_samples = if is_sure { 0 } else { samples };
+        self.before = Span { first: first.first, unsure_samples, sizes, ..self.now };
         self.now.copies = outcomes.copies;
         self.now.came_late = outcomes.came_late;
         self.now.missed = messages.missed;
@@ -349,12 +353,14 @@ impl PendingBursts {
         let copies = progress.outcomes().copies - self.before.copies;
         let missed = messages.missed.saturating_sub(self.now.missed);
         let max = (messages.lates + missed).saturating_mul(sizes.max);
-        Bounds { min: messages.lates.saturating_sub(copies).saturating_mul(sizes.min).min(max), max }
+        let min = messages.lates.saturating_sub(copies).saturating_mul(sizes.min).min(max);
+        Bounds { min, max }
     }
 
     /// Ends the reports. What came late in bursts that are not acknowledged has bounds.
     pub fn close(&mut self, progress: &DeviceProgress) {
-        while let Some(index) = self.bursts.iter().position(|burst| burst.acknowledged.is_some()) {
+        let acknowledged = |burst: &SentBurst| burst.acknowledged.is_some();
+        while let Some(index) = self.bursts.iter().position(acknowledged) {
             self.end_span(index + 1, progress);
         }
         let count = self.bursts.len();
@@ -366,7 +372,7 @@ impl PendingBursts {
             None if self.has_times => {
                 // The message about the end is missing, and may be about any packet.
                 let (samples, _) = self.extent(count);
-                bounds.max = bounds.max.max(samples);
+                bounds.max = bounds.max.max(samples + self.before.unsure_samples);
             }
             None => {}
         }

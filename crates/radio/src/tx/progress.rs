@@ -38,6 +38,8 @@ struct SentPacket {
     /// Time of its first sample, ticks.
     ticks: u64,
     is_timed: bool,
+    /// It does not begin where the packet before it ends.
+    is_apart: bool,
     outcome: Outcome,
     flow_bytes: u32,
     /// Samples of the caller.
@@ -94,15 +96,20 @@ pub(super) struct DeviceProgress {
     samples_in_flight: u64,
     /// Bytes of packets that were skipped, and may come late, or that came unexpectedly.
     loose_bytes: u64,
+    /// The time behind the last packet sent, ticks.
+    due_ticks: Option<u64>,
+    ticks_per_sample: u64,
     outcomes: Outcomes,
 }
 
 impl DeviceProgress {
-    /// Returns the progress of a stream that has sent nothing.
-    pub fn new() -> Self {
+    /// Returns the progress of a stream that has sent nothing, and whose samples last
+    /// `ticks_per_sample` ticks each.
+    pub fn new(ticks_per_sample: u64) -> Self {
         let none = SentPacket {
             ticks: 0,
             is_timed: false,
+            is_apart: false,
             outcome: Outcome::InFlight,
             flow_bytes: 0,
             samples: 0,
@@ -119,6 +126,8 @@ impl DeviceProgress {
             in_flight: Totals::default(),
             samples_in_flight: 0,
             loose_bytes: 0,
+            due_ticks: None,
+            ticks_per_sample,
             outcomes: Outcomes::default(),
         }
     }
@@ -188,15 +197,17 @@ impl DeviceProgress {
         (self.decided..self.sent).any(|number| self.at(number).is_timed)
     }
 
-    /// Returns the first time of a packet in flight that is later than `now`, if less than `bytes`
-    /// are in flight before it.
+    /// Returns the first time later than `now` for which the device waits, if less than `bytes` are
+    /// in flight before it.
     pub fn next_start(&self, now: u64, bytes: u64) -> Option<u64> {
         let mut before = 0;
-        for packet in (self.decided..self.sent).map(|number| self.at(number)) {
+        for number in self.decided..self.sent {
+            let packet = self.at(number);
             if before >= bytes {
                 return None;
             }
-            if packet.is_timed && packet.ticks.wrapping_sub(now).cast_signed() > 0 {
+            let is_start = packet.is_timed && (packet.is_apart || number == self.decided);
+            if is_start && packet.ticks.wrapping_sub(now).cast_signed() > 0 {
                 return Some(packet.ticks);
             }
             before += u64::from(packet.flow_bytes);
@@ -218,10 +229,13 @@ impl DeviceProgress {
         self.packets[index] = SentPacket {
             ticks: ticks.unwrap_or(0),
             is_timed: ticks.is_some(),
+            is_apart: ticks != self.due_ticks,
             outcome: Outcome::InFlight,
             flow_bytes: flow_bytes as u32,
             samples: samples as u32,
         };
+        let length = samples.wrapping_mul(self.ticks_per_sample);
+        self.due_ticks = ticks.map(|ticks| ticks.wrapping_add(length));
         self.sent += 1;
         self.in_flight.packets += 1;
         self.in_flight.bytes += flow_bytes;
@@ -359,4 +373,129 @@ impl DeviceProgress {
 fn near(low: u16, place: u64) -> u64 {
     let step = i64::from(low.wrapping_sub(place as u16).cast_signed());
     place.wrapping_add_signed(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SAMPLES: u64 = 100;
+
+    /// A device that reports each packet whose number does not follow the last one's.
+    struct Device {
+        progress: DeviceProgress,
+        due: u64,
+        /// How often it has taken each packet.
+        times: Vec<u64>,
+        is_report_missing: bool,
+    }
+
+    impl Device {
+        /// Returns a device to which so many packets were sent.
+        fn of(packets: usize) -> Self {
+            let mut progress = DeviceProgress::new(1);
+            (0..packets).for_each(|_| progress.send(8 + 4 * SAMPLES, SAMPLES, None));
+            Self { progress, due: 0, times: vec![0; packets], is_report_missing: false }
+        }
+
+        fn report(&mut self, is_lost: bool, tell: impl FnOnce(&mut DeviceProgress)) {
+            if std::mem::replace(&mut self.is_report_missing, is_lost) && !is_lost {
+                self.progress.miss();
+            } else if is_lost {
+                return;
+            }
+            tell(&mut self.progress);
+        }
+
+        fn take(&mut self, number: u64, loses_report: bool) {
+            let due = std::mem::replace(&mut self.due, number + 1);
+            self.times[number as usize] += 1;
+            if due != number {
+                self.report(loses_report, |progress| progress.gap(due as u16, number as u16));
+            } else if number & 3 == 0 {
+                self.report(loses_report, |progress| _ = progress.reach(number as u16 + 1));
+            }
+        }
+
+        /// Answers a query behind all packets.
+        fn answer(&mut self) -> Outcomes {
+            let (due, sent) = (self.due, self.progress.sent());
+            self.report(false, |progress| {
+                progress.reach(due as u16);
+                progress.settle(sent);
+            });
+            assert!(self.progress.is_known());
+            assert_eq!(self.progress.in_flight(), Totals::default());
+            *self.progress.outcomes()
+        }
+    }
+
+    fn after(taken: &[u64]) -> Outcomes {
+        let mut device = Device::of(10);
+        taken.iter().for_each(|number| device.take(*number, false));
+        device.answer()
+    }
+
+    #[test]
+    fn what_came_late_was_not_lost_and_what_came_twice_is_known() {
+        let outcomes = after(&[0, 1, 4, 2, 5, 5, 6, 9]);
+        assert_eq!((outcomes.taken, outcomes.skipped, outcomes.open), (700, 300, 0));
+        assert_eq!((outcomes.again, outcomes.copies, outcomes.came_late), (100, 1, 100));
+        assert!(!outcomes.is_blurred);
+    }
+
+    #[test]
+    fn a_missing_report_opens_what_was_sent_until_then_and_no_more() {
+        let mut device = Device::of(10);
+        for (number, loses_report) in [(0, false), (1, false), (3, true), (4, false)] {
+            device.take(number, loses_report);
+        }
+        // Packets 1 to 4 may have been taken or not, and those behind it once before.
+        assert_eq!((device.progress.outcomes().taken, device.progress.outcomes().open), (100, 400));
+        device.progress.send(408, SAMPLES, None);
+        device.progress.send(408, SAMPLES, None);
+        device.times.resize(12, 0);
+        for number in [5, 6, 7, 8, 9, 11] {
+            device.take(number, false);
+        }
+        let outcomes = device.answer();
+        assert_eq!((outcomes.taken, outcomes.skipped, outcomes.open), (700, 100, 400));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_outcomes_hold_what_the_device_took(
+            fates in prop::collection::vec((0u8..12, any::<bool>()), 1..120),
+            loses_reports in any::<bool>(),
+        ) {
+            let mut arrivals = Vec::new();
+            for (number, (fate, _)) in fates.iter().enumerate() {
+                match fate {
+                    0 => {}
+                    1 => arrivals.extend([number, number]),
+                    2 => arrivals.insert(arrivals.len().saturating_sub(3), number),
+                    3 if number > 2 => arrivals.extend([number, number - 2]),
+                    _ => arrivals.push(number),
+                }
+            }
+            let mut device = Device::of(fates.len());
+            for number in arrivals {
+                device.take(number as u64, loses_reports && fates[number].1);
+            }
+            let outcomes = device.answer();
+            let once = SAMPLES * device.times.iter().filter(|times| **times > 0).count() as u64;
+            let again: u64 = device.times.iter().map(|times| times.saturating_sub(1)).sum();
+            let never = SAMPLES * fates.len() as u64 - once;
+            prop_assert!((outcomes.taken..=outcomes.taken + outcomes.open).contains(&once));
+            prop_assert!((outcomes.skipped..=outcomes.skipped + outcomes.open).contains(&never));
+            prop_assert!(outcomes.again <= SAMPLES * again);
+            if !outcomes.is_blurred {
+                prop_assert_eq!((outcomes.open, outcomes.again), (0, SAMPLES * again));
+            }
+            prop_assert!(loses_reports || !outcomes.is_blurred);
+        }
+    }
 }

@@ -3,9 +3,9 @@
 //! A lost credit report, lost packets or a lost command leave a window that looks full. A playing
 //! device reports once per period, an eighth of the window. After a period and [`ASK_AFTER`]
 //! without a report, a query asks for the device's place, and again after twice the latter each
-//! time. A device that answers opens the window. After [`ASKS`] queries without an answer, a control
-//! read checks whether the device is alive. If it is, and its buffer is not just waiting for the
-//! time of a burst, the stream is set up again.
+//! time. A device that answers opens the window. After [`ASKS`] queries without an answer, a
+//! control read checks whether the device is alive. If it is, and its buffer is not just waiting
+//! for the time of a burst, the stream is set up again.
 //!
 //! So from the first send that finds it closed, a window closed by loss opens within a period and
 //! [`ASK_AFTER`] and a round trip if the first query comes through; within 60, 140 or 300 ms in
