@@ -291,7 +291,7 @@ impl TxAccounting {
 
     /// Takes the device's acknowledgement of a burst.
     pub fn acknowledge(&mut self, ticks: u64) {
-        self.bursts.acknowledge(ticks);
+        self.bursts.acknowledge(ticks, &self.progress);
         self.update();
     }
 

@@ -74,6 +74,9 @@ struct Messages {
     faults: u64,
     /// Messages that never came, since the stream began.
     missed: u64,
+    /// What the device had taken twice, and behind later packets, since the stream began.
+    copies: u64,
+    came_late: u64,
 }
 
 /// The packets between two acknowledgements, once their late samples are counted.
@@ -218,8 +221,10 @@ impl PendingBursts {
     }
 
     /// Counts the acknowledgement of the burst whose last sample was at `ticks`.
-    pub fn acknowledge(&mut self, ticks: u64) {
+    pub fn acknowledge(&mut self, ticks: u64, progress: &DeviceProgress) {
         self.messages.total += 1;
+        self.messages.copies = progress.outcomes().copies;
+        self.messages.came_late = progress.outcomes().came_late;
         let away = |burst: &SentBurst| {
             burst.last_ticks.map_or(0, |last| ticks.wrapping_sub(last).cast_signed().unsigned_abs())
         };
@@ -288,11 +293,10 @@ impl PendingBursts {
             self.messages.lates -= end.packets;
         }
         self.bursts.drain(..count);
-        let outcomes = progress.outcomes();
         let unsure_samples = if is_sure { 0 } else { samples };
         self.before = Span { first: first.first, unsure_samples, sizes, ..self.now };
-        self.now.copies = outcomes.copies;
-        self.now.came_late = outcomes.came_late;
+        self.now.copies = messages.copies;
+        self.now.came_late = messages.came_late;
         self.now.missed = messages.missed;
     }
 
