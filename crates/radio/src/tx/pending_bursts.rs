@@ -66,8 +66,8 @@ impl SentBurst {
 #[derive(Debug, Clone, Copy, Default)]
 struct Messages {
     lates: u64,
-    /// A burst ran dry.
-    ran_dry: bool,
+    /// A burst ran dry, or an acknowledgement belongs to no burst: the late packets may be any.
+    is_unclear: bool,
     /// All messages since the stream began.
     total: u64,
     /// Those up to the last one that was no acknowledgement.
@@ -201,7 +201,7 @@ impl PendingBursts {
     /// Counts a report that a burst ran dry.
     pub fn run_dry(&mut self) {
         self.fault();
-        self.messages.ran_dry = true;
+        self.messages.is_unclear = true;
     }
 
     /// Counts a late packet.
@@ -232,9 +232,12 @@ impl PendingBursts {
         // The device's clock was set since: an only burst is known all the same.
         let only = || self.unacknowledged().next().filter(|_| self.unacknowledged().count() == 1);
         let found = within(0).or_else(|| within(ACK_SLACK_TICKS)).or_else(only);
-        let Some(index) = found.map(|(index, _)| index) else { return };
+        let Some(index) = found.map(|(index, _)| index) else {
+            self.messages.is_unclear = true;
+            return;
+        };
         self.bursts[index].acknowledged = Some(self.messages);
-        (self.messages.lates, self.messages.ran_dry) = (0, false);
+        (self.messages.lates, self.messages.is_unclear) = (0, false);
     }
 
     /// Counts the late samples of the spans whose packets the device has passed.
@@ -267,7 +270,7 @@ impl PendingBursts {
     /// the span before this one, so that each message is about this span.
     fn is_clear(&self, messages: &Messages, progress: &DeviceProgress) -> bool {
         let in_order = self.before.first >= progress.trouble_to();
-        in_order && !messages.ran_dry && messages.missed == self.now.missed
+        in_order && !messages.is_unclear && messages.missed == self.now.missed
     }
 
     /// Counts the late samples of the span of the first bursts, `count` of them.
@@ -294,9 +297,13 @@ impl PendingBursts {
         }
         self.bursts.drain(..count);
         let unsure_samples = if is_sure { 0 } else { samples };
+        let in_order = self.before.first >= progress.trouble_to();
         self.before = Span { first: first.first, unsure_samples, sizes, ..self.now };
         self.now.copies = messages.copies;
-        self.now.came_late = messages.came_late;
+        if in_order {
+            // Otherwise the messages about packets that came late may be still to come.
+            self.now.came_late = messages.came_late;
+        }
         self.now.missed = messages.missed;
     }
 
@@ -388,7 +395,7 @@ impl PendingBursts {
         }
         self.add(bounds);
         self.bursts.clear();
-        (self.messages.lates, self.messages.ran_dry) = (0, false);
+        (self.messages.lates, self.messages.is_unclear) = (0, false);
         self.now.missed = self.messages.missed;
         // The numbers may begin anew.
         (self.now.copies, self.now.came_late) =

@@ -109,7 +109,7 @@ fn the_ledger_tells_what_was_played_whatever_the_network_does() {
 }
 
 /// Mixes that left a wrong ledger once, by seed and cause.
-const FAILED_ONCE: [u64; 33] = [
+const FAILED_ONCE: [u64; 35] = [
     // A PING came behind its RESYNC, packets overtook one, and one had the tag of the count.
     25_702,
     55_092,
@@ -168,6 +168,10 @@ const FAILED_ONCE: [u64; 33] = [
     // Packets came behind the end of their burst and were late, and no report told of all of them.
     63_852,
     91_936,
+    // Packets came behind the end of the last burst and were late, after its acknowledgement.
+    19_159,
+    // The clock jumped, so an acknowledgement belonged to no burst, and the late ones to the first.
+    7_717_509,
 ];
 
 #[test]
