@@ -47,8 +47,6 @@ pub struct FakeEndpoint {
     pub says: Option<u32>,
     /// Its place is taken by another node.
     pub is_transport: bool,
-    /// A PING counts so many packets.
-    pub ping_packets: u64,
     pub counts: (u64, u64),
     /// The packets of the last INIT, and its number among all.
     pub period: (u64, u64),
@@ -117,10 +115,7 @@ impl FakeEndpoint {
                 (self.counts, self.period) = ((0, 0), (command.packets, command.bytes));
                 self.inits += 1;
             }
-            CommandOp::Ping => {
-                self.counts.0 += self.ping_packets;
-                self.counts.1 += 24 * self.ping_packets;
-            }
+            CommandOp::Ping => self.counts = (self.counts.0 + 1, self.counts.1 + 24),
             CommandOp::Resync => self.counts = (command.packets, command.bytes),
         }
         let status = StatusRepr {

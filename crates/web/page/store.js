@@ -45,7 +45,7 @@ export class Last {
 /** Every cause that a ledger can name, in a fixed order: a cause has the same colour in every run. */
 export const CAUSES = [
   "device_overrun", "network_loss", "host_queue_drop", "consumer_full", "late", "unknown", "clock_jump", "malformed",
-  "late_command", "alignment", "reopened", "loss_or_overflow", "discarded",
+  "late_command", "alignment", "reopened", "discarded",
 ];
 const OTHER = CAUSES.length;
 // Columns of the history of a ledger: the time, expected, delivered, held, then the causes and one for unheard-of ones.

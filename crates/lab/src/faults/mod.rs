@@ -232,7 +232,7 @@ impl FaultRow {
         // A fault that hits no sample packet costs no sample.
         let hits_samples =
             self.specs.iter().any(|spec| spec.contains(" data") || spec.contains(" any"));
-        let in_network = ["network_loss", "loss_or_overflow", "malformed"];
+        let in_network = ["network_loss", "malformed"];
         let cost: u64 = in_network.iter().filter_map(|cause| self.lost.get(cause)).sum();
         complain(
             !hits_samples && cost > 0,

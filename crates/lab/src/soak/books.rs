@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Causes of a loss on the way to the host, and to the radio.
 const TO_HOST: [&str; 4] = ["network_loss", "unknown", "malformed", "late"];
-const TO_RADIO: [&str; 2] = ["network_loss", "loss_or_overflow"];
+const TO_RADIO: [&str; 1] = ["network_loss"];
 /// Causes that no fault of a soak has.
 const NEVER: [&str; 4] = ["host_queue_drop", "consumer_full", "reopened", "discarded"];
 

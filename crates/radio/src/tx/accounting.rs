@@ -3,33 +3,36 @@
 //! All conclusions of a transmit stream from sent packets and received reports are drawn here,
 //! without a port or a clock.
 
+use std::collections::VecDeque;
+
 use millstream_wire::chdr::PacketType;
 use millstream_wire::stream::{SequenceGap, StatusRepr, StreamCondition, StreamPlace};
 
-use super::audits::{Audit, Audits};
-use super::ledger::{TxCause, TxLedger};
+use super::ledger::TxLedger;
 use super::order::{Report, ReportKind, ReportOrder};
 use super::pending_bursts::PendingBursts;
-use super::progress::DeviceProgress;
-use super::window::{CreditWindow, Totals};
+use super::progress::{DeviceProgress, Totals};
+use super::window::CreditWindow;
 use crate::stream::StreamRate;
 
 /// Packet counts have 40 bits in packets.
 const PACKETS_MASK: u64 = (1 << 40) - 1;
 
-/// The most packets in flight, so that 16-bit numbers distinguish them.
-const PACKETS_MAX: u64 = 20_000;
+/// The most stored queries without answer, more than are ever in flight.
+const QUERIES_MAX: usize = 64;
 
 /// The effect of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusEffect {
-    /// It has come already, or later ones have replaced it.
+    /// It has come already, or was given up.
     Stale,
-    /// Credit; `news` is true when it grew.
-    Credit { news: bool },
-    /// The answer to a count query, perhaps with credit: the losses since the answer before it, and
-    /// whether they are fully known.
-    Audit { news: bool, packets: u64, samples: u64, certain: bool },
+    /// It was taken.
+    Taken {
+        /// The device has come further.
+        news: bool,
+        /// Packets that the device passed over, and their samples.
+        lost: (u64, u64),
+    },
 }
 
 /// The results of a handshake.
@@ -42,29 +45,31 @@ pub(super) struct Opened {
     pub tells_place: bool,
 }
 
-/// The accounting of one stream since its handshake, and its ledger.
+/// A query of the device's place, a PING: its answer says the number of the command, and that of
+/// the data packet that the device expects next. So each packet before it was taken or skipped.
+#[derive(Debug, Clone, Copy)]
+struct Query {
+    /// The number of its command.
+    number: u16,
+    /// Packets of samples sent before it.
+    sent: u64,
+}
+
+/// The accounting of one stream, and its ledger.
 #[derive(Debug)]
 pub(super) struct TxAccounting {
-    pub window: CreditWindow,
-    pub audits: Audits,
-    pub lates: PendingBursts,
-    pub(super) course: DeviceProgress,
-    pub(super) order: ReportOrder,
-    /// Samples of a full packet, and of the smallest one sent.
-    pub(super) full: u64,
-    pub(super) smallest: u64,
-    /// The samples by which all packets together are shorter than full ones.
-    pub(super) shortage: u64,
-    /// Packets with time were sent: only those can be late.
-    pub(super) timed: bool,
-    /// The device has come to a command: it notices no gap before the first one.
-    has_command: bool,
-    pub(super) late_packets: u64,
-    /// Those reported since the last acknowledgement.
-    pub(super) late_behind: u64,
-    /// The lost samples that were already reported; below, the packets.
-    pub(super) told_samples: u64,
-    pub(super) told_packets: u64,
+    window: CreditWindow,
+    progress: DeviceProgress,
+    bursts: PendingBursts,
+    order: ReportOrder,
+    /// Queries without an answer, and the packets sent before the newest one.
+    queries: VecDeque<Query>,
+    queried: u64,
+    /// Queries since the handshake.
+    pings: u64,
+    accepted: u64,
+    discarded: u64,
+    ledger: TxLedger,
 }
 
 impl TxAccounting {
@@ -72,251 +77,256 @@ impl TxAccounting {
     pub fn new(opened: Opened, full_samples: u64, rate: StreamRate) -> Self {
         let Opened { window, status_seq, tells_place } = opened;
         Self {
-            audits: Audits::new(),
-            course: DeviceProgress::new(full_samples, rate.ticks(1), window.capacity_bytes()),
             window,
-            lates: PendingBursts::new(full_samples, rate.ticks(1)),
+            progress: DeviceProgress::new(rate.ticks(1)),
+            bursts: PendingBursts::new(full_samples, rate.ticks(1)),
             order: ReportOrder::new(status_seq, tells_place),
-            full: full_samples,
-            smallest: full_samples,
-            shortage: 0,
-            timed: false,
-            has_command: false,
-            late_packets: 0,
-            late_behind: 0,
-            told_samples: 0,
-            told_packets: 0,
+            queries: VecDeque::with_capacity(QUERIES_MAX),
+            queried: 0,
+            pings: 0,
+            accepted: 0,
+            discarded: 0,
+            ledger: TxLedger::default(),
         }
     }
 
     /// Returns the outcome of every sample so far.
     pub fn ledger(&self) -> &TxLedger {
-        &self.course.ledger
+        &self.ledger
+    }
+
+    /// Returns the device's window.
+    pub fn window(&self) -> &CreditWindow {
+        &self.window
+    }
+
+    /// Returns what may be in the device's buffer or on its way there.
+    pub fn in_flight(&self) -> Totals {
+        let (Totals { packets, bytes }, queries) =
+            (self.progress.in_flight(), self.queries.len() as u64);
+        Totals { packets: packets + queries, bytes: bytes + queries * self.window.command_bytes() }
     }
 
     /// Counts samples from the caller.
     pub fn accept(&mut self, samples: u64) {
-        self.course.ledger.accept(samples);
+        self.accepted += samples;
+        self.ledger.accepted += samples;
+        self.ledger.in_flight += samples;
     }
 
     /// Returns the samples in packets that the device may not have passed.
     pub fn samples_in_flight(&self) -> u64 {
-        self.course.record.samples()
+        self.progress.samples_in_flight()
     }
 
     /// Returns whether packets in flight have times.
     pub fn has_times(&self) -> bool {
-        self.course.record.has_times()
+        self.progress.has_times()
     }
 
     /// Returns the time later than `now` until which the device may be silent because it holds
     /// packets: those before it have not the bytes of a report.
     pub fn silent_until(&self, now: u64) -> Option<u64> {
-        self.course.record.next_start(now, self.window.period().bytes)
+        self.progress.next_start(now, self.window.period().bytes)
     }
 
     /// Returns whether the outcome of every sent packet is known.
     pub fn is_known(&self) -> bool {
-        self.course.is_settled()
+        self.progress.is_known()
     }
 
-    /// Returns whether packets are counted as skipped that may come late.
+    /// Returns whether packets are counted as lost that may come late.
     pub fn may_come_late(&self) -> bool {
-        !self.course.missing.is_empty()
+        self.progress.has_skipped()
     }
 
     /// Returns whether no report of the device is awaited.
     pub fn is_settled(&self) -> bool {
-        self.window.in_flight().packets == 0 && self.is_known()
+        self.is_known() && !self.is_asking()
     }
 
-    /// Returns whether a count query is due while samples are sent.
-    pub fn is_audit_due(&self) -> bool {
-        let is_half_full = self.course.record.is_half_full();
-        self.window.is_audit_due() || is_half_full && !self.audits.is_open()
+    /// Returns whether a query waits for its answer.
+    pub fn is_asking(&self) -> bool {
+        !self.queries.is_empty()
     }
 
-    /// Returns whether a count query would resolve samples in flight.
-    pub fn is_audit_worth(&self) -> bool {
-        !self.is_known() && !self.audits.is_open() && self.audits.is_due(self.course.record.sent())
+    /// Returns whether a query would resolve samples in flight.
+    pub fn is_query_worth(&self) -> bool {
+        !self.is_known() && !self.is_asking() && self.progress.sent() > self.queried
+    }
+
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.bursts.is_unacknowledged()
+    }
+
+    /// Returns whether the bursts that are not acknowledged may all be late.
+    pub fn may_all_be_late(&self) -> bool {
+        self.bursts.may_all_be_late()
     }
 
     /// Returns how many packets of `flow_bytes` each may be sent now.
     pub fn room_packets(&self, flow_bytes: u64) -> u64 {
-        let record = &self.course.record;
-        let numbers = PACKETS_MAX.saturating_sub(record.sent() - record.passed());
-        if record.is_full() { 0 } else { self.window.room_packets(flow_bytes).min(numbers) }
+        if self.bursts.is_full(&self.progress) {
+            return 0;
+        }
+        self.credit_packets(flow_bytes).min(self.progress.room_packets())
+    }
+
+    /// Returns the packets of `flow_bytes` each for which there is credit.
+    pub fn credit_packets(&self, flow_bytes: u64) -> u64 {
+        self.window.room_packets(self.progress.in_flight(), flow_bytes)
     }
 
     /// Counts a sent packet with samples of the caller.
     pub fn send(&mut self, flow_bytes: u64, samples: u64, ticks: Option<u64>, eob: bool) {
-        self.window.send(1, flow_bytes);
-        self.course.record.push(flow_bytes, samples, ticks);
-        self.lates.packet(samples, ticks, eob);
-        self.smallest = self.smallest.min(samples);
-        self.shortage += self.full - samples;
-        self.timed |= ticks.is_some();
+        self.bursts.send(self.progress.sent(), samples, ticks, eob);
+        self.progress.send(flow_bytes, samples, ticks);
+    }
+
+    /// Returns whether there is credit for a query, and a packet of `flow_bytes` behind it; 0 for
+    /// no packet.
+    pub fn has_room_for_query(&self, flow_bytes: u64) -> bool {
+        let commands = self.queries.len() as u64 + 1;
+        self.window.fits_commands(self.progress.in_flight(), commands, flow_bytes)
     }
 
     /// Counts a sent query, a PING of this number.
-    pub fn send_audit(&mut self, number: u16) {
-        self.window.send_ping();
-        self.audits.push(number, self.window.sent(), self.course.record.sent());
-        self.window.note_audit();
+    pub fn send_query(&mut self, number: u16) {
+        if self.queries.len() == QUERIES_MAX {
+            self.queries.pop_front();
+        }
+        let sent = self.progress.sent();
+        self.queries.push_back(Query { number, sent });
+        self.queried = sent;
+        self.pings += 1;
     }
 
     /// Takes a status.
     pub fn take(&mut self, status: &StatusRepr) -> StatusEffect {
-        let counted = self.counted(status);
         let says = match status.status {
             StreamCondition::Ok => ReportKind::Ok(StreamPlace::from_info(status.error_info)),
             _ => SequenceGap::from_info(status.error_info)
                 .map_or(ReportKind::Trouble, ReportKind::Gap),
         };
-        // Counts only grow, so a report with an old number may still give credit.
-        let mut news = self.window.consume(counted);
-        if !self.order.put(Report { seq: status.seq, counted, says }) {
-            return if news { StatusEffect::Credit { news } } else { StatusEffect::Stale };
+        let report = Report { seq: status.seq, counted_packets: status.count_packets, says };
+        if !self.order.put(report) {
+            return StatusEffect::Stale;
         }
-        let mut certain = None;
+        let (in_flight, skipped) = (self.in_flight(), self.progress.outcomes().skipped_packets);
+        let lost = self.progress.outcomes().skipped;
         while let Some((missing, report)) = self.order.pop() {
             if missing > 0 {
-                self.course.miss_reports(missing.into());
+                self.progress.miss();
             }
-            let answered = match self.order.is_numbered() {
+            match self.order.is_numbered() {
                 true => self.examine(&report),
                 false => self.believe(&report),
-            };
-            certain = answered.or(certain);
-            let [skipped, surplus] = self.course.take_differences();
-            self.window.note_surplus(surplus.packets, surplus.bytes);
-            if self.window.note_skipped(skipped.packets, skipped.bytes) && skipped.packets > 0 {
-                self.course.crowd(report.counted.bytes);
             }
+            self.window.report(self.progress.take_loose_bytes());
         }
-        news |= self.window.consume(counted);
-        self.book_lates();
-        match certain {
-            Some(certain) => self.tell(news, certain),
-            None => StatusEffect::Credit { news },
+        self.update();
+        let outcomes = self.progress.outcomes();
+        StatusEffect::Taken {
+            news: self.in_flight() != in_flight,
+            lost: (
+                outcomes.skipped_packets.saturating_sub(skipped),
+                outcomes.skipped.saturating_sub(lost),
+            ),
         }
     }
 
-    /// Takes a report in its order. Returns whether it answered a query, and then whether
-    /// everything is known.
-    fn examine(&mut self, report: &Report) -> Option<bool> {
-        let place = match report.says {
-            ReportKind::Ok(place) => place,
-            ReportKind::Gap(gap) => {
-                // A device that expects number 0 has come to no command yet.
-                if gap.kind == PacketType::StreamCommand && gap.expected != 0 {
-                    self.note_command(gap.expected.wrapping_sub(1));
+    /// Takes a report in its order.
+    fn examine(&mut self, report: &Report) {
+        match report.says {
+            ReportKind::Ok(place) => {
+                if self.progress.reach(place.expected).is_some() {
+                    self.answer(place.command);
                 }
-                if gap.kind != PacketType::StreamCommand || self.window.counts_pings() {
-                    self.course.gap(gap, report.counted.bytes);
-                }
-                return None;
             }
-            ReportKind::Trouble => {
-                self.course.miss_reports(1);
-                return None;
-            }
-        };
-        let Some(at) = self.course.place(place.expected) else {
-            self.course.miss_reports(1);
-            return None;
-        };
-        self.course.progress(at, report.counted.bytes);
-        let audit = self.audits.answer(place.command)?;
-        self.note_command(audit.number);
-        Some(self.answered(&audit, at, report.counted))
-    }
-
-    /// Takes the number of a command that the device has come to, if none was known before.
-    fn note_command(&mut self, number: u16) {
-        if !std::mem::replace(&mut self.has_command, true) {
-            self.course.first_command(number);
+            ReportKind::Gap(gap) if gap.kind == PacketType::StreamCommand => {}
+            ReportKind::Gap(gap) => self.progress.gap(gap.expected, gap.actual),
+            ReportKind::Trouble => self.progress.miss(),
         }
     }
 
-    /// Takes a report of a device that does not number them, or does not say its place. Missing
-    /// reports stay unnoticed: only the count can be used, and no count after a reported fault.
-    fn believe(&mut self, report: &Report) -> Option<bool> {
-        let (counted, sent) = (report.counted, self.window.sent());
+    /// Takes the number of the device's last command: of the queries up to it the newest says most.
+    fn answer(&mut self, command: u16) {
+        let Some(index) = self.queries.iter().rposition(|query| query.number == command) else {
+            return;
+        };
+        if let Some(query) = self.queries.drain(..=index).next_back() {
+            self.progress.settle(query.sent);
+        }
+    }
+
+    /// Takes a report of a device that does not number them, or does not say its place: UHD's
+    /// simulator. Its count of packets includes the queries, all of which may have come.
+    fn believe(&mut self, report: &Report) {
         if !matches!(report.says, ReportKind::Ok(_)) {
-            self.course.miss_reports(2);
-            return None;
+            return self.progress.miss();
         }
-        let packets = self.course.record.sent();
-        if counted.packets != sent.packets {
-            let open = sent.packets.wrapping_sub(counted.packets);
-            // Those not counted may all be packets of samples.
-            let place = packets.checked_sub(open).filter(|_| self.course.missed == 0);
-            if let Some(place) = place.filter(|place| *place > self.course.record.passed()) {
-                self.course.progress(place, counted.bytes);
-            }
-            return None;
+        let sent = self.progress.sent();
+        let behind = (sent + self.pings).wrapping_sub(report.counted_packets) & PACKETS_MASK;
+        if let Some(place) = sent.checked_sub(behind)
+            && place > self.progress.decided()
+        {
+            self.progress.reach(place as u16);
         }
-        self.audits.clear();
-        let audit = Audit::behind_all(sent, packets);
-        Some(self.answered(&audit, packets, counted))
+        if behind == 0 {
+            self.queries.clear();
+        }
     }
 
-    /// Handles the answer to a query, of a device that expects packet `place`. Returns whether
-    /// everything is known.
-    fn answered(&mut self, audit: &Audit, place: u64, counted: Totals) -> bool {
-        let commands = self.window.sent().packets - self.course.record.sent();
-        // Behind the query nothing was sent that could be in the count.
-        let is_exact = audit.after == self.window.sent();
-        let lead = place.wrapping_add(commands).wrapping_sub(counted.packets) as i64;
-        self.course.settle(place, audit.sent, is_exact.then_some(lead), counted.bytes);
-        let missing = is_exact.then(|| audit.after.since(counted));
-        if is_exact {
-            // The window has it from the count.
-            self.course.take_differences();
-        }
-        if self.window.audited(missing) {
-            self.course.crowd(counted.bytes);
-        }
-        self.ledger().unknown.samples == 0
+    /// Counts a message about a late packet.
+    pub fn late(&mut self) {
+        self.bursts.report_late();
+        self.update();
     }
 
-    /// Reports the losses since the last answer to a count query.
-    fn tell(&mut self, news: bool, certain: bool) -> StatusEffect {
-        let ledger = &self.course.ledger;
-        let lost = ledger.lost(TxCause::NetworkLoss) + ledger.lost(TxCause::LossOrOverflow);
-        let packets = self.course.skipped_packets();
-        let taken = StatusEffect::Audit {
-            news,
-            packets: packets.saturating_sub(self.told_packets),
-            samples: lost.saturating_sub(self.told_samples),
-            certain,
-        };
-        (self.told_samples, self.told_packets) = (lost, packets);
-        taken
+    /// Counts a message that a burst ran dry.
+    pub fn run_dry(&mut self) {
+        self.bursts.run_dry();
+    }
+
+    /// Takes the device's acknowledgement of a burst.
+    pub fn acknowledge(&mut self, ticks: u64) {
+        self.bursts.acknowledge(ticks, &self.progress);
+        self.update();
+    }
+
+    /// Notes the messages that never came, `missed` since the stream began.
+    pub fn miss_messages(&mut self, missed: u64) {
+        self.bursts.miss(missed);
+    }
+
+    /// Brings the ledger up to date.
+    fn update(&mut self) {
+        self.bursts.settle(&self.progress);
+        let outcomes = self.progress.outcomes();
+        self.ledger = TxLedger::of(self.accepted, self.discarded, outcomes, &self.bursts);
+    }
+
+    /// Closes the accounting of the stream.
+    pub fn close(&mut self) {
+        self.progress.close();
+        self.bursts.close(&self.progress);
+        self.update();
+        self.discarded += self.ledger.in_flight;
+        self.update();
     }
 
     /// Restarts the accounting with a new handshake. Returns the samples whose outcome is unknown.
     pub fn reopen(&mut self, opened: Opened) -> u64 {
-        let samples = self.course.close();
-        self.book_lates();
-        (self.audits, self.has_command) = (Audits::new(), false);
+        let before = self.ledger.unknown.samples;
+        self.progress.close();
+        self.bursts.close(&self.progress);
+        self.progress.restart();
         self.order = ReportOrder::new(opened.status_seq, opened.tells_place);
-        self.course.restart(opened.window.capacity_bytes());
+        self.queries.clear();
+        (self.queried, self.pings) = (0, 0);
         self.window = opened.window;
-        samples
-    }
-
-    /// Returns the device's totals; of the possible packet counts, those nearest to the sent ones.
-    fn counted(&self, status: &StatusRepr) -> Totals {
-        let sent = self.window.sent().packets;
-        let behind = sent.wrapping_sub(status.count_packets) & PACKETS_MASK;
-        let ahead = behind >> 39 != 0;
-        let behind = if ahead { behind | !PACKETS_MASK } else { behind };
-        Totals { packets: sent.wrapping_sub(behind), bytes: status.count_bytes }
+        self.update();
+        self.ledger.unknown.samples - before
     }
 }
-
-#[cfg(test)]
-#[path = "account_tests.rs"]
-mod tests;

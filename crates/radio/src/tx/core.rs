@@ -37,8 +37,8 @@ pub(super) struct TxCore {
     pub(super) events: VecDeque<TxEvent>,
     /// The next command's sequence number.
     command_seq: u16,
-    /// Bytes sent when the port was last polled for credit.
-    pub(super) polled_bytes: u64,
+    /// Bytes sent since the port was last polled for credit.
+    pub(super) unpolled_bytes: u64,
     /// The time that the device plays between two reports.
     pub(super) period: Duration,
     pub(super) stall: Option<SilentDevice>,
@@ -48,7 +48,7 @@ pub(super) struct TxCore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TxStep {
     /// Query the device's place.
-    Audit,
+    Query,
     /// Find the reason for a silence of this length.
     Examine { silent: Duration },
 }
@@ -64,7 +64,7 @@ impl TxCore {
             counters: TxCounters::default(),
             events: VecDeque::with_capacity(EVENTS_MAX),
             command_seq: 0,
-            polled_bytes: 0,
+            unpolled_bytes: 0,
             period: play_time(period_samples, path.rate.samples_hz()),
             stall: None,
         }
@@ -102,27 +102,19 @@ impl TxCore {
             self.counters.unexpected += 1;
             return;
         }
-        let taken = self.account.take(status);
-        if taken == StatusEffect::Stale {
+        let StatusEffect::Taken { news, lost: (packets, samples) } = self.account.take(status)
+        else {
             self.counters.stale_reports += 1;
             return;
-        }
+        };
         self.counters.reports += 1;
         if status.status == StreamCondition::SequenceError {
             self.counters.sequence_errors += 1;
             self.report(TxEvent::SequenceError);
         }
-        let news = match taken {
-            StatusEffect::Stale => false,
-            StatusEffect::Credit { news } => news,
-            StatusEffect::Audit { news, packets, samples, certain } => {
-                self.counters.audits_uncertain += u64::from(!certain);
-                if packets > 0 {
-                    self.report(TxEvent::Lost { packets, samples });
-                }
-                news
-            }
-        };
+        if packets > 0 {
+            self.report(TxEvent::Lost { packets, samples });
+        }
         if news {
             self.stall = None;
         }
@@ -133,7 +125,7 @@ impl TxCore {
         let event = match event {
             Event::TxUnderrun => {
                 self.counters.underflows += 1;
-                self.account.lates.run_dry();
+                self.account.run_dry();
                 TxEvent::Underflow { time_ticks }
             }
             Event::TxLate => {
@@ -151,7 +143,13 @@ impl TxCore {
         self.report(event);
     }
 
-    pub fn report(&mut self, event: TxEvent) {
+    /// Notes the messages that never came, `missed` since the stream began.
+    pub fn miss_messages(&mut self, missed: u64) {
+        self.counters.reports_missed = missed;
+        self.account.miss_messages(missed);
+    }
+
+    fn report(&mut self, event: TxEvent) {
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();
             self.counters.events_dropped += 1;
@@ -169,9 +167,9 @@ impl TxCore {
         let (first, since) = (stall.is_first(), stall.since());
         match stall.due(now) {
             RecoveryStep::Nothing => None,
-            RecoveryStep::Audit => {
+            RecoveryStep::Query => {
                 self.counters.stalls += u64::from(first && closed);
-                Some(TxStep::Audit)
+                Some(TxStep::Query)
             }
             RecoveryStep::Examination => {
                 Some(TxStep::Examine { silent: now.duration_since(since) })
@@ -202,7 +200,7 @@ impl TxCore {
     /// Begins anew behind another handshake.
     pub fn reopen(&mut self, opened: Opened) {
         let samples = self.account.reopen(opened);
-        (self.command_seq, self.polled_bytes) = (0, 0);
+        (self.command_seq, self.unpolled_bytes) = (0, 0);
         self.filling.restart();
         self.stall = None;
         self.counters.reestablished += 1;
@@ -210,9 +208,9 @@ impl TxCore {
     }
 
     /// Writes a query of the device's place into `out`. Returns its length; `None` without credit.
-    pub fn audit(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub fn query(&mut self, out: &mut [u8]) -> Option<usize> {
         // A packet under construction has reserved its credit.
-        if !self.account.window.has_room_for_commands(1, self.begun_bytes()) {
+        if !self.account.has_room_for_query(self.begun_bytes()) {
             return None;
         }
         let command = CommandRepr {
@@ -225,9 +223,9 @@ impl TxCore {
             bytes: 0,
         };
         let length = command.emit(self.path.width, out).expect("the buffer is that long");
-        self.account.send_audit(self.command_seq);
+        self.account.send_query(self.command_seq);
         self.command_seq = self.command_seq.wrapping_add(1);
-        self.counters.audits += 1;
+        self.counters.queries += 1;
         Some(length)
     }
 }

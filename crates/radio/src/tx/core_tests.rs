@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::opening::bench::{DEVICE, HOST, OWN, path};
 use crate::tx::opening::PERIOD_SEQ;
-use crate::tx::window::{CreditWindow, Totals};
+use crate::tx::window::CreditWindow;
 
 #[path = "exchange_tests.rs"]
 mod exchange;
@@ -64,7 +64,7 @@ fn status_at(seq: u16, packets: u64, bytes: u64, place: StreamPlace) -> Vec<u8> 
 /// Returns the number of a query.
 fn query(core: &mut TxCore) -> Option<u16> {
     let mut out = [0; QUERY_BYTES_MAX];
-    let length = core.audit(&mut out)?;
+    let length = core.query(&mut out)?;
     let packet = Packet::parse(&out[..length], Width::W64).expect("a packet");
     let command = CommandRepr::parse(&packet).expect("a command");
     assert_eq!((command.dst_epid, command.src_epid, command.op), (OWN, HOST, CommandOp::Ping));
@@ -80,7 +80,7 @@ fn a_report_gives_credit_and_answers_to_a_query_settle_the_ledger() {
     // The command has credit of its own, but takes space all the same.
     assert!(core.account.room_packets(FLOW) <= room - 3);
     core.take(&status(0, 4, 3 * FLOW + COMMAND, 3), DEVICE);
-    assert_eq!((core.account.window.in_flight().packets, core.counters.reports), (0, 1));
+    assert_eq!((core.account.in_flight().packets, core.counters.reports), (0, 1));
     assert!(core.account.is_settled());
     let ledger = core.account.ledger();
     assert_eq!((ledger.transmitted, ledger.balance()), (3 * SPP, Ok(())));
@@ -113,7 +113,7 @@ fn a_silence_is_followed_by_queries_and_then_by_an_examination() {
         let step = core.recover(begin + due, true).expect("a step");
         match index {
             0..4 => {
-                assert_eq!(step, TxStep::Audit);
+                assert_eq!(step, TxStep::Query);
                 assert_eq!(query(&mut core), Some(index as u16));
             }
             _ => assert_eq!(step, TxStep::Examine { silent: due }),
@@ -231,11 +231,11 @@ proptest! {
                         let window = CreditWindow::new(CAPACITY, PACKETS_UNLIMITED, COMMAND);
                         core.reopen(opened(window, seq));
                     }
-                    Some(TxStep::Audit) => _ = query(&mut core),
+                    Some(TxStep::Query) => _ = query(&mut core),
                     None => {}
                 },
             }
-            prop_assert!(core.account.window.in_flight().bytes <= CAPACITY);
+            prop_assert!(core.account.in_flight().bytes <= CAPACITY);
             prop_assert_eq!(core.account.ledger().balance(), Ok(()));
         }
     }

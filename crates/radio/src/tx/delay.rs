@@ -16,7 +16,7 @@ const MARKS_MAX: usize = 256;
 pub struct TxDelay {
     /// Numbers of samples that had been taken, each with its time; the next one first.
     marks: VecDeque<(u64, Instant)>,
-    /// The samples from one mark to the next, at least.
+    /// Fewest samples between two marks.
     step: u64,
     last: u64,
 }
@@ -58,8 +58,7 @@ mod tests {
         let at = |ms: u64| begin + Duration::from_millis(ms);
         let ledger = |accepted, in_flight| {
             let mut ledger = TxLedger::default();
-            ledger.accept(accepted);
-            ledger.pass(accepted - in_flight);
+            (ledger.accepted, ledger.in_flight) = (accepted, in_flight);
             ledger
         };
         let mut delay = TxDelay::new(1000);
@@ -81,7 +80,8 @@ mod tests {
         let (begin, room) = (Instant::now(), delay.marks.capacity());
         let mut ledger = TxLedger::default();
         for _ in 0..10_000 {
-            ledger.accept(10_000);
+            ledger.accepted += 10_000;
+            ledger.in_flight += 10_000;
             delay.follow(&ledger, begin);
         }
         assert_eq!((delay.marks.capacity(), delay.marks.len()), (room, MARKS_MAX));

@@ -7,6 +7,7 @@ use millstream_wire::ctrl::{CtrlRepr, Op};
 use super::*;
 use crate::testing::{Recorded, recorded};
 use crate::tx::ledger::TxCause;
+use crate::tx::progress::Totals;
 
 /// The host's id, and the control port of the radio, in all recordings.
 const STREAM: Epid = Epid(30);
@@ -45,7 +46,8 @@ impl Host {
                 if data.seq == end {
                     break;
                 }
-                host.arrived = host.arrived.plus(1, packet.flow_len() as u64);
+                host.arrived.packets += 1;
+                host.arrived.bytes += packet.flow_len() as u64;
                 host.send(&data, packet.flow_len() as u64);
             } else if let Ok(command) = CommandRepr::parse(&packet) {
                 // The first handshake has no periods, and its answer is not for the stream.
@@ -96,10 +98,10 @@ impl Host {
     /// (exchange 30).
     fn query(&mut self) {
         let mut query = [0; QUERY_BYTES_MAX];
-        let length = self.core.audit(&mut query).expect("there is room");
+        let length = self.core.query(&mut query).expect("there is room");
         let packet = Packet::parse(&query[..length], Width::W64).expect("a packet");
         let number = CommandRepr::parse(&packet).expect("a command").seq;
-        let counted = self.arrived.plus(1, COMMAND);
+        let Totals { packets, bytes } = self.arrived;
         let place = StreamPlace { period: false, expected: self.next, command: number };
         let status = StatusRepr {
             dst_epid: STREAM,
@@ -108,8 +110,8 @@ impl Host {
             status: StreamCondition::Ok,
             capacity_bytes: WINDOW,
             capacity_packets: PACKETS_UNLIMITED,
-            count_packets: counted.packets,
-            count_bytes: counted.bytes,
+            count_packets: packets + 1,
+            count_bytes: bytes + COMMAND,
             error_info: place.to_info(),
             ..StatusRepr::default()
         };
@@ -118,13 +120,12 @@ impl Host {
         self.core.take(&out, DEVICE);
     }
 
-    /// Returns the samples accepted, transmitted, lost before the device took them, and late. A
-    /// copy may have filled its buffer, so the network need not be the cause.
+    /// Returns the samples accepted, transmitted, lost before the device took them, and late.
     fn ledger(&self) -> [u64; 4] {
         let ledger = self.core.account.ledger();
         assert_eq!((ledger.balance(), ledger.in_flight), (Ok(()), 0), "{ledger}");
         let lost = |cause| ledger.lost(cause);
-        let missing = lost(TxCause::NetworkLoss) + lost(TxCause::LossOrOverflow);
+        let missing = lost(TxCause::NetworkLoss);
         let known = missing + lost(TxCause::Late);
         assert_eq!((ledger.lost_total(), ledger.unknown.samples), (known, 0), "{ledger}");
         [ledger.accepted, ledger.transmitted, missing, lost(TxCause::Late)]
@@ -133,13 +134,14 @@ impl Host {
     /// Returns the events in short: an acknowledgement, an underflow, a late packet, a gap.
     fn told(&self) -> String {
         let short = |event: &TxEvent| match event {
-            TxEvent::BurstAck { .. } => 'A',
-            TxEvent::Underflow { .. } => 'U',
-            TxEvent::Late { .. } => 'L',
-            TxEvent::SequenceError => 'S',
+            TxEvent::BurstAck { .. } => Some('A'),
+            TxEvent::Underflow { .. } => Some('U'),
+            TxEvent::Late { .. } => Some('L'),
+            TxEvent::SequenceError => Some('S'),
+            TxEvent::Lost { .. } => None,
             other => panic!("{other:?}"),
         };
-        self.events.iter().map(short).collect()
+        self.events.iter().filter_map(short).collect()
     }
 }
 

@@ -185,6 +185,7 @@ impl TxCore {
         // Counted when the packet is complete; it is sent before any other.
         let flow_bytes = round_to_word(length, self.path.width) as u64;
         self.account.send(flow_bytes, samples as u64, ticks, eob);
+        self.unpolled_bytes += flow_bytes;
         done
     }
 
@@ -196,11 +197,10 @@ impl TxCore {
 
     /// Returns whether credit is to be looked for: once per period, and when there is none.
     pub fn is_poll_due(&mut self) -> bool {
-        let sent_bytes = self.account.window.sent().bytes;
-        let since = sent_bytes.wrapping_sub(self.polled_bytes);
-        let due = since >= self.account.window.period().bytes || self.room_packets() == 0;
+        let period = self.account.window().period().bytes;
+        let due = self.unpolled_bytes >= period || self.room_packets() == 0;
         if due {
-            self.polled_bytes = sent_bytes;
+            self.unpolled_bytes = 0;
         }
         due
     }
@@ -229,10 +229,9 @@ impl TxCore {
         packets.saturating_mul(full) - filled
     }
 
-    /// Returns whether the window allows the next sample. The record has space for one or two GSO
-    /// batches.
+    /// Returns whether the window allows the next sample.
     fn has_credit(&self) -> bool {
-        self.filling.train.filled() > 0 || self.account.window.room_packets(self.flow_bytes()) > 0
+        self.filling.train.filled() > 0 || self.account.credit_packets(self.flow_bytes()) > 0
     }
 
     /// Returns whether the next sample can be taken.

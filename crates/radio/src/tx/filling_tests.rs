@@ -4,7 +4,7 @@ use std::net::SocketAddrV4;
 
 use millstream_link::port::{Capabilities, FrameLoan};
 use millstream_wire::chdr::{DataRepr, Packet};
-use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
+use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr, StreamPlace};
 use proptest::prelude::*;
 
 use super::*;
@@ -72,7 +72,9 @@ fn core(whole: usize) -> TxCore {
 /// Reports that the device has taken all that was sent.
 fn take_all(core: &mut TxCore, memory: &Memory) {
     let bytes = memory.sent.iter().map(|packet| round_to_word(packet.len(), WIDTH) as u64).sum();
+    let place = StreamPlace { expected: memory.sent.len() as u16, ..StreamPlace::default() };
     let status = StatusRepr {
+        error_info: place.to_info(),
         dst_epid: HOST,
         seq: core.counters.reports as u16,
         src_epid: OWN,

@@ -2,24 +2,24 @@
 //!
 //! Samples accepted = transmitted + in flight + the sum of losses by cause + the unknown ones,
 //! which may have been transmitted. Accepted samples are counted at the caller's slices; the rest
-//! follows from the record of sent packets, from the device's counts of consumed ones, and from the
-//! sequence errors that it reports.
+//! follows from the record of sent packets, and from the device's numbered reports about them.
 //!
-//! The device's reports are complete as long as none is lost, which their numbers show. When some
-//! are, the samples concerned are [`TxUnknown`], with bounds for the number of lost ones.
+//! A loss has a cause where the reports leave no other: the device passed the packet over, or
+//! dropped it because it was late. Where a report is missing, the samples until the next sure point
+//! are [`TxUnknown`], with bounds for the number of lost ones.
 
 use crate::ledger::causes;
 use std::fmt;
 
+use super::pending_bursts::PendingBursts;
+use super::progress::Outcomes;
+
 causes! {
     /// Why samples were not transmitted.
     TxCause of TxLedger {
-        /// Packets that were sent never reached the device, and no more were sent than fit its
-        /// buffer.
+        /// Packets that were sent are not among those that the device took: the network lost them,
+        /// or it delivered others twice or late, which filled the device's buffer.
         NetworkLoss = "network_loss",
-        /// Packets that were sent are not among those that the device took out of its buffer, and
-        /// the network had sent some twice or so late that the buffer may have been full.
-        LossOrOverflow = "loss_or_overflow",
         /// They reached it after their time, and it dropped them.
         Late = "late",
         /// The stream was closed before they were sent.
@@ -122,109 +122,42 @@ impl TxLedger {
         self.unknown.samples += other.unknown.samples;
         self.unknown.lost_min += other.unknown.lost_min;
         self.unknown.lost_max += other.unknown.lost_max;
-        let min = self.repeated.min + other.repeated.min;
-        self.repeat(0, other.repeated.max);
-        self.repeated.min = min;
+        self.repeated.min += other.repeated.min;
+        self.repeated.max = self.repeated.max.saturating_add(other.repeated.max);
         for (cause, samples) in other.losses() {
             self.book(cause, samples);
         }
     }
 
-    /// Counts samples from the caller.
-    pub(super) fn accept(&mut self, samples: u64) {
-        self.accepted += samples;
-        self.in_flight += samples;
-    }
-
-    /// Counts `samples` that lie before a point passed by the device.
-    pub(super) fn pass(&mut self, samples: u64) {
-        self.in_flight -= samples;
-        self.transmitted += samples;
-    }
-
-    /// Takes back samples counted as passed. Returns the samples that cannot be taken back because
-    /// they were revoked.
-    pub(super) fn unpass(&mut self, samples: u64) -> u64 {
-        let short = samples.saturating_sub(self.transmitted);
-        let late = &mut self.lost[TxCause::Late as usize];
-        *late -= short.min(*late);
-        self.transmitted -= samples - short;
-        self.in_flight += samples;
-        short
-    }
-
-    /// Counts transmitted samples as lost.
-    pub(super) fn revoke(&mut self, cause: TxCause, samples: u64) {
-        self.transmitted -= samples;
-        self.book(cause, samples);
-    }
-
-    /// Counts lost samples, as many as there are, as transmitted.
-    pub(super) fn restore(&mut self, cause: TxCause, samples: u64) {
-        let samples = samples.min(self.lost[cause as usize]);
-        self.lost[cause as usize] -= samples;
-        self.transmitted += samples;
-    }
-
-    /// Counts samples in flight as lost.
-    pub(super) fn lose(&mut self, cause: TxCause, samples: u64) {
-        self.in_flight -= samples;
-        self.book(cause, samples);
-    }
-
-    /// Moves lost samples, as many as there are, to another cause.
-    pub(super) fn rename(&mut self, from: TxCause, to: TxCause, samples: u64) {
-        let samples = samples.min(self.lost(from));
-        self.lost[from as usize] -= samples;
-        self.book(to, samples);
-    }
-
-    /// Counts samples in flight as unknown; at least `lost_min` of them were lost.
-    pub(super) fn doubt(&mut self, samples: u64, lost_min: u64) {
-        self.in_flight -= samples;
-        self.add_unknown(samples, lost_min);
-    }
-
-    /// Counts unknown samples, as many as there are, as transmitted, and none of them twice.
-    pub(super) fn clear_doubt(&mut self, samples: u64, again: u64) {
-        let samples = samples.min(self.unknown.samples - self.unknown.lost_min);
-        self.unknown.samples -= samples;
-        self.unknown.lost_max = self.unknown.lost_max.saturating_sub(samples);
-        self.transmitted += samples;
-        if self.repeated.max != u64::MAX {
-            self.repeated.max = self.repeated.max.saturating_sub(again).max(self.repeated.min);
-        }
-    }
-
-    /// Counts transmitted samples, as many as there are, as unknown.
-    pub(super) fn doubt_transmitted(&mut self, samples: u64) {
-        let samples = samples.min(self.transmitted);
-        self.transmitted -= samples;
-        self.add_unknown(samples, 0);
-    }
-
-    /// Counts lost samples, as many as there are, as unknown.
-    pub(super) fn doubt_lost(&mut self, cause: TxCause, samples: u64) {
-        let lost = &mut self.lost[cause as usize];
-        let samples = samples.min(*lost);
-        *lost -= samples;
-        self.add_unknown(samples, 0);
-    }
-
-    /// Counts samples that were transmitted again; [`u64::MAX`] without a bound.
-    pub(super) fn repeat(&mut self, min: u64, max: u64) {
-        self.repeated.min += min;
-        self.repeated.max = self.repeated.max.saturating_add(max);
-        if self.repeated.max == u64::MAX {
-            // The device's count is unknown, and what followed from it before may be wrong.
-            self.repeated.min = 0;
-        }
-    }
-
-    fn add_unknown(&mut self, samples: u64, lost_min: u64) {
-        self.unknown.samples += samples;
-        self.unknown.lost_min += lost_min;
-        self.unknown.lost_max += samples;
+    /// Returns the ledger of a stream of `accepted` samples, of which `discarded` were not sent,
+    /// from the outcomes of its packets, and from the late ones among them.
+    pub(super) fn of(
+        accepted: u64,
+        discarded: u64,
+        packets: &Outcomes,
+        bursts: &PendingBursts,
+    ) -> Self {
+        let late = bursts.late();
+        let Outcomes { taken, skipped, open, again, .. } = *packets;
+        // A late packet may be one of the open ones.
+        let (late_min, late_max) = (late.min.min(taken), late.max.min(taken));
+        let samples = open + late_max - late_min;
+        let lost_min = (late.min - late_min).min(open);
+        // A copy may have been late, or taken without a report.
+        let min = if bursts.may_hide_copies() { 0 } else { again };
+        let max = if packets.is_blurred { u64::MAX } else { again };
+        let mut ledger = Self {
+            accepted,
+            transmitted: taken - late_max,
+            in_flight: accepted - taken - skipped - open - discarded,
+            unknown: TxUnknown { samples, lost_min, lost_max: samples },
+            repeated: TxRepeated { min, max },
+            ..Self::default()
+        };
+        ledger.book(TxCause::NetworkLoss, skipped);
+        ledger.book(TxCause::Late, late_min);
+        ledger.book(TxCause::Discarded, discarded);
+        ledger
     }
 }
 
@@ -258,51 +191,43 @@ impl fmt::Display for TxLedger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tx::pending_bursts::Bounds;
+
+    fn of(accepted: u64, packets: Outcomes, min: u64, max: u64) -> TxLedger {
+        TxLedger::of(accepted, 0, &packets, &PendingBursts::with_late(Bounds { min, max }))
+    }
 
     #[test]
     fn each_sample_is_in_one_place() {
-        let mut ledger = TxLedger::default();
-        ledger.accept(100);
-        ledger.pass(70);
-        assert_eq!(ledger.unpass(10), 0);
-        ledger.revoke(TxCause::NetworkLoss, 10);
-        ledger.revoke(TxCause::Late, 6);
-        ledger.restore(TxCause::Late, 1);
-        ledger.rename(TxCause::NetworkLoss, TxCause::LossOrOverflow, 3);
-        ledger.lose(TxCause::Discarded, 15);
+        let packets = Outcomes { taken: 60, skipped: 10, again: 7, ..Outcomes::default() };
+        let ledger = of(100, packets, 6, 6);
         assert!(!ledger.is_lossless());
         assert_eq!(ledger.balance(), Ok(()));
-        assert_eq!((ledger.transmitted, ledger.in_flight, ledger.lost_total()), (45, 25, 30));
+        assert_eq!((ledger.transmitted, ledger.in_flight, ledger.lost_total()), (54, 30, 16));
+        assert_eq!(ledger.repeated, TxRepeated { min: 0, max: 7 });
         let mut twice = ledger.clone();
         twice.merge(&ledger);
-        assert_eq!((twice.accepted, twice.lost(TxCause::NetworkLoss)), (200, 14));
+        assert_eq!((twice.accepted, twice.lost(TxCause::NetworkLoss)), (200, 20));
         assert_eq!(twice.balance(), Ok(()));
-        // All of it was transmitted or late, and is then taken back.
-        assert_eq!((ledger.unpass(50), ledger.lost(TxCause::Late), ledger.in_flight), (5, 0, 75));
-        assert_eq!(ledger.balance(), Ok(()));
     }
 
     #[test]
     fn what_is_not_known_has_bounds() {
-        let mut ledger = TxLedger::default();
-        ledger.accept(100);
-        ledger.doubt(40, 10);
-        ledger.pass(30);
-        ledger.revoke(TxCause::Late, 5);
-        ledger.doubt_lost(TxCause::Late, 9);
-        ledger.doubt_transmitted(20);
-        ledger.lose(TxCause::NetworkLoss, 30);
-        ledger.repeat(3, u64::MAX);
-        assert_eq!(ledger.unknown, TxUnknown { samples: 65, lost_min: 10, lost_max: 65 });
-        assert_eq!((ledger.transmitted, ledger.balance()), (5, Ok(())));
+        let packets = Outcomes { taken: 50, open: 40, is_blurred: true, ..Outcomes::default() };
+        // Of the late ones at least ten are among those that are open.
+        let ledger = of(100, packets, 60, 70);
+        assert_eq!(ledger.unknown, TxUnknown { samples: 40, lost_min: 10, lost_max: 40 });
+        assert_eq!((ledger.transmitted, ledger.lost(TxCause::Late)), (0, 50));
+        let ledger = of(100, packets, 5, 20);
+        assert_eq!(ledger.unknown, TxUnknown { samples: 55, lost_min: 0, lost_max: 55 });
+        assert_eq!((ledger.transmitted, ledger.balance()), (30, Ok(())));
         let table = ledger.to_string();
-        assert!(table.contains("65 (10 to 65 lost)") && table.ends_with("0 or more"), "{table}");
+        assert!(table.contains("55 (0 to 55 lost)") && table.ends_with("0 or more"), "{table}");
         let mut twice = ledger.clone();
         twice.merge(&ledger);
-        assert_eq!((twice.unknown.samples, twice.repeated.min), (130, 0));
         let repeated = TxRepeated { min: 4, max: 5 };
         twice.merge(&TxLedger { repeated, ..TxLedger::default() });
-        assert_eq!(twice.repeated.min, 4, "what another stream knows stays known");
+        assert_eq!((twice.unknown.samples, twice.repeated.min), (110, 4));
         assert_eq!((twice.repeated.max, twice.balance()), (u64::MAX, Ok(())));
     }
 
@@ -319,10 +244,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_only_causes_that_took_samples() {
-        let mut ledger = TxLedger::default();
-        ledger.accept(7);
-        ledger.pass(7);
-        ledger.revoke(TxCause::NetworkLoss, 2);
+        let ledger = of(7, Outcomes { taken: 5, skipped: 2, ..Outcomes::default() }, 0, 0);
         let table = ledger.to_string();
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(lines, [["accepted", "7"], ["transmitted", "5"], ["network_loss", "2"]]);

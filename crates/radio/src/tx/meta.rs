@@ -144,7 +144,7 @@ pub struct TxCounters {
     pub bursts: u64,
     /// Credit reports taken.
     pub reports: u64,
-    /// Credit reports older than an earlier one; ignored.
+    /// Credit reports that came before, or so late that they had been given up; ignored.
     pub stale_reports: u64,
     /// Datagrams from senders other than the device; ignored.
     pub foreign: u64,
@@ -154,11 +154,8 @@ pub struct TxCounters {
     pub unexpected: u64,
     /// Gaps in the sequence that the device reported.
     pub sequence_errors: u64,
-    /// Queries of the device's count.
-    pub audits: u64,
-    /// Queries whose answer bounds the losses without an exact number: reports were missing before
-    /// them.
-    pub audits_uncertain: u64,
+    /// Queries of the device's place.
+    pub queries: u64,
     /// The number of times that the window stayed closed until credit was requested.
     pub stalls: u64,
     /// The number of times that the stream was set up again.
@@ -173,7 +170,7 @@ pub struct TxCounters {
     pub events_dropped: u64,
     /// Reports of the device that were not fetched in time, or that never came by the device's own
     /// numbers. Each may have been about another channel of the same block, or about a late packet
-    /// of this stream: in the ledger of a stream with time that many packets are unknown.
+    /// of this stream: in the ledger that many packets may be late.
     pub reports_missed: u64,
 }
 

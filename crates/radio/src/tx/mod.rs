@@ -28,39 +28,29 @@
 //! | module | function |
 //! | --- | --- |
 //! | `send`, `filling`, `batch` | packets filled across calls, in the buffer that one call sends |
-//! | `accounting` | credit, packets in flight and losses, without port or clock |
-//! | `window`, `audits` | the credit; queries of the device's place |
-//! | `order`, `progress`, `missing_report`, `record`, `missing` | the packets that it took |
-//! | `pending_bursts`, `ledger` | late packets; the outcome of every sample |
+//! | `accounting`, `window` | the device's reports, and the credit, without port or clock |
+//! | `order`, `progress` | the reports by their numbers; the packets that the device took |
+//! | `pending_bursts` | the samples that were late |
+//! | `ledger` | the outcome of every sample |
 //! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
-//! | `intake`, `recover` | polls and waits; the steps of the recovery from silence |
-//! | `opening`, `handshake`, `channel` | the set-up: the stream's and the radio's |
-//! | `command_counts` | how much the device counts for a PING |
-//! | `closing` | the end of a stream |
+//! | `streamer`, `recover` | polls, waits and the end; the schedule of the recovery from silence |
+//! | `opening`, `channel` | the set-up: the stream's and the radio's |
 //! | `group`, `streams` | several streams as one; one stream or several |
 //! | `delay` | the time from sending to the report |
 
 mod accounting;
-mod audits;
 mod batch;
 mod channel;
-mod closing;
-mod command_counts;
 mod core;
 mod delay;
 mod filling;
 mod group;
-mod handshake;
-mod intake;
 mod ledger;
 mod meta;
-mod missing;
-mod missing_report;
 mod opening;
 mod order;
 mod pending_bursts;
 mod progress;
-mod record;
 mod recover;
 mod send;
 mod streamer;

@@ -1,25 +1,25 @@
 //! The opening of a host-to-device stream, without a port or a clock.
 //!
 //! ```text
-//! Routing ─▶ Formatting ─▶ Starting ─▶ Counting ─▶ Starting, with the period ─▶ Open
+//! Routing ─▶ Formatting ─▶ Starting ─▶ Starting, with the period ─▶ Open
 //! ```
-//! The first INIT tells the window. Then the device's way of counting is measured (see
-//! [`super::command_counts`]), and the second INIT sets the period of its reports.
+//! The first INIT tells the window, and the second one sets the period of its reports.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use millstream_wire::chdr::Packet;
+use millstream_link::port::Port;
+use millstream_wire::Width;
+use millstream_wire::chdr::{Packet, round_to_word};
 use millstream_wire::mgmt::{MgmtRepr, Op};
 use millstream_wire::regs::sep::{ISTRM_CTRL_STATUS, ItemSize, StreamCtrl};
 use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_UNLIMITED, StatusRepr, StreamPlace};
 
 use super::accounting::Opened;
-use super::command_counts::Counting;
-use super::handshake::command_bytes;
-use super::window::{CreditWindow, Totals};
+use super::progress::Totals;
+use super::window::CreditWindow;
 use crate::RadioError;
-use crate::opening::{Opening, OpeningStep, answers, silent};
+use crate::opening::{Opening, OpeningStep, answers, run, silent};
 use crate::stream::StreamPath;
 use crate::topology::{Asker, Question, Routes};
 
@@ -28,6 +28,17 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The INITs of each kind before giving up: each fails when one packet of it is lost.
 const TRIES: u32 = 8;
+
+/// Routes the stream to `port` and opens it with the device's advertised window. Afterwards both
+/// sides count from zero.
+pub(super) fn open(port: &mut Port, path: &StreamPath) -> Result<Opened, RadioError> {
+    run(port, path, TxOpening::new(path))
+}
+
+/// Returns the length of a stream command in flow control, bytes.
+fn command_bytes(width: Width) -> u64 {
+    round_to_word(CommandRepr::packet_len(width), width) as u64
+}
 
 /// The opening of a stream to the device, with the window that it grants. Afterwards both sides
 /// count from zero.
@@ -47,8 +58,6 @@ enum Stage {
     Formatting,
     /// An INIT has to be answered.
     Starting { init: Init, attempt: u32, wait: AnswerWait },
-    /// The device's counts are measured; `places` commands of a measurement were sent.
-    Counting { window: CreditWindow, counting: Box<Counting>, places: usize, wait: AnswerWait },
     /// Samples may flow.
     Open(Opened),
 }
@@ -65,8 +74,8 @@ pub(super) const PERIOD_SEQ: u16 = u16::MAX;
 enum Init {
     /// The window.
     Window,
-    /// Reports with a period, of a device that counts so much for a PING.
-    Period { period: Totals, ping: Totals },
+    /// Reports with this period.
+    Period(Totals),
 }
 
 /// The wait for an answer.
@@ -95,9 +104,9 @@ impl<'a> TxOpening<'a> {
         Question::new("the format of a stream", &[&[Op::Nop], &select, &[write, Op::Return]])
     }
 
-    /// Writes a stream command.
-    fn command(&self, seq: u16, op: CommandOp, totals: Totals, out: &mut [u8]) -> usize {
-        let Totals { packets, bytes } = totals;
+    /// Writes an INIT.
+    fn init(&self, seq: u16, period: Totals, out: &mut [u8]) -> usize {
+        let (op, Totals { packets, bytes }) = (CommandOp::Init, period);
         let (dst_epid, src_epid) = (self.path.endpoint.epid, self.path.epid);
         let command = CommandRepr { dst_epid, seq, src_epid, op, op_data: 0, packets, bytes };
         command.emit(self.path.width, out).expect("the buffer is long enough")
@@ -112,35 +121,21 @@ impl<'a> TxOpening<'a> {
     fn started(&mut self, init: Init, status: &StatusRepr) {
         let window = self.window(status);
         self.stage = match init {
-            Init::Window => Stage::Counting {
-                window,
-                counting: Box::new(Counting::new(self.path.width)),
-                places: 0,
-                wait: AnswerWait::Stale,
-            },
+            Init::Window => {
+                let init = Init::Period(window.period());
+                Stage::Starting { init, attempt: 0, wait: AnswerWait::Stale }
+            }
             // A device may grant more bytes to a host whose limit of packets it has received.
-            Init::Period { ping, .. } => {
+            Init::Period(_) => {
                 // Behind an INIT no data packet has come, and the last command is that INIT.
                 let place = StreamPlace { command: PERIOD_SEQ, ..StreamPlace::default() };
                 Stage::Open(Opened {
-                    window: window.counting(ping),
+                    window,
                     status_seq: status.seq,
                     tells_place: StreamPlace::from_info(status.error_info) == place,
                 })
             }
         };
-    }
-
-    /// Goes on behind a measurement, or with the next one.
-    fn measured(&mut self) {
-        let Stage::Counting { window, counting, places, wait } = &mut self.stage else { return };
-        match counting.result() {
-            Some(ping) => {
-                let init = Init::Period { period: window.period(), ping };
-                self.stage = Stage::Starting { init, attempt: 0, wait: AnswerWait::Stale };
-            }
-            None => (*places, *wait) = (0, AnswerWait::Stale),
-        }
     }
 }
 
@@ -158,13 +153,6 @@ impl Opening for TxOpening<'_> {
                 if status.count_packets == 0 =>
             {
                 *wait = AnswerWait::Answered(status);
-            }
-            Stage::Counting { counting, places, wait: wait @ AnswerWait::Until(_), .. } => {
-                if counting.take(&status) {
-                    *wait = AnswerWait::Answered(status);
-                } else if counting.answers() == *places {
-                    *wait = AnswerWait::Unsent;
-                }
             }
             _ => {}
         }
@@ -198,9 +186,9 @@ impl Opening for TxOpening<'_> {
                             *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
                             let (seq, period) = match init {
                                 Init::Window => (0, NEVER),
-                                Init::Period { period, .. } => (PERIOD_SEQ, period),
+                                Init::Period(period) => (PERIOD_SEQ, period),
                             };
-                            let length = self.command(seq, CommandOp::Init, period, out);
+                            let length = self.init(seq, period, out);
                             return Ok(OpeningStep::Send(length));
                         }
                         AnswerWait::Until(until) if now < until => {
@@ -217,26 +205,6 @@ impl Opening for TxOpening<'_> {
                         AnswerWait::Answered(status) => self.started(init, &status),
                     }
                 }
-                Stage::Counting { counting, places, wait, .. } => match *wait {
-                    AnswerWait::Stale => {
-                        *wait = AnswerWait::Unsent;
-                        return Ok(OpeningStep::Drop);
-                    }
-                    AnswerWait::Unsent => match counting.command(*places) {
-                        // An answer shows the counts when it leaves, with those of commands behind:
-                        // so each command waits for the answer to the one before.
-                        Some((seq, op, totals)) => {
-                            *places += 1;
-                            *wait = AnswerWait::Until(now + ANSWER_TIMEOUT);
-                            return Ok(OpeningStep::Send(self.command(seq, op, totals, out)));
-                        }
-                        None => *wait = AnswerWait::Until(now + ANSWER_TIMEOUT),
-                    },
-                    AnswerWait::Until(until) if now < until => {
-                        return Ok(OpeningStep::Wait(until));
-                    }
-                    AnswerWait::Until(_) | AnswerWait::Answered(_) => self.measured(),
-                },
                 Stage::Open(opened) => return Ok(OpeningStep::Open(opened.clone())),
             }
         }

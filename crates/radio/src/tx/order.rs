@@ -5,8 +5,6 @@
 
 use millstream_wire::stream::{SequenceGap, StreamPlace};
 
-use super::window::Totals;
-
 /// The most reports that wait for an earlier one: more than a network usually reorders.
 const HELD: usize = 4;
 
@@ -21,11 +19,12 @@ pub(super) enum ReportKind {
     Trouble,
 }
 
-/// The parts of a status that the accounting needs.
+/// The parts of a status from which the accounting follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Report {
     pub seq: u16,
-    pub counted: Totals,
+    /// The packets that the device has counted.
+    pub counted_packets: u64,
     pub says: ReportKind,
 }
 
@@ -54,7 +53,7 @@ impl ReportOrder {
     /// Takes a report. Returns false for one that came before, or was given up.
     pub fn put(&mut self, report: Report) -> bool {
         // Only the answer to the opening has the last number, and its counts are zero.
-        let again = report.seq == self.next.wrapping_sub(1) && report.counted.packets > 0;
+        let again = report.seq == self.next.wrapping_sub(1) && report.counted_packets > 0;
         let numbered = self.numbered.unwrap_or(!again);
         let behind = numbered && (report.seq.wrapping_sub(self.next) as i16) < 0;
         let twice = self.held.iter().flatten().any(|held| held.seq == report.seq);
@@ -91,7 +90,7 @@ mod tests {
     const OK: ReportKind = ReportKind::Ok(StreamPlace { period: false, expected: 0, command: 0 });
 
     fn take(order: &mut ReportOrder, seq: u16) -> Vec<(u16, u16)> {
-        order.put(Report { seq, counted: Totals::default(), says: OK });
+        order.put(Report { seq, counted_packets: 0, says: OK });
         std::iter::from_fn(|| order.pop()).map(|(missing, one)| (missing, one.seq)).collect()
     }
 
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn reports_with_one_number_are_taken_as_they_come() {
         let mut order = ReportOrder::new(0, true);
-        let report = |packets| Report { seq: 0, counted: Totals { packets, bytes: 0 }, says: OK };
+        let report = |packets| Report { seq: 0, counted_packets: packets, says: OK };
         assert!(!order.put(report(0)), "the answer to the opening, once more");
         assert!(order.is_numbered());
         for packets in [1, 2, 2, 9] {

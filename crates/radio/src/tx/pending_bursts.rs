@@ -1,24 +1,20 @@
-//! Finds how many samples a report of lateness stands for.
+//! The samples that came to the device after their time.
 //!
-//! The device drops each late packet and reports that, without the packet's number. Reports and
-//! burst acknowledgements come in the order of the packets, so each belongs to the oldest burst
-//! that has not been acknowledged. All packets of a burst but the last are full, unless the caller
-//! flushed or left a gap; there the burst is cut into stretches with the same property. The last
-//! packet was late if all were, or if its acknowledgement does not come.
+//! The device drops each late packet and reports that, without the packet's number. Messages come
+//! in the order of the packets, and the end of each burst has one: its acknowledgement, or the
+//! report that its last packet was late. So the packets between two acknowledgements are a *span*,
+//! and the late ones among them are as many as the reports in it.
 //!
-//! So the numbers are exact unless a burst has been reported late, and not acknowledged, while
-//! others are behind it: a further report may be about one of those, or about a stretch of another
-//! length. Where a burst ran dry behind a stretch that does not end it, this holds for the first
-//! report too.
-//!
-//! A radio keeps [`HELD`] messages while one waits for its acknowledgement, and loses the others.
-//! Those that it kept come behind the packets that the lost ones were about. So where as many came
-//! since a burst was sent, any packet of it may have been late: the reports are then a lower bound,
-//! and the samples of the burst an upper one.
+//! Which ones they are is known where only one assignment is possible: each burst before the
+//! acknowledged one was late as a whole, and of that one the first packets were. Everywhere else
+//! (the network changed the order, a message is missing, a burst ran dry) the number of samples has
+//! bounds: so many packets of the smallest size, to so many of the largest.
 
 use std::collections::VecDeque;
 
-/// The most stretches that are stored; with more, the oldest are dropped.
+use super::progress::DeviceProgress;
+
+/// The most bursts that are stored; with more, the oldest ends its span.
 const BURSTS: usize = 4096;
 
 /// The messages that a radio keeps for its host; it loses further ones. So many are in the queue of
@@ -29,246 +25,396 @@ const HELD: u64 = 32;
 /// clock when the sample has left. An exact one has priority.
 const ACK_SLACK_TICKS: u64 = 64;
 
-/// A burst that has not been acknowledged, or a stretch of one that ends with a short packet.
+/// The least and the largest number of samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub min: u64,
+    pub max: u64,
+}
+
+/// A burst that was sent, or the part of it that was sent so far.
 #[derive(Debug, Clone, Copy)]
 struct SentBurst {
+    /// The number of its first packet.
+    first: u64,
     packets: u64,
     samples: u64,
-    last_samples: u64,
+    /// The sizes of its packets, without the last one, and that of the last one.
+    sizes: Bounds,
+    last: u64,
     /// Time of the radio's last sample, ticks, in a burst that has time.
     last_ticks: Option<u64>,
-    /// The burst ends here.
-    ended: bool,
-    lates: u64,
+    has_end: bool,
     /// The messages that had come when its first packet was sent.
-    before: u64,
+    messages_before: u64,
+    /// It was acknowledged, after these messages.
+    acknowledged: Option<Messages>,
 }
 
 impl SentBurst {
-    /// Returns whether all of its packets are known.
-    fn is_whole(&self, full: u64) -> bool {
-        self.ended || self.last_samples < full
+    fn end(&self) -> u64 {
+        self.first + self.packets
     }
 
-    /// Returns whether every packet was reported late.
-    fn is_all_late(&self, full: u64) -> bool {
-        self.is_whole(full) && self.lates >= self.packets
-    }
-
-    /// Returns whether its last, short packet may have been late or not: some were, and no
-    /// acknowledgement tells.
-    fn is_unclear(&self, full: u64) -> bool {
-        !self.ended && self.lates > 0 && !self.is_all_late(full)
-    }
-
-    /// Returns the samples counted too much, when the last packet was late.
-    fn excess(&self, full: u64) -> u64 {
-        let tail = self.ended && self.lates > 0 && !self.is_all_late(full);
-        if tail { full - self.last_samples } else { 0 }
+    /// Returns the sizes of all its packets.
+    fn all_sizes(&self) -> Bounds {
+        widen(self.sizes, Bounds { min: self.last, max: self.last })
     }
 }
 
-/// The bursts in flight.
+/// The messages since the last acknowledgement.
+#[derive(Debug, Clone, Copy, Default)]
+struct Messages {
+    lates: u64,
+    /// A burst ran dry, or an acknowledgement belongs to no burst: the late packets may be any.
+    is_unclear: bool,
+    /// All messages since the stream began.
+    total: u64,
+    /// Those up to the last one that was no acknowledgement.
+    faults: u64,
+    /// Messages that never came, since the stream began.
+    missed: u64,
+    /// What the device had taken twice, and behind later packets, since the stream began.
+    copies: u64,
+    came_late: u64,
+}
+
+/// The packets between two acknowledgements, once their late samples are counted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    first: u64,
+    /// Its samples, where its acknowledgement may have been that of an earlier burst.
+    unsure_samples: u64,
+    sizes: Bounds,
+    /// What the device had taken twice, and behind later packets, before it.
+    copies: u64,
+    came_late: u64,
+    missed: u64,
+}
+
+/// The bursts in flight, and the late samples of those before.
 #[derive(Debug)]
 pub(super) struct PendingBursts {
     full: u64,
     ticks_per_sample: u64,
     bursts: VecDeque<SentBurst>,
-    /// No packet was sent yet.
-    fresh: bool,
-    /// Reports that may have been about another burst than the oldest.
-    ambiguous: u64,
-    /// A burst ran dry since the last acknowledgement.
-    dry: bool,
-    /// The messages so far, and up to the last one that was no acknowledgement.
-    messages: u64,
-    faults: u64,
-    /// Samples counted as late since the last acknowledgement.
-    counted: u64,
-    /// See [`PendingBursts::unreported_samples`].
-    unreported: u64,
-    /// All samples of the same bursts.
-    doubted: u64,
+    messages: Messages,
+    /// The span before the one in progress, and what held at the end of it.
+    before: Span,
+    now: Span,
+    /// Packets with time were sent: only those can be late unnoticed.
+    has_times: bool,
+    late: Bounds,
+    /// The messages about packets that came again may be missing.
+    hides_copies: bool,
 }
 
 impl PendingBursts {
     /// Returns an empty list; `full` is the samples of a full packet, each of which lasts
     /// `ticks_per_sample` ticks of the radio.
     pub fn new(full: u64, ticks_per_sample: u64) -> Self {
-        let bursts = VecDeque::with_capacity(BURSTS);
         Self {
             full,
             ticks_per_sample,
-            bursts,
-            fresh: true,
-            ambiguous: 0,
-            dry: false,
-            messages: 0,
-            faults: 0,
-            counted: 0,
-            unreported: 0,
-            doubted: 0,
+            bursts: VecDeque::with_capacity(BURSTS),
+            messages: Messages::default(),
+            before: Span::default(),
+            now: Span::default(),
+            has_times: false,
+            late: Bounds::default(),
+            hides_copies: false,
         }
     }
 
-    /// Returns the bursts that have packets without a report.
-    fn open(&self) -> impl Iterator<Item = (usize, &SentBurst)> {
-        self.bursts.iter().enumerate().filter(|(_, burst)| !burst.is_all_late(self.full))
+    /// Returns the late samples of the bursts whose messages have come.
+    pub fn late(&self) -> Bounds {
+        self.late
     }
 
-    /// Returns whether a report is missing: each burst's end has one, transmitted or late.
-    pub fn is_waiting(&self) -> bool {
-        let ended = self.open().filter(|(_, burst)| burst.ended).count() as u64;
-        ended > self.open().map(|(_, burst)| burst.lates).sum()
+    /// Returns whether packets that came again may have been late.
+    pub fn may_hide_copies(&self) -> bool {
+        self.hides_copies || self.late.max > 0
     }
 
-    /// Returns whether the end of a burst has neither been acknowledged nor reported late. With
-    /// packets out of their order, reports of lateness may have been about earlier bursts.
-    pub fn is_unacknowledged(&self, in_order: bool) -> bool {
-        let silent = |burst: &SentBurst| !(in_order && burst.is_all_late(self.full));
-        self.bursts.iter().any(|burst| burst.ended && silent(burst))
+    /// Returns whether the end of a burst has neither been acknowledged nor reported late.
+    pub fn is_unacknowledged(&self) -> bool {
+        self.unacknowledged().next().is_some()
     }
 
-    /// Reports that may have been about another burst than the one they were counted for.
-    pub fn ambiguous(&self) -> u64 {
-        self.ambiguous
+    /// Returns whether late packets may be the ends of all bursts that are not acknowledged.
+    pub fn may_all_be_late(&self) -> bool {
+        self.messages.lates >= self.unacknowledged().count() as u64
     }
 
-    /// Returns the packets of bursts whose end has not been acknowledged.
-    pub fn packets(&self) -> u64 {
-        self.open().map(|(_, burst)| burst.packets).sum()
+    /// Returns whether no more bursts can be sent before the device has passed the oldest one.
+    pub fn is_full(&self, progress: &DeviceProgress) -> bool {
+        self.bursts.len() + BURSTS / 8 >= BURSTS
+            && self.bursts.front().is_some_and(|burst| burst.end() > progress.decided())
     }
 
-    /// Returns the most samples that were late without a report, in the bursts that were
-    /// acknowledged or closed. With packets out of their order, reports between the same
-    /// acknowledgements may be about earlier bursts.
-    pub fn unreported_samples(&self, in_order: bool) -> u64 {
-        if in_order { self.unreported } else { self.doubted }
+    fn unacknowledged(&self) -> impl Iterator<Item = (usize, &SentBurst)> {
+        let bursts = self.bursts.iter().enumerate();
+        bursts.filter(|(_, burst)| burst.has_end && burst.acknowledged.is_none())
     }
 
-    /// Counts a sent packet; with `eob` it ends its burst. `ticks` is the time of its first sample.
-    pub fn packet(&mut self, samples: u64, ticks: Option<u64>, eob: bool) {
-        self.fresh = false;
-        if self.bursts.back().is_none_or(|burst| burst.is_whole(self.full)) {
+    /// Counts packet `number` of the stream; with `eob` it ends its burst. `ticks` is the time of
+    /// its first sample.
+    pub fn send(&mut self, number: u64, samples: u64, ticks: Option<u64>, eob: bool) {
+        self.has_times |= ticks.is_some();
+        if self.bursts.back().is_none_or(|burst| burst.has_end) {
             if self.bursts.len() == BURSTS {
-                self.bursts.pop_front();
-                self.ambiguous += 1;
+                self.forget();
             }
             self.bursts.push_back(SentBurst {
+                first: number,
                 packets: 0,
                 samples: 0,
-                last_samples: 0,
+                sizes: NO_SIZES,
+                last: 0,
                 last_ticks: None,
-                ended: false,
-                lates: 0,
-                before: self.messages,
+                has_end: false,
+                messages_before: self.messages.total,
+                acknowledged: None,
             });
         }
         let Some(burst) = self.bursts.back_mut() else { return };
+        if burst.packets > 0 {
+            burst.sizes = burst.all_sizes();
+        }
         burst.packets += 1;
         burst.samples += samples;
-        burst.last_samples = samples;
+        burst.last = samples;
         // A packet without samples of the caller ends with one zero sample.
         let last = samples.max(1).wrapping_mul(self.ticks_per_sample) - 1;
         burst.last_ticks = ticks.map(|ticks| ticks.wrapping_add(last));
-        burst.ended = eob;
+        burst.has_end = eob;
     }
 
-    /// Takes a message that is no acknowledgement.
-    fn fault(&mut self) {
-        self.messages += 1;
-        self.faults = self.messages;
+    /// Ends the span of the oldest burst without knowing anything about it.
+    fn forget(&mut self) {
+        let Some(burst) = self.bursts.pop_front() else { return };
+        let max = if self.has_times { burst.samples } else { 0 };
+        self.late.max += max;
+        self.messages.lates = 0;
     }
 
-    /// Takes a report that a burst ran dry.
+    /// Counts a report that a burst ran dry.
     pub fn run_dry(&mut self) {
         self.fault();
-        self.dry = true;
+        self.messages.is_unclear = true;
     }
 
-    /// Counts a late packet and returns its samples.
-    pub fn late(&mut self) -> u64 {
+    /// Counts a late packet.
+    pub fn report_late(&mut self) {
         self.fault();
-        let samples = self.late_samples();
-        self.counted += samples;
-        samples
+        self.messages.lates += 1;
     }
 
-    fn late_samples(&mut self) -> u64 {
-        let Some((index, _)) = self.open().next() else {
-            return if self.fresh { 0 } else { self.full };
-        };
-        let behind = index + 1 < self.bursts.len();
-        let burst = &mut self.bursts[index];
-        // Its end may have been late already. In a burst that has begun no packet is late, unless
-        // it ran dry; then a stretch without an acknowledgement may have been transmitted.
-        let passed = self.dry && !burst.ended;
-        self.ambiguous += u64::from(behind && (burst.lates > 0 || passed));
-        burst.lates += 1;
-        if burst.is_all_late(self.full) { burst.last_samples } else { self.full }
+    fn fault(&mut self) {
+        self.messages.total += 1;
+        self.messages.faults = self.messages.total;
     }
 
-    /// Acknowledges the burst whose last sample was at `ticks`. Returns the samples that had been
-    /// counted too much for those before it.
-    pub fn acknowledge(&mut self, ticks: u64) -> u64 {
-        self.messages += 1;
-        let ended = || self.open().filter(|(_, burst)| burst.ended);
+    /// Notes the messages that never came, `missed` since the stream began.
+    pub fn miss(&mut self, missed: u64) {
+        self.messages.missed = missed;
+    }
+
+    /// Counts the acknowledgement of the burst whose last sample was at `ticks`.
+    pub fn acknowledge(&mut self, ticks: u64, progress: &DeviceProgress) {
+        self.messages.total += 1;
+        self.messages.copies = progress.outcomes().copies;
+        self.messages.came_late = progress.outcomes().came_late;
         let away = |burst: &SentBurst| {
-            burst.last_ticks.map_or(0, |last| (ticks.wrapping_sub(last) as i64).unsigned_abs())
+            burst.last_ticks.map_or(0, |last| ticks.wrapping_sub(last).cast_signed().unsigned_abs())
         };
-        let exact = ended().find(|(_, burst)| away(burst) == 0);
-        let near = || ended().find(|(_, burst)| away(burst) <= ACK_SLACK_TICKS);
+        let within = |slack| self.unacknowledged().find(|(_, burst)| away(burst) <= slack);
         // The device's clock was set since: an only burst is known all the same.
-        let only = || ended().next().filter(|_| ended().nth(1).is_none());
-        let Some((index, _)) = exact.or_else(near).or_else(only) else {
-            self.ambiguous += u64::from(!self.bursts.is_empty());
-            return 0;
+        let only = || self.unacknowledged().next().filter(|_| self.unacknowledged().count() == 1);
+        let found = within(0).or_else(|| within(ACK_SLACK_TICKS)).or_else(only);
+        let Some(index) = found.map(|(index, _)| index) else {
+            self.messages.is_unclear = true;
+            return;
         };
-        // The end of one before it that nothing was said about: its acknowledgement is lost, or was
-        // this one.
-        let silent = ended().any(|(place, burst)| place < index && burst.lates == 0);
-        self.dry = false;
-        self.end(index + 1, index, silent)
+        self.bursts[index].acknowledged = Some(self.messages);
+        (self.messages.lates, self.messages.is_unclear) = (0, false);
     }
 
-    /// Ends the first bursts, `count` of them, of which so many are `unacknowledged`. Messages
-    /// about them may be lost; if `silent`, they are. Returns the samples counted too much.
-    fn end(&mut self, count: usize, unacknowledged: usize, silent: bool) -> u64 {
-        let full = self.full;
-        let before = || self.bursts.range(..unacknowledged);
-        let excess = before().map(|burst| burst.excess(full)).sum();
-        let unclear = before().filter(|burst| burst.is_unclear(full)).count() as u64;
-        self.ambiguous += unclear;
-        self.counted = self.counted.saturating_sub(excess);
-        self.bound(count, silent);
+    /// Counts the late samples of the spans whose packets the device has passed.
+    pub fn settle(&mut self, progress: &DeviceProgress) {
+        loop {
+            let acknowledged = self.bursts.iter().position(|burst| burst.acknowledged.is_some());
+            let front = self.bursts.front();
+            let late = front.filter(|burst| self.is_all_late(burst, progress));
+            let index = match (acknowledged, late) {
+                (Some(index), _) => index,
+                (None, Some(_)) => 0,
+                (None, None) => return,
+            };
+            if self.bursts[index].end() > progress.decided() {
+                return;
+            }
+            self.end_span(index + 1, progress);
+        }
+    }
+
+    /// Returns whether the first burst, which is not acknowledged, can only be late as a whole.
+    fn is_all_late(&self, burst: &SentBurst, progress: &DeviceProgress) -> bool {
+        burst.has_end
+            && burst.acknowledged.is_none()
+            && self.messages.lates >= burst.packets
+            && self.is_clear(&self.messages, progress)
+    }
+
+    /// Returns whether nothing has changed the order of packets and messages since the beginning of
+    /// the span before this one, so that each message is about this span.
+    fn is_clear(&self, messages: &Messages, progress: &DeviceProgress) -> bool {
+        let in_order = self.before.first >= progress.trouble_to();
+        in_order && !messages.is_unclear && messages.missed == self.now.missed
+    }
+
+    /// Counts the late samples of the span of the first bursts, `count` of them.
+    fn end_span(&mut self, count: usize, progress: &DeviceProgress) {
+        let end = self.bursts[count - 1];
+        let messages = end.acknowledged.unwrap_or(self.messages);
+        let is_clear = self.is_clear(&messages, progress);
+        let exact = if is_clear { self.assign(count, messages.lates, progress) } else { None };
+        let bounds = match exact {
+            Some((samples, _)) => Bounds { min: samples, max: samples },
+            None => self.bounds(count, &messages, progress),
+        };
+        let first = self.bursts[0];
+        // Only so many messages wait in the device; others are lost.
+        let lacks = messages.faults > first.messages_before
+            && messages.total - first.messages_before >= HELD;
+        let (samples, sizes) = self.extent(count);
+        let open = if lacks && self.has_times { samples + self.before.unsure_samples } else { 0 };
+        self.add(Bounds { max: bounds.max.max(open), ..bounds });
+        let is_sure = count == 1 || self.assign(count, messages.lates, progress).is_some();
+        if end.acknowledged.is_none() {
+            // Its end was late, and the reports go on.
+            self.messages.lates -= end.packets;
+        }
         self.bursts.drain(..count);
-        excess
+        let unsure_samples = if is_sure { 0 } else { samples };
+        let in_order = self.before.first >= progress.trouble_to();
+        self.before = Span { first: first.first, unsure_samples, sizes, ..self.now };
+        self.now.copies = messages.copies;
+        if in_order {
+            // Otherwise the messages about packets that came late may be still to come.
+            self.now.came_late = messages.came_late;
+        }
+        self.now.missed = messages.missed;
     }
 
-    /// Bounds the late samples of the first bursts, see [`PendingBursts::end`].
-    fn bound(&mut self, count: usize, silent: bool) {
-        let counted = std::mem::take(&mut self.counted);
-        let Some(first) = self.bursts.front() else { return };
-        let faulty = self.faults > first.before;
-        let lacking = faulty && self.messages - first.before >= HELD;
-        if lacking || silent {
-            let all: u64 = self.bursts.range(..count).map(|burst| burst.samples).sum();
-            self.unreported += all.saturating_sub(counted);
-            self.doubted += all;
-        }
-        if lacking {
-            self.ambiguous += self.bursts.range(..count).map(|burst| burst.lates).sum::<u64>();
-        }
+    fn add(&mut self, bounds: Bounds) {
+        self.late.min += bounds.min;
+        self.late.max += bounds.max;
     }
 
-    /// Ends the reports. Returns the samples that had been counted too much.
-    pub fn close(&mut self, in_order: bool) -> u64 {
-        // Behind the last acknowledgement no further message shows that one is missing.
+    /// Returns the samples of the first `count` bursts, and the sizes of their packets.
+    fn extent(&self, count: usize) -> (u64, Bounds) {
+        let bursts = self.bursts.range(..count);
+        let sizes = bursts.clone().map(SentBurst::all_sizes).fold(NO_SIZES, widen);
+        (bursts.map(|burst| burst.samples).sum(), sizes)
+    }
+
+    /// Returns the samples that `lates` reports in the span of the first `count` bursts are about,
+    /// where only one assignment is possible, and the reports that it needs.
+    fn assign(&self, count: usize, lates: u64, progress: &DeviceProgress) -> Option<(u64, u64)> {
+        let (mut left, mut samples) = (lates, 0);
+        for burst in self.bursts.range(..count) {
+            if burst.acknowledged.is_none() {
+                left = left.checked_sub(burst.packets)?;
+                samples += burst.samples;
+                continue;
+            }
+            if left >= burst.packets {
+                return None;
+            }
+            samples += match burst.sizes {
+                _ if left == 0 => 0,
+                Bounds { min, max } if min == max => left * max,
+                _ => progress.samples_of(burst.first, left)?,
+            };
+            left = 0;
+        }
+        Some((samples, lates - left))
+    }
+
+    /// Returns the bounds of the late samples of the first `count` bursts, of which the last one
+    /// may be acknowledged.
+    fn bounds(&self, count: usize, messages: &Messages, progress: &DeviceProgress) -> Bounds {
+        let in_order = self.before.first >= progress.trouble_to();
+        let mut sizes = NO_SIZES;
+        for burst in self.bursts.range(..count) {
+            // The last packet of an acknowledged burst was not late, but its copy may have been.
+            let of_burst = match burst.acknowledged {
+                Some(_) if in_order => burst.sizes,
+                _ => burst.all_sizes(),
+            };
+            sizes = widen(sizes, of_burst);
+        }
+        if !in_order {
+            sizes = widen(sizes, self.before.sizes);
+        }
+        if sizes.min > sizes.max {
+            sizes = Bounds { min: 0, max: self.full };
+        }
+        let copies = progress.outcomes().copies - self.before.copies;
+        let missed = messages.missed.saturating_sub(self.now.missed);
+        let max = (messages.lates + missed).saturating_mul(sizes.max);
+        let min = messages.lates.saturating_sub(copies).saturating_mul(sizes.min).min(max);
+        Bounds { min, max }
+    }
+
+    /// Ends the reports. What came late in bursts that are not acknowledged has bounds.
+    pub fn close(&mut self, progress: &DeviceProgress) {
+        let acknowledged = |burst: &SentBurst| burst.acknowledged.is_some();
+        while let Some(index) = self.bursts.iter().position(acknowledged) {
+            self.end_span(index + 1, progress);
+        }
         let count = self.bursts.len();
-        self.end(count, count, self.is_unacknowledged(in_order))
+        let mut bounds = self.bounds(count, &self.messages, progress);
+        let exact = self.assign(count, self.messages.lates, progress);
+        let needed = exact.filter(|&(_, lates)| lates == self.messages.lates);
+        match needed.filter(|_| self.is_clear(&self.messages, progress)) {
+            Some((samples, _)) => bounds = Bounds { min: samples, max: samples },
+            None if self.has_times => {
+                // The message about the end is missing, and may be about any packet.
+                let (samples, _) = self.extent(count);
+                bounds.max = bounds.max.max(samples + self.before.unsure_samples);
+            }
+            None => {}
+        }
+        let came_late = progress.outcomes().came_late - self.before.came_late;
+        if self.has_times {
+            // Behind the last acknowledgement no message shows that one is missing.
+            bounds.max += came_late;
+            self.hides_copies |= progress.outcomes().copies > self.before.copies;
+        }
+        self.add(bounds);
+        self.bursts.clear();
+        (self.messages.lates, self.messages.is_unclear) = (0, false);
+        self.now.missed = self.messages.missed;
+        // The numbers may begin anew.
+        (self.now.copies, self.now.came_late) =
+            (progress.outcomes().copies, progress.outcomes().came_late);
+        self.before = Span { first: 0, ..self.now };
     }
 }
 
+/// The sizes of no packet.
+const NO_SIZES: Bounds = Bounds { min: u64::MAX, max: 0 };
+
+fn widen(one: Bounds, other: Bounds) -> Bounds {
+    Bounds { min: one.min.min(other.min), max: one.max.max(other.max) }
+}
+
 #[cfg(test)]
-#[path = "pending_bursts_tests.rs"]
-mod tests;
+impl PendingBursts {
+    /// Returns the end of bursts with so many late samples.
+    pub fn with_late(late: Bounds) -> Self {
+        Self { late, ..Self::new(100, 1) }
+    }
+}

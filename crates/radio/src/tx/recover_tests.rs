@@ -6,7 +6,8 @@ use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr, StreamPlace};
 use super::*;
 use crate::stream::StreamRate;
 use crate::tx::accounting::{Opened, StatusEffect, TxAccounting};
-use crate::tx::window::{CreditWindow, Totals};
+use crate::tx::progress::Totals;
+use crate::tx::window::CreditWindow;
 
 const PERIOD: Duration = Duration::from_millis(7);
 const ROUND_TRIP: Duration = Duration::from_millis(3);
@@ -35,7 +36,7 @@ fn schedule(step: Duration) -> Vec<(Duration, RecoveryStep)> {
 #[test]
 fn audits_are_due_as_the_bound_says() {
     let ms = |ms| PERIOD + Duration::from_millis(ms);
-    let asks = [20, 60, 140, 300].map(|after| (ms(after), RecoveryStep::Audit));
+    let asks = [20, 60, 140, 300].map(|after| (ms(after), RecoveryStep::Query));
     let all: Vec<_> = asks.into_iter().chain([(ms(620), RecoveryStep::Examination)]).collect();
     assert_eq!(schedule(Duration::from_millis(1)), all);
     assert_eq!(all.last().unwrap().0, PERIOD + RECOVERY_MAX);
@@ -84,7 +85,8 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         account.send(FLOW, 100, None, false);
         accepted += 100;
         if samples_arrive {
-            device.counted = device.counted.plus(1, FLOW);
+            device.counted.packets += 1;
+            device.counted.bytes += FLOW;
             device.place.expected += 1;
         }
     }
@@ -95,20 +97,18 @@ fn recovery(lost: u32, samples_arrive: bool) -> Option<Duration> {
         if stall.due(now) == RecoveryStep::Examination {
             return None;
         }
-        assert!(account.window.has_room_for_commands(1, 0), "{stall:?}");
+        assert!(account.has_room_for_query(0), "{stall:?}");
         let mut answers = Vec::new();
         let number = stall.asked as u16;
-        account.send_audit(number);
+        account.send_query(number);
         if stall.asked > lost {
-            device.counted = device.counted.plus(1, COMMAND);
+            device.counted.packets += 1;
+            device.counted.bytes += COMMAND;
             device.place.command = number;
             answers.push(device.status());
         }
         let opened = answers.iter().filter(|status| {
-            matches!(
-                account.take(status),
-                StatusEffect::Credit { news: true } | StatusEffect::Audit { news: true, .. }
-            )
+            matches!(account.take(status), StatusEffect::Taken { news: true, .. })
         });
         if opened.count() > 0 {
             assert!(account.room_packets(FLOW) > 0);

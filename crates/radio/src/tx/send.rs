@@ -63,7 +63,6 @@ impl TxStreamer {
         let rest = self.with_tx(TxCore::complete_cycles)?;
         let departs = !self.core.filling.train.is_empty();
         let launched = self.launch();
-        // Before a count query, which leaves credit for a packet that was begun.
         self.with_tx(|core, tx| core.put_back(tx, rest))?;
         launched?;
         if departs { self.keep_up() } else { Ok(()) }
@@ -169,12 +168,8 @@ impl TxStreamer {
         self.with_tx(TxCore::launch)
     }
 
-    /// Does the periodic work: a count query once per window, and a poll for credit once per
-    /// period.
+    /// Polls for credit, once per period.
     fn keep_up(&mut self) -> Result<(), TxError> {
-        if self.core.account.is_audit_due() {
-            self.audit()?;
-        }
         if self.core.is_poll_due() { self.poll() } else { Ok(()) }
     }
 }

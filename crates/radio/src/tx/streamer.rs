@@ -1,21 +1,24 @@
 //! The transmit streamer: its parts, its opening and its end.
 
 use std::net::SocketAddrV4;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use millstream_link::port::Port;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
+use millstream_wire::ctrl::CLIENT_ZERO_PORT;
+use millstream_wire::regs::client_zero::PROTO_VER;
 
 use super::channel::TxChannel;
-use super::core::TxCore;
+use super::core::{QUERY_BYTES_MAX, TxCore, TxStep};
 use super::filling::{Burst, Filling};
-use super::handshake;
 use super::ledger::TxLedger;
-use super::meta::{TxArgs, TxCounters, TxError, TxMetadata};
+use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
+use super::opening;
 use super::recover::ASKS;
 use super::window::CreditWindow;
 use crate::RadioError;
 use crate::deadline::deadline_after;
+use crate::error::io_error;
 use crate::stream::{StreamPath, StreamRate};
 
 /// How long the end of a stream waits for the device to take the samples in flight, besides the
@@ -60,7 +63,7 @@ impl TxStreamer {
         args: &TxArgs,
     ) -> Result<Self, RadioError> {
         let device = path.device;
-        let opened = handshake::open(&mut port, &path)?;
+        let opened = opening::open(&mut port, &path)?;
         let whole = path.rate.whole_cycles(channel.samples_per_word()).get() as usize;
         let samples_per_packet = samples_per_packet(&path, &opened.window, args, whole)?;
         let filling = Filling::new(path.width, samples_per_packet, whole);
@@ -81,7 +84,7 @@ impl TxStreamer {
         };
         // The device does not check the number of the first command, so it is sent before it
         // matters.
-        stream.audit().map_err(|error| match error {
+        stream.query().map_err(|error| match error {
             TxError::Radio(error) => error,
             other => RadioError::Unusable { address: *device.ip(), reason: other.to_string() },
         })?;
@@ -100,12 +103,12 @@ impl TxStreamer {
 
     /// Returns the bytes that may be in flight.
     pub fn credit_window_bytes(&self) -> u64 {
-        self.core.account.window.capacity_bytes()
+        self.core.account.window().capacity_bytes()
     }
 
     /// Returns the bytes that may be in flight, by the reports so far.
     pub fn in_flight_bytes(&self) -> u64 {
-        self.core.account.window.in_flight().bytes
+        self.core.account.in_flight().bytes
     }
 
     /// Returns the local address of the stream's port.
@@ -175,14 +178,14 @@ impl TxStreamer {
             let _ = self.hear_all(left());
             let _ = self.ask_again(left());
         }
-        self.core.account.close(self.core.counters.reports_missed);
+        self.core.account.close();
         self.core.filling.burst = Burst::Idle;
     }
 
     /// Waits for the device's reports about the ends of bursts. All reports sent before its answer
     /// to a register read have arrived with that answer.
     fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
-        let late = !self.core.account.lates.is_waiting();
+        let late = self.core.account.may_all_be_late();
         let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
         self.wait(timeout.min(most), |stream| !stream.core.account.is_unacknowledged())?;
         if self.core.account.is_unacknowledged() {
@@ -199,8 +202,8 @@ impl TxStreamer {
         }
         let timeout = timeout.min(REPORTS_TIMEOUT);
         for _ in 0..ASKS {
-            self.audit()?;
-            if self.wait(timeout, |stream| !stream.core.account.audits.is_open())? {
+            self.query()?;
+            if self.wait(timeout, |stream| !stream.core.account.is_asking())? {
                 break;
             }
         }
@@ -215,19 +218,148 @@ impl TxStreamer {
     pub fn drain(&mut self, timeout: Duration) -> Result<bool, TxError> {
         let until = self.path.clock.deadline(timeout);
         loop {
-            let asks = self.core.account.is_audit_worth();
+            let asks = self.core.account.is_query_worth();
             if asks {
-                self.audit()?;
+                self.query()?;
             }
             let left = self.path.clock.left(until);
             let done = |stream: &Self| {
                 // A query in flight must be answered before another one's answer can be assigned.
-                stream.core.account.is_known() || !asks && stream.core.account.is_audit_worth()
+                stream.core.account.is_known() || !asks && stream.core.account.is_query_worth()
             };
             if !self.wait(left, done)? || self.core.account.is_known() {
                 return Ok(self.core.account.is_known());
             }
         }
+    }
+
+    /// Returns the next event, if there is one.
+    ///
+    /// # Errors
+    /// [`TxError::Radio`] when the system refuses.
+    pub fn poll_event(&mut self) -> Result<Option<TxEvent>, TxError> {
+        if self.core.events.is_empty() {
+            self.poll()?;
+        }
+        Ok(self.core.events.pop_front())
+    }
+
+    /// Returns the next event, waiting for one up to `timeout`.
+    ///
+    /// # Errors
+    /// [`TxError::DeviceSilent`], [`TxError::Radio`].
+    pub fn next_event(&mut self, timeout: Duration) -> Result<Option<TxEvent>, TxError> {
+        self.wait(timeout, |stream| !stream.core.events.is_empty())?;
+        Ok(self.core.events.pop_front())
+    }
+
+    /// Takes received packets, without waiting.
+    pub(super) fn poll(&mut self) -> Result<(), TxError> {
+        self.receive(Duration::ZERO)
+    }
+
+    /// Waits until `done`, no longer than `timeout`. It also reopens a closed window, even with a
+    /// zero `timeout`, so that a caller that never waits does not stall.
+    pub(super) fn wait(
+        &mut self,
+        timeout: Duration,
+        done: impl Fn(&Self) -> bool,
+    ) -> Result<bool, TxError> {
+        self.poll()?;
+        let until = self.path.clock.deadline(timeout);
+        loop {
+            if done(self) {
+                return Ok(true);
+            }
+            let now = self.path.clock.now();
+            self.recover(now)?;
+            if now >= until {
+                return Ok(false);
+            }
+            self.receive(self.core.sleep(now, until))?;
+        }
+    }
+
+    pub(super) fn receive(&mut self, timeout: Duration) -> Result<(), TxError> {
+        let received = self.port.rx.recv_batch(timeout);
+        let count = received.map_err(io_error("receive from", self.path.device))?;
+        for index in 0..count {
+            let datagram = self.port.rx.datagram(index);
+            self.core.take(datagram.payload, datagram.source);
+        }
+        self.take_async();
+        Ok(())
+    }
+
+    /// Gives the core the messages that the control thread stored.
+    fn take_async(&mut self) {
+        self.core.miss_messages(self.channel.missed().saturating_sub(self.missed_before));
+        let reported = self.channel.events().tx_reported();
+        if reported == self.async_seen {
+            return;
+        }
+        self.async_seen = reported;
+        while let Some((event, time_ticks)) = self.channel.events().take_tx() {
+            self.core.take_event(event, time_ticks);
+        }
+    }
+
+    /// Executes the steps that are due during a silence.
+    pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
+        let closed = self.core.room_packets() == 0;
+        match self.core.recover(now, closed) {
+            None => Ok(()),
+            Some(TxStep::Query) => self.query(),
+            Some(TxStep::Examine { silent }) => self.examine(silent),
+        }
+    }
+
+    /// Finds the reason when all queries stayed without an answer.
+    fn examine(&mut self, silent: Duration) -> Result<(), TxError> {
+        let asked = self.path.clock.now();
+        match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
+            Ok(_) => {}
+            Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
+                return Err(TxError::DeviceSilent {
+                    address: self.path.device,
+                    claim_lost: self.channel.control().claim_lost(),
+                    silent_ms: (silent + self.path.clock.now().duration_since(asked)).as_millis()
+                        as u64,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let wait = self.still_holds(silent)?;
+        if wait > Duration::ZERO {
+            if let Some(stall) = &mut self.core.stall {
+                stall.put_off(self.path.clock.now() + wait);
+            }
+            return Ok(());
+        }
+        self.reestablish()
+    }
+
+    /// Returns how long the device has a valid reason to take no samples.
+    fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
+        let timed = self.core.account.has_times();
+        let ticks = timed.then(|| self.channel.time_ticks()).transpose()?;
+        Ok(self.core.still_holds(silent, ticks))
+    }
+
+    /// Sets the stream up again: the device is alive, but does not answer for the stream.
+    fn reestablish(&mut self) -> Result<(), TxError> {
+        let opened = opening::open(&mut self.port, &self.path)?;
+        self.core.reopen(opened);
+        self.query()
+    }
+
+    /// Queries the device's place, if there is credit for that.
+    fn query(&mut self) -> Result<(), TxError> {
+        let mut query = [0; QUERY_BYTES_MAX];
+        let Some(length) = self.core.query(&mut query) else { return Ok(()) };
+        let device = self.path.device;
+        let sent = self.port.tx.send(&query[..length], device);
+        sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 }
 
@@ -244,7 +376,7 @@ impl std::fmt::Debug for TxStreamer {
         f.debug_struct("TxStreamer")
             .field("path", &self.path)
             .field("burst", &self.core.filling.burst)
-            .field("window", &self.core.account.window)
+            .field("window", self.core.account.window())
             .field("counters", &self.core.counters)
             .finish_non_exhaustive()
     }
