@@ -32,9 +32,9 @@ enum Reply {
 /// A reply as it is sent.
 #[derive(Serialize)]
 struct ReplyLine {
-    ok: bool,
     #[serde(flatten)]
     reply: Reply,
+    ok: bool,
 }
 
 /// The control channel as a [`Service`].
@@ -122,7 +122,7 @@ impl ControlChannel {
 fn append(unsent: &mut Vec<u8>, reply: Reply) {
     let ok = !matches!(reply, Reply::Refused { .. });
     // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(&mut *unsent, &ReplyLine { ok, reply });
+    let _ = serde_json::to_writer(&mut *unsent, &ReplyLine { reply, ok });
     unsent.push(b'\n');
 }
 
