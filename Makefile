@@ -9,7 +9,7 @@ SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build build-lab arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io semver miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust
+.PHONY: help demo build build-lab arm64 test-arm64 package test-package soapy install-soapy test python test-python test-page sanitize sanitize-soapy msrv crates-io semver miri test-dpdk test-vfio test-guests test-zenoh test-gpu test-peers fuzz lint fresh crates clean rust rust-program
 
 help:
 	@echo "make demo        emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png"
@@ -34,20 +34,20 @@ help:
 	@echo "make fuzz        every fuzz target for FUZZ_SECONDS (10)"
 	@echo "make miri        rings, packet formats and parts of the runtime under Miri (nightly Rust)"
 	@echo "make lint        rustfmt, clippy, rustdoc, tidy, declared programs, licences; warnings are errors"
-	@echo "make msrv        everything with the oldest Rust that Cargo.toml promises, where it is installed"
+	@echo "make msrv        program and workspace with the oldest Rust that each promises, where it is installed"
 	@echo "make semver      the library's interface against the last release, or BASELINE=COMMIT: no break that the version does not say"
 	@echo "make crates-io   the packages for crates.io: complete, and each compiles by itself"
 	@echo "make crates      lines and dependencies of the crates, as a table and docs/pictures/crates.svg"
 	@echo "make fresh       make demo and make test in a Debian made by debootstrap (root)"
 
 # Compiled for a short build (Cargo.toml: profile `first`).
-demo: rust
+demo: rust-program
 	@scripts/need.sh build
 	@scripts/need.sh demo
 	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --profile first -p millstream-cli
 	$(TARGET)/first/millstream demo --force
 
-build: rust
+build: rust-program
 	@scripts/need.sh build
 	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --release -p millstream-cli
 
@@ -184,3 +184,6 @@ clean:
 
 rust:
 	@scripts/rust.sh
+
+rust-program:
+	@scripts/rust.sh program

@@ -37,7 +37,7 @@ fn make(parameters: &Parameters) -> Made {
         return Err(parameters.wrong("channels", "2 to 4096"));
     }
     let oversampling = parameters.count::<usize>("oversampling", 1)?;
-    if !channels.is_multiple_of(oversampling) {
+    if channels % oversampling != 0 {
         return Err(parameters.wrong("oversampling", "a divisor of `channels`, such as 1 or 2"));
     }
     if channels * oversampling > RESULTS_MAX {

@@ -5,6 +5,7 @@ use crate::monitor::Monitor;
 use crate::params::PACKET_BYTES;
 use crate::rx::outer::packet;
 use crate::segment::CodeBlock;
+use millstream_dsp::chunks::Chunks;
 use millstream_flow::{
     Block, BlockError, BlockFacts, BlockMemory, Context, In, Out, Ports, TagRule, Work, keys,
 };
@@ -46,7 +47,7 @@ impl AtscDerandomizer {
 impl Block for AtscDerandomizer {
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
         let codewords = self.input.slice();
-        let room = self.output.slice_mut().as_chunks_mut::<PACKET_BYTES>().0;
+        let room = self.output.slice_mut().in_chunks_mut::<PACKET_BYTES>().0;
         let count = codewords.len().min(room.len());
         for (to, codeword) in room.iter_mut().zip(codewords) {
             *to = packet(codeword, &self.monitor);

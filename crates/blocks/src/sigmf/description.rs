@@ -200,14 +200,14 @@ impl RecordingNotes {
         let mut annotations = Vec::new();
         let captures = self.captures(samples, &mut annotations);
         annotations.extend(self.annotations.iter().map(|tag| self.annotation(tag)));
-        if let (Some(tagged), Some(given)) = (self.rate_hz, self.given_hz)
-            && tagged != given
-        {
-            let comment =
-                format!("rate_hz = {given} of the sink was not used: the stream has {tagged}");
-            annotations.push(json!({
-                "core:sample_start": 0, "core:label": "rate_hz", "core:comment": comment,
-            }));
+        if let (Some(tagged), Some(given)) = (self.rate_hz, self.given_hz) {
+            if tagged != given {
+                let comment =
+                    format!("rate_hz = {given} of the sink was not used: the stream has {tagged}");
+                annotations.push(json!({
+                    "core:sample_start": 0, "core:label": "rate_hz", "core:comment": comment,
+                }));
+            }
         }
         annotations.sort_by_key(|one| one["core:sample_start"].as_u64());
         json!({ "global": self.global(), "captures": captures, "annotations": annotations })
@@ -235,10 +235,10 @@ impl RecordingNotes {
         }
         let ours = json!({ "name": "millstream", "version": "1.0.0", "optional": true });
         let extensions = global.entry("core:extensions").or_insert_with(|| json!([]));
-        if let Some(list) = extensions.as_array_mut()
-            && list.iter().all(|one| one["name"] != "millstream")
-        {
-            list.push(ours);
+        if let Some(list) = extensions.as_array_mut() {
+            if list.iter().all(|one| one["name"] != "millstream") {
+                list.push(ours);
+            }
         }
         global
     }
@@ -389,9 +389,8 @@ fn object(document: Option<TagDocument>) -> Map<String, Value> {
 
 /// Multiplies a number of samples, to the nearest.
 fn scale(object: &mut Map<String, Value>, key: &str, ratio: f64) {
-    if ratio != 1.0
-        && let Some(count) = object.get(key).and_then(Value::as_f64)
-    {
+    let count = object.get(key).and_then(Value::as_f64);
+    if let Some(count) = count.filter(|_| ratio != 1.0) {
         object.insert(key.to_owned(), json!((count * ratio).round() as u64));
     }
 }

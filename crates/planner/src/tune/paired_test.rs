@@ -93,7 +93,7 @@ impl TuningSession<'_> {
         duel: &mut PairedTest,
     ) -> Result<Result<(), TrialError>, EarlyEnd> {
         let mut sides = [(challenger, true), (champion, false)];
-        if self.random.next().is_multiple_of(2) {
+        if self.random.next() % 2 == 0 {
             sides.swap(0, 1);
         }
         for ((what, plan), is_challenger) in sides {

@@ -262,7 +262,7 @@ impl RxCore {
             true => Some(0),
             false => sent_before(run.overrun, before.due, full, rate),
         };
-        let Some(sent) = sent.filter(|_| since <= full && since.is_multiple_of(spp)) else {
+        let Some(sent) = sent.filter(|_| since <= full && since % spp == 0) else {
             return false;
         };
         let samples = sent + since;
@@ -313,8 +313,7 @@ impl RxCore {
         let packets = gap.damaged.div_ceil(spp);
         let last = before.next_seq.wrapping_add((sent / spp) as u16);
         let fate = self.tracker.fates.get(last, self.tracker.next_seq());
-        let is_short =
-            !before.restarted && !sent.is_multiple_of(spp) && fate == PacketFate::Damaged;
+        let is_short = !before.restarted && sent % spp != 0 && fate == PacketFate::Damaged;
         let less = if is_short { spp - sent % spp } else { 0 };
         (packets * spp).saturating_sub(less)
     }
@@ -368,7 +367,7 @@ impl RxCore {
         }
         // Samples from the device's buffer continue where the lost packets ended, unless these were
         // not whole packets: then the clock jumped, or the device did not send all.
-        let whole = samples.is_multiple_of(self.samples_per_packet.into());
+        let whole = samples % u64::from(self.samples_per_packet) == 0;
         let is_old = self.run.restarted().is_some() && !lost_run;
         let stored = is_old && whole && (goes_on || samples <= self.window_samples());
         if !before.restarted || stored {

@@ -66,11 +66,11 @@ impl Default for SkippedPackets {
 impl SkippedPackets {
     /// Counts a packet.
     pub fn note(&mut self, packet: &chdr::Packet<'_>) {
-        if let Ok(data) = chdr::DataRepr::parse(packet)
-            && !self.note_data(&Arrival::of(&data))
-        {
-            // The device does not count copies.
-            return;
+        if let Ok(data) = chdr::DataRepr::parse(packet) {
+            if !self.note_data(&Arrival::of(&data)) {
+                // The device does not count copies.
+                return;
+            }
         }
         self.packets += 1;
         self.flow_bytes += packet.flow_len() as u64;
@@ -83,22 +83,22 @@ impl SkippedPackets {
             return false;
         }
         for recent in &mut self.recent {
-            if let Some(Recent::Damaged(seq, samples)) = *recent
-                && seq == arrival.seq
-            {
-                // This is a whole copy of it.
-                *recent = None;
-                self.damaged -= 1;
-                self.damaged_samples -= samples;
+            if let Some(Recent::Damaged(seq, samples)) = *recent {
+                if seq == arrival.seq {
+                    // This is a whole copy of it.
+                    *recent = None;
+                    self.damaged -= 1;
+                    self.damaged_samples -= samples;
+                }
             }
         }
         self.remember(good);
         self.samples += arrival.samples;
         let later = |newest: u64, ticks: u64| ticks.wrapping_sub(newest) < 1 << 63;
-        if let Some(ticks) = arrival.ticks
-            && self.newest.is_none_or(|(_, newest)| later(newest, ticks))
-        {
-            self.newest = Some((arrival.seq, ticks));
+        if let Some(ticks) = arrival.ticks {
+            if self.newest.is_none_or(|(_, newest)| later(newest, ticks)) {
+                self.newest = Some((arrival.seq, ticks));
+            }
         }
         true
     }

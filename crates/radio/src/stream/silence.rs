@@ -74,7 +74,7 @@ impl Recovery {
     pub fn begins(&self, ticks: u64, lost: u64, full: u64) -> bool {
         [0, self.set].into_iter().any(|set| {
             let since = ticks.wrapping_sub(self.start.wrapping_add(set));
-            since.is_multiple_of(full) && since / full <= lost
+            since % full == 0 && since / full <= lost
         })
     }
 
@@ -107,19 +107,20 @@ impl RxCore {
                 return self.step.take();
             }
         }
-        if let StreamState::Stopping { since, .. } = self.run
-            && now.duration_since(since) >= STOP_TIMEOUT
-            && now.duration_since(self.last_heard) >= STOP_TIMEOUT
-        {
-            // The end of the burst is lost, or the device had stopped by itself.
-            let lost = self.lost_before_an_overrun();
-            self.chain.clear();
-            self.run.await_start(self.run.awaited().into());
-            match lost {
-                Some(samples) => self.lose_tail(samples),
-                None => self.end_burst(RxEvent::None),
+        if let StreamState::Stopping { since, .. } = self.run {
+            if now.duration_since(since) >= STOP_TIMEOUT
+                && now.duration_since(self.last_heard) >= STOP_TIMEOUT
+            {
+                // The end of the burst is lost, or the device had stopped by itself.
+                let lost = self.lost_before_an_overrun();
+                self.chain.clear();
+                self.run.await_start(self.run.awaited().into());
+                match lost {
+                    Some(samples) => self.lose_tail(samples),
+                    None => self.end_burst(RxEvent::None),
+                }
+                return None;
             }
-            return None;
         }
         let silent = now.duration_since(self.last_heard);
         (silent > self.silence_limit()).then_some(Step::Ask { silent })

@@ -295,7 +295,7 @@ impl Tracker {
             || ended && ahead.saturating_add(2 * packet_ticks) <= lost_ticks;
         let is_behind = ahead > JUMP_TICKS_MAX;
         // A device that sends whole samples has no packet between two of them.
-        let is_between = ahead != 0 && !ahead.is_multiple_of(self.ticks_per_sample);
+        let is_between = ahead != 0 && ahead % self.ticks_per_sample != 0;
         if is_short || is_behind || is_between {
             // Any sender can write a time: a second packet must confirm such a jump.
             if missing < 0x8000 && self.confirms(arrival) {
@@ -324,7 +324,7 @@ impl Tracker {
             return PacketClass::After(gap);
         }
         let packets = samples / self.samples_per_packet;
-        if packets as u16 == lost && samples.is_multiple_of(self.samples_per_packet) {
+        if packets as u16 == lost && samples % self.samples_per_packet == 0 {
             // The whole gap is one by sequence number too, which wraps every 65 536 packets.
             let gap = PacketGap { packets, in_packets: samples, ..PacketGap::default() };
             return PacketClass::After(gap);

@@ -193,17 +193,15 @@ impl World {
                 self.counted = self.counted.and(self.ping);
                 let (place, mut shown) = (self.place(), self.counted);
                 // The next packet may pass before the answer leaves, or before half of it does.
-                if let Some(&Packet::Data { number, flow_bytes }) = self.buffer.front()
-                    && self.numbered
-                    && number as u16 == self.due
-                    && number % 3 > 0
-                {
-                    self.buffer.pop_front();
-                    self.due = self.due.wrapping_add(1);
-                    self.taken[number] += 1;
-                    self.counted = self.counted.plus(1, flow_bytes);
-                    shown.bytes = self.counted.bytes;
-                    shown.packets += number as u64 % 3 - 1;
+                if let Some(&Packet::Data { number, flow_bytes }) = self.buffer.front() {
+                    if self.numbered && number as u16 == self.due && number % 3 > 0 {
+                        self.buffer.pop_front();
+                        self.due = self.due.wrapping_add(1);
+                        self.taken[number] += 1;
+                        self.counted = self.counted.plus(1, flow_bytes);
+                        shown.bytes = self.counted.bytes;
+                        shown.packets += number as u64 % 3 - 1;
+                    }
                 }
                 self.reported = self.counted.bytes;
                 self.status_of(place, shown, None);

@@ -39,11 +39,11 @@ impl Missing {
     /// Adds skipped packets behind all others.
     pub fn push(&mut self, piece: Piece, cause: TxCause) {
         self.forget(piece.first.saturating_sub(HORIZON));
-        if let Some((last, last_cause)) = self.pieces.back_mut()
-            && (last.end(), last.samples, *last_cause) == (piece.first, piece.samples, cause)
-        {
-            last.packets += piece.packets;
-            return;
+        if let Some((last, last_cause)) = self.pieces.back_mut() {
+            if (last.end(), last.samples, *last_cause) == (piece.first, piece.samples, cause) {
+                last.packets += piece.packets;
+                return;
+            }
         }
         self.make_room();
         self.pieces.push_back((piece, cause));

@@ -93,7 +93,7 @@ impl DeviceProgress {
             }
             // That of the last packet is a copy in any case.
             Some(_) if back > 1 => {
-                self.stray((back.cast_unsigned() - 1).min(self.record.sent()));
+                self.stray((back as u64 - 1).min(self.record.sent()));
             }
             _ => {}
         }

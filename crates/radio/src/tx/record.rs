@@ -126,7 +126,7 @@ impl PacketLog {
             let passed = self.passed.saturating_sub(run.first);
             let ticks = passed * run.samples * self.ticks_per_sample;
             let start = run.start.map(|start| start.wrapping_add(ticks));
-            let later = start.filter(|start| start.wrapping_sub(now).cast_signed() > 0);
+            let later = start.filter(|start| start.wrapping_sub(now) as i64 > 0);
             if later.is_some() || before >= bytes {
                 return later.filter(|_| before < bytes);
             }
@@ -140,13 +140,14 @@ impl PacketLog {
         let first = self.sent;
         self.sent += 1;
         self.samples += samples;
-        if let Some(last) = self.runs.back_mut()
-            && (last.flow_bytes, last.samples) == (flow_bytes, samples)
-            && last.end_ticks(self.ticks_per_sample) == start
-        {
-            last.packets += 1;
-            self.old = self.old.min(self.runs.len() - 1);
-            return;
+        if let Some(last) = self.runs.back_mut() {
+            if (last.flow_bytes, last.samples) == (flow_bytes, samples)
+                && last.end_ticks(self.ticks_per_sample) == start
+            {
+                last.packets += 1;
+                self.old = self.old.min(self.runs.len() - 1);
+                return;
+            }
         }
         if self.old >= OLD_RUNS {
             self.runs.pop_front();

@@ -87,7 +87,7 @@ impl Placed {
             for (ns, colour, what) in parts.into_iter().filter(|(ns, ..)| *ns > 0.0) {
                 let width = ns / prediction.ns_per_item.max(f64::MIN_POSITIVE) * BAR_WIDTH;
                 let part = Rect { x: from, y: bar.y, width, height: bar.height };
-                let style = format_args!("fill=\"{colour}\"");
+                let style = format!("fill=\"{colour}\"");
                 svg.rect(&part, 0.0, style, &format!("{what}: {}", time(ns)));
                 from += width;
             }
@@ -99,7 +99,7 @@ impl Placed {
         for (block, place) in prediction.blocks.iter().zip(&layout.blocks) {
             let share = block.work_ns / prediction.ns_per_item.max(f64::MIN_POSITIVE);
             let colour = load_colour(share);
-            let style = format_args!("fill=\"{colour}\" stroke=\"#7d8591\"");
+            let style = format!("fill=\"{colour}\" stroke=\"#7d8591\"");
             svg.rect(place, 6.0, style, "");
             let (x, y) = place.middle();
             let name = shortened(&block.name, 19);
@@ -142,7 +142,7 @@ impl Placed {
             }
             taken.push((x, y));
             let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
-            let style = format_args!(
+            let style = format!(
                 "font-size=\"10.5\" font-weight=\"600\" fill=\"{colour}\" stroke=\"#ffffff\" \
                  stroke-width=\"3.5\" paint-order=\"stroke\" text-anchor=\"middle\""
             );
