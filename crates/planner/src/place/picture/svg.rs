@@ -60,8 +60,7 @@ impl Placed {
             let limits = load.name == prediction.bottleneck;
             let border = if limits { "#d9603f" } else { "#c9ced8" };
             let line = if limits { 2.0 } else { 1.0 };
-            let style =
-                format_args!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
+            let style = format!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
             svg.rect(place, 8.0, style, "");
             let (x, y) = (place.x + 16.0, place.y + 24.0);
             let pinned =
@@ -104,8 +103,7 @@ impl Placed {
             let (x, y) = place.middle();
             let name = shortened(&block.name, 19);
             let size = if name.chars().count() > 16 { 11 } else { 12 };
-            let bold =
-                format_args!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
+            let bold = format!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
             svg.write((x, y - 3.0), bold, &name);
             let cost = if prediction.measured {
                 format!("{} · {:.0} %", time(block.work_ns), share * 100.0)
