@@ -10,20 +10,20 @@ SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust
+.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust rust-program
 
 # Prints the comment of each target.
 help:
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 22
 
 # Compiled for a short build (Cargo.toml: profile `first`).
-demo: rust ## emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png
+demo: rust-program ## emulated radio > kernel UDP > 8-VSB receiver > demo.ts and demo.png
 	@scripts/need.sh build
 	@scripts/need.sh demo
 	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --profile first -p millstream-cli
 	$(TARGET)/first/millstream demo --force
 
-build: rust ## the command millstream, in target/release
+build: rust-program ## the command millstream, in target/release
 	@scripts/need.sh build
 	MILLSTREAM_COMMIT=$(COMMIT) $(CARGO) build --release -p millstream-cli
 
@@ -133,7 +133,7 @@ miri: rust ## rings, packet formats and parts of the runtime under Miri (nightly
 	scripts/miri.sh
 
 # 77: that Rust is not installed, and nothing was checked.
-msrv: rust ## everything with the oldest Rust that Cargo.toml promises, where it is installed
+msrv: rust ## program and workspace with the oldest Rust that each promises, where it is installed
 	@scripts/need.sh build
 	scripts/msrv.sh || [ $$? -eq 77 ]
 
@@ -160,3 +160,6 @@ clean: ## removes what was built
 
 rust:
 	@scripts/rust.sh
+
+rust-program:
+	@scripts/rust.sh program

@@ -84,7 +84,7 @@ impl HostKernel {
     /// If the lengths do not belong together, or are longer than what was prepared.
     pub fn compute(&mut self, window: &[Sample], out: &mut [f32]) {
         let KernelShape { history, words, .. } = self.shape;
-        assert!(out.len().is_multiple_of(words), "results are whole frames");
+        assert!(out.len() % words == 0, "results are whole frames");
         let frames = out.len() / words;
         assert!(window.len() >= self.shape.window(frames), "a batch has its history");
         let window = &window[..self.shape.window(frames)];

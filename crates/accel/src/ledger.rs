@@ -53,7 +53,7 @@ impl DeviceLedger {
     pub(crate) fn record_latency(&mut self, latency: Duration) {
         self.latencies.record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
         self.batches += 1;
-        if self.batches <= QUANTILES_EVERY || self.batches.is_multiple_of(QUANTILES_EVERY) {
+        if self.batches <= QUANTILES_EVERY || self.batches % QUANTILES_EVERY == 0 {
             self.publish();
         }
     }

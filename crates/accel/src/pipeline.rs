@@ -181,14 +181,14 @@ impl Pipeline {
             let slot = self.filling.expect("begun above");
             let length = self.shape.end_of_frame(self.slots[slot].samples());
             self.slots[slot].pad(length);
-            debug_assert!(self.pending_samples().is_multiple_of(samples));
+            debug_assert!(self.pending_samples() % samples == 0);
             self.complete(now);
         }
     }
 
     /// Whether a frame waits for its last samples.
     pub(crate) fn is_frame_begun(&self) -> bool {
-        !self.pending_samples().is_multiple_of(self.shape.samples)
+        self.pending_samples() % self.shape.samples != 0
     }
 
     /// Counts what has no results because the stream ended.
@@ -199,7 +199,7 @@ impl Pipeline {
 
     /// Ends the batch at the end of the frame that is begun: the next sample is behind a gap.
     pub(crate) fn end_at_gap(&mut self, now: Instant) {
-        if self.pending_samples().is_multiple_of(self.shape.samples) {
+        if self.pending_samples() % self.shape.samples == 0 {
             self.complete(now);
         } else {
             self.ends_soon = true;
@@ -309,7 +309,7 @@ impl Pipeline {
         if *given == 0 {
             let every = self.settings.check_every;
             self.returned += 1;
-            self.checking = every > 0 && self.returned.is_multiple_of(every);
+            self.checking = every > 0 && self.returned % every == 0;
         }
         let words = self.shape.words;
         let place = *given * words..*given * words + to.len();
@@ -337,10 +337,10 @@ impl Pipeline {
     }
 
     fn end_batch(&mut self, slot: usize) {
-        if self.slots[slot].state == State::Ready
-            && let Some(session) = &mut self.session
-        {
-            session.release(slot);
+        if self.slots[slot].state == State::Ready {
+            if let Some(session) = &mut self.session {
+                session.release(slot);
+            }
         }
         self.slots[slot].state = State::Free;
         self.host.forget();

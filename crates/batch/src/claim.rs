@@ -7,7 +7,9 @@
 use crate::results::{OLD, RESULT, TaskResult, line_of, make_parent, names_in, remove_folder};
 use crate::{BatchError, ResultFolder};
 use millstream_output::store_whole;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -51,10 +53,10 @@ impl TaskClaim {
         for _ in 0..tries {
             let open = OpenOptions::new().create(true).append(true).open(&lock);
             let file = open.map_err(BatchError::write(&lock))?;
-            match file.try_lock() {
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-                Err(TryLockError::Error(source)) => {
-                    return Err(BatchError::Lock { path: lock, source });
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+                Err(error) => {
+                    return Err(BatchError::Lock { path: lock, source: error.into() });
                 }
                 Ok(()) if !is_at(&file, &lock) => {}
                 Ok(()) => {

@@ -121,10 +121,10 @@ impl PartStream {
         let bytes =
             file.as_ref().map_or(Ok(0), |file| Ok::<_, io::Error>(file.metadata()?.len()))?;
         let in_order = marks.is_sorted_by(|a, b| a.byte < b.byte);
-        let whole = marks.iter().all(|mark| mark.byte.is_multiple_of(PACKET as u64));
+        let whole = marks.iter().all(|mark| mark.byte % (PACKET as u64) == 0);
         let begins = marks.first().map_or(bytes == 0, |first| first.byte == 0);
         let ends = marks.last().is_none_or(|last| last.byte < bytes);
-        if !(in_order && whole && begins && ends && bytes.is_multiple_of(PACKET as u64)) {
+        if !(in_order && whole && begins && ends && bytes % (PACKET as u64) == 0) {
             return Err(io::Error::other(
                 "it is not a stream of packets of which the first of each field is numbered",
             ));

@@ -14,10 +14,12 @@
 
 use crate::BatchError;
 use millstream_output::store_whole;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -141,8 +143,9 @@ impl ResultFolder {
         let work = self.work();
         let is_locked = |name: &&str| {
             // A shared lock for a moment: a process that claims the task meanwhile tries again.
+            let lock = |file: &File| flock(file, FlockOperation::NonBlockingLockShared);
             File::open(work.join(format!("{name}.lock")))
-                .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+                .is_ok_and(|file| lock(&file) == Err(Errno::WOULDBLOCK))
         };
         let names = names_in(&work)?;
         let locks = names.iter().filter_map(|name| name.strip_suffix(".lock"));

@@ -48,7 +48,7 @@ impl ChannelizerParameters {
     fn make(self) -> Made {
         let Self { channels, oversampling, .. } = self;
         let refused = |expected: &str| Err(wrong("oversampling", oversampling, expected));
-        if !channels.is_multiple_of(oversampling) {
+        if channels % oversampling != 0 {
             return refused("a divisor of `channels`, such as 1 or 2");
         }
         if channels * oversampling > RESULTS_MAX {

@@ -155,11 +155,11 @@ fn missed(last_ns: Option<i64>, now_ns: i64, period_ns: Option<f64>) -> u64 {
 
 impl Block for IioSource {
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
-        if context.stopping
-            && let Some(capture) = self.capture.take()
-        {
-            capture.end()?;
-            return Ok(Work::Finished);
+        if context.stopping {
+            if let Some(capture) = self.capture.take() {
+                capture.end()?;
+                return Ok(Work::Finished);
+            }
         }
         if self.unread.0 == self.unread.1 {
             self.fill(context.may_block, context.now)?;

@@ -1,6 +1,7 @@
 //! Conversion between single items and arrays.
 
 use crate::{Made, Sample};
+use millstream_dsp::chunks::Chunks;
 use millstream_flow::copied_ns;
 use millstream_flow::registry::{BlockParameters, wrong};
 use millstream_flow::{BlockFacts, Process, Through};
@@ -23,7 +24,7 @@ where
     type Output = [T; N];
 
     fn process(&mut self, input: &[T], output: &mut [[T; N]]) -> (usize, usize) {
-        let arrays = input.as_chunks::<N>().0;
+        let arrays = input.in_chunks::<N>().0;
         let count = arrays.len().min(output.len());
         output[..count].copy_from_slice(&arrays[..count]);
         (count * N, count)
@@ -46,7 +47,7 @@ where
     type Output = T;
 
     fn process(&mut self, input: &[[T; N]], output: &mut [T]) -> (usize, usize) {
-        let arrays = output.as_chunks_mut::<N>().0;
+        let arrays = output.in_chunks_mut::<N>().0;
         let count = arrays.len().min(input.len());
         arrays[..count].copy_from_slice(&input[..count]);
         (count, count * N)

@@ -127,8 +127,8 @@ impl ThreadCounter {
     pub fn read(&mut self) -> io::Result<u64> {
         let mut bytes = [0; 24];
         self.file.read_exact(&mut bytes)?;
-        let (words, _) = bytes.as_chunks();
-        let [count, wanted, counted] = [0, 1, 2].map(|at| u64::from_ne_bytes(words[at]));
+        let word = |at: usize| bytes[at..].first_chunk().expect("eight bytes");
+        let [count, wanted, counted] = [0, 8, 16].map(|at| u64::from_ne_bytes(*word(at)));
         estimate(count, wanted, counted)
             .ok_or_else(|| io::Error::other("the processor had no free counter for this event"))
     }

@@ -150,7 +150,7 @@ pub fn set_current_thread(wanted: Class) -> Result<(), ClassError> {
 /// # Errors
 /// The kernel's.
 pub fn set_thread(thread: u32, wanted: Class) -> io::Result<()> {
-    set(thread.cast_signed(), wanted, 0)
+    set(thread as i32, wanted, 0)
 }
 
 fn set(thread: i32, wanted: Class, flags: i32) -> io::Result<()> {
@@ -168,7 +168,7 @@ fn set(thread: i32, wanted: Class, flags: i32) -> io::Result<()> {
 #[must_use]
 pub fn of_thread(thread: u32) -> Option<Class> {
     let mut priority: libc::c_int = 0;
-    let thread = thread.cast_signed();
+    let thread = thread as i32;
     // SAFETY: the kernel's `struct sched_param` is one integer, which outlives the second call.
     let (policy, got) = unsafe {
         (

@@ -93,7 +93,7 @@ pub fn confine_current_thread(cpus: &CpuSet) -> io::Result<()> {
 /// # Errors
 /// The kernel's: the thread has ended, is bound to its CPU, or none of the CPUs is allowed.
 pub fn confine(thread: u32, cpus: &CpuSet) -> io::Result<()> {
-    let thread = Pid::from_raw(thread.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    let thread = Pid::from_raw(thread as i32).ok_or(io::ErrorKind::NotFound)?;
     Ok(sched_setaffinity(Some(thread), &mask_of(cpus))?)
 }
 

@@ -138,13 +138,13 @@ impl Sheet for Svg {
             Alignment::Right => "end",
         };
         let colour = hex(colour);
-        let style = format_args!("font-size=\"11\" text-anchor=\"{anchor}\" fill=\"{colour}\"");
+        let style = format!("font-size=\"11\" text-anchor=\"{anchor}\" fill=\"{colour}\"");
         self.write((x.into(), y.into()), style, text);
     }
 
     fn title(&mut self, (x, y): (i32, i32), colour: Rgb, text: &str) {
         let colour = hex(colour);
-        let style = format_args!("font-size=\"14\" font-weight=\"bold\" fill=\"{colour}\"");
+        let style = format!("font-size=\"14\" font-weight=\"bold\" fill=\"{colour}\"");
         self.write((x.into(), y.into()), style, text);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Time is counted in 2⁻⁶⁴ samples, so no error accumulates over hours.
 
+use crate::chunks::Chunks;
 use crate::history::History;
 use crate::polyphase::{Instant, LANES, PolyphaseBank, TapPair, sum_lanes};
 use crate::simd::madd;
@@ -172,7 +173,7 @@ multiversion! {
 #[inline(always)]
 fn interpolate_body<const FMA: bool>(row: &[TapPair], fraction: f32, x: &[f32]) -> f32 {
     let (mut taps_sum, mut slopes_sum) = ([0.0; LANES], [0.0; LANES]);
-    for ([taps, slopes], x) in row.iter().zip(x.as_chunks::<LANES>().0) {
+    for ([taps, slopes], x) in row.iter().zip(x.in_chunks::<LANES>().0) {
         for lane in 0..LANES {
             taps_sum[lane] = madd::<FMA>(taps[lane], x[lane], taps_sum[lane]);
             slopes_sum[lane] = madd::<FMA>(slopes[lane], x[lane], slopes_sum[lane]);

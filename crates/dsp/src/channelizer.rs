@@ -27,7 +27,7 @@ impl Channelizer {
     #[must_use]
     pub fn new(channels: usize, hop: usize, taps: &[f32]) -> Self {
         assert!(!taps.is_empty() && channels > 1, "a bank needs channels and taps");
-        assert!(hop > 0 && channels.is_multiple_of(hop), "the hop must divide the channels");
+        assert!(hop > 0 && channels % hop == 0, "the hop must divide the channels");
         let padded = taps.len().next_multiple_of(channels);
         let mut rows = vec![0.0; padded];
         for (row, taps) in rows.chunks_mut(channels).zip(taps.chunks(channels)) {
@@ -51,7 +51,7 @@ impl Channelizer {
     pub fn filter(&mut self, x: &[Sample], out: &mut [Sample]) {
         let Self { channels, hop, taps, rows, fft, sums, scratch } = self;
         let (channels, hop) = (*channels, *hop);
-        assert!(out.len().is_multiple_of(channels), "results come in sets of all channels");
+        assert!(out.len() % channels == 0, "results come in sets of all channels");
         for (h, out) in out.chunks_exact_mut(channels).enumerate() {
             sums.fill(Sample::default());
             for (p, row) in rows.chunks_exact(channels).enumerate() {

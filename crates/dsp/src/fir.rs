@@ -1,5 +1,6 @@
 //! A block filter with real taps: bare sums, and [`Fir`] for a stream.
 
+use crate::chunks::Chunks;
 use crate::{Sample, multiversion, simd::madd};
 
 /// Outputs computed together, in real numbers.
@@ -58,7 +59,7 @@ fn in_blocks<const FMA: bool, const STRIDE: usize, const N: usize>(
     x: &[f32],
     out: &mut [f32],
 ) -> usize {
-    let (blocks, _) = out.as_chunks_mut::<N>();
+    let (blocks, _) = out.in_chunks_mut::<N>();
     let history = taps.len().saturating_sub(1) * STRIDE;
     for (b, block) in blocks.iter_mut().enumerate() {
         let mut sums = [0.0; N];

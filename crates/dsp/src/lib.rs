@@ -11,6 +11,7 @@ pub mod angle;
 pub mod arbitrary;
 pub mod band_power;
 pub mod channelizer;
+pub mod chunks;
 pub mod design;
 pub mod fir;
 mod history;

@@ -1,5 +1,7 @@
 //! Symmetric positive definite systems.
 
+use crate::chunks::Chunks;
+
 /// Solves `a x = b` in place by Cholesky's method; `a` is `n` by `n`, row by row, of which the
 /// lower triangle is read and overwritten. On success `b` holds `x`; returns false if `a` is not
 /// positive definite (the contents of `a` and `b` are then undefined).
@@ -36,8 +38,8 @@ pub fn solve_positive(a: &mut [f64], b: &mut [f64]) -> bool {
 /// Returns the scalar product over the common length, in four partial sums.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len().min(b.len());
-    let (a4, a1) = a[..n].as_chunks::<4>();
-    let (b4, b1) = b[..n].as_chunks::<4>();
+    let (a4, a1) = a[..n].in_chunks::<4>();
+    let (b4, b1) = b[..n].in_chunks::<4>();
     let mut sums = [0.0; 4];
     for (a, b) in a4.iter().zip(b4) {
         for lane in 0..4 {

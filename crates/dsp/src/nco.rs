@@ -4,6 +4,7 @@
 //! own phase, not from the previous value, so there is no drift and no dependence on where a call
 //! began.
 
+use crate::chunks::Chunks;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
 use std::f32::consts::TAU;
@@ -169,7 +170,7 @@ fn each<const FMA: bool>(
     make: impl Fn(usize, Sample) -> Sample,
 ) {
     let phase_of = |n: usize| phase.wrapping_add(step.wrapping_mul(n as u64));
-    let (blocks, tail) = out.as_chunks_mut::<LANES>();
+    let (blocks, tail) = out.in_chunks_mut::<LANES>();
     let mut phases: [u64; LANES] = std::array::from_fn(phase_of);
     let stride = step.wrapping_mul(LANES as u64);
     let tail_start = blocks.len() * LANES;

@@ -4,11 +4,14 @@
 //! half the loads of a filter in floats. It computes every other output; those between come from
 //! the same numbers, read one position later. Sums are exact, so every copy gives the same bits.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(avx512)]
+pub(crate) mod avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub(crate) mod neon;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
 
+use crate::chunks::Chunks;
 use crate::multiversion;
 use crate::rounding::{MOST, whole};
 use crate::sampler::IntSample;
@@ -41,7 +44,7 @@ fn round_body<const FMA: bool>(x: &[f32], one: f32, out: &mut [i16]) {
 
 /// Returns the largest magnitude, and the sum of the magnitudes.
 fn magnitudes(taps: &[f32]) -> [f32; 2] {
-    let (sixteens, rest) = taps.as_chunks::<16>();
+    let (sixteens, rest) = taps.in_chunks::<16>();
     let (mut peaks, mut sums) = ([f32::MIN_POSITIVE; 16], [0.0; 16]);
     let mut add = |lane: usize, tap: f32| {
         let tap = tap.abs();
@@ -68,7 +71,7 @@ impl<const N: usize> PairTaps<N> {
     /// Rounds taps: `taps[j]` is for the number `j` positions later.
     #[must_use]
     pub fn new(taps: &[[f32; 2]; N]) -> Self {
-        const { assert!(N.is_multiple_of(16), "taps in whole rows") };
+        const { assert!(N % 16 == 0, "taps in whole rows") };
         let taps = taps.as_flattened();
         let [peak, sum] = magnitudes(taps);
         // Rounding may add half to every tap.
@@ -85,19 +88,20 @@ impl<const N: usize> PairTaps<N> {
     /// If the outputs are not a multiple of [`BLOCK`], or there are fewer than `out.len() + 2 N -
     /// 1` numbers.
     pub fn correlate(&self, x: &[i16], one: f32, out: &mut [f32]) {
-        let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+        let (blocks, rest) = out.in_chunks_mut::<BLOCK>();
         assert!(rest.is_empty(), "whole blocks");
         assert!(x.len() + 1 >= blocks.len() * BLOCK + 2 * N, "a filter needs its history");
         let scale = 1.0 / (self.scale * one);
         #[cfg(target_arch = "x86_64")]
         {
+            #[cfg(avx512)]
             if crate::simd::has_vnni() {
                 // SAFETY: the processor has the features, and the slices hold all the numbers read.
-                return unsafe { x86::correlate_512(&self.pairs, x, scale, blocks) };
+                return unsafe { avx512::correlate_512(&self.pairs, x, scale, blocks) };
             }
             if crate::simd::has_avx2_fma() {
                 // SAFETY: the processor has the features, and the slices hold all the numbers read.
-                return unsafe { x86::correlate_256(&self.pairs, x, scale, blocks) };
+                return unsafe { avx2::correlate_256(&self.pairs, x, scale, blocks) };
             }
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -118,7 +122,7 @@ fn correlate_plain(taps: &[IntSample], x: &[i16], scale: f32, out: &mut [[f32; B
 fn product(taps: &[IntSample], x: &[i16]) -> i32 {
     let products = taps
         .iter()
-        .zip(x.as_chunks::<2>().0)
+        .zip(x.in_chunks::<2>().0)
         .map(|(tap, x)| i32::from(tap[0]) * i32::from(x[0]) + i32::from(tap[1]) * i32::from(x[1]));
     products.fold(0, i32::wrapping_add)
 }
@@ -141,13 +145,14 @@ pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [
     check(groups, x);
     #[cfg(target_arch = "x86_64")]
     {
+        #[cfg(avx512)]
         if crate::simd::has_vnni() {
             // SAFETY: the processor has the features, and the slices hold all the numbers read.
-            return unsafe { x86::add_products_512(groups, x, sums) };
+            return unsafe { avx512::add_products_512(groups, x, sums) };
         }
         if crate::simd::has_avx2_fma() {
             // SAFETY: the processor has the features, and the slices hold all the numbers read.
-            return unsafe { x86::add_products_256(groups, x, sums) };
+            return unsafe { avx2::add_products_256(groups, x, sums) };
         }
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -160,7 +165,7 @@ pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [
 /// Panics unless there are numbers for all taps and [`LANES`] sums.
 #[inline(always)]
 pub(crate) fn check<const N: usize>(groups: &[Group<N>], x: &[i16]) {
-    const { assert!(N.is_multiple_of(16), "taps in whole rows") };
+    const { assert!(N % 16 == 0, "taps in whole rows") };
     let fits = |group: &Group<N>| group.start + 2 * N + LANES - 1 <= x.len();
     assert!(groups.iter().all(fits), "numbers under every tap");
 }
@@ -245,13 +250,14 @@ mod tests {
             let mut fast = vec![[0.0; BLOCK]; blocks];
             if crate::simd::has_avx2_fma() {
                 // SAFETY: the processor has the features, and the slices hold all the numbers read.
-                unsafe { x86::correlate_256(&taps, &x, 1e-3, &mut fast) };
+                unsafe { avx2::correlate_256(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
             fast.fill([0.0; BLOCK]);
+            #[cfg(avx512)]
             if crate::simd::has_vnni() {
                 // SAFETY: the processor has the features, and the slices hold all the numbers read.
-                unsafe { x86::correlate_512(&taps, &x, 1e-3, &mut fast) };
+                unsafe { avx512::correlate_512(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
         }
@@ -284,7 +290,7 @@ mod tests {
             if crate::simd::has_avx2_fma() {
                 let mut fast = start;
                 // SAFETY: the processor has the features, and the slices hold all the numbers read.
-                unsafe { x86::add_products_256(&groups, &x, &mut fast) };
+                unsafe { avx2::add_products_256(&groups, &x, &mut fast) };
                 assert_eq!(fast, plain);
             }
         }

@@ -1,5 +1,7 @@
 //! A continuous impulse response, tabulated for evaluation at any fractional sample position.
 
+use crate::chunks::Chunks;
+
 /// Taps are padded to a multiple of this, so kernels work in whole chunks.
 pub const LANES: usize = 8;
 
@@ -98,7 +100,7 @@ impl PolyphaseBank {
     #[must_use]
     pub fn window<'a>(&self, x: &'a [f32], at: Instant) -> &'a [[f32; LANES]] {
         let first = at.whole() + 1 - self.half();
-        x[first..first + self.taps()].as_chunks::<LANES>().0
+        x[first..first + self.taps()].in_chunks::<LANES>().0
     }
 }
 

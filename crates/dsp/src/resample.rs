@@ -5,6 +5,7 @@
 //! of the taps: half their number less one, in samples of `up` times the input rate. With `up = 1`
 //! this is a decimating filter.
 
+use crate::chunks::Chunks;
 use crate::history::History;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
@@ -201,9 +202,9 @@ impl WindowPositions {
 #[inline(always)]
 fn products<const FMA: bool>(taps: &[f32], x: &[f32]) -> [f32; LANES] {
     let (mut even, mut odd) = ([0.0; LANES], [0.0; LANES]);
-    let (taps, x) = (taps.as_chunks::<LANES>().0, x.as_chunks::<LANES>().0);
-    let (taps2, taps1) = taps.as_chunks::<2>();
-    let (x2, x1) = x.as_chunks::<2>();
+    let (taps, x) = (taps.in_chunks::<LANES>().0, x.in_chunks::<LANES>().0);
+    let (taps2, taps1) = taps.in_chunks::<2>();
+    let (x2, x1) = x.in_chunks::<2>();
     for ([tap_a, tap_b], [a, b]) in taps2.iter().zip(x2) {
         for lane in 0..LANES {
             even[lane] = madd::<FMA>(tap_a[lane], a[lane], even[lane]);
@@ -246,7 +247,7 @@ multiversion! {
 
 #[inline(always)]
 fn pairs_body<const FMA: bool>(walk: WindowPositions, taps: &[f32], x: &[f32], out: &mut [f32]) {
-    let out = out.as_chunks_mut::<2>().0;
+    let out = out.in_chunks_mut::<2>().0;
     for ((row, start), out) in walk.places(2, out.len()).zip(out) {
         let lanes = products::<FMA>(&taps[row..row + walk.row], &x[start..start + walk.row]);
         let both = pair(lanes);
@@ -268,7 +269,7 @@ fn complex_body<const FMA: bool>(
     x: &[f32],
     out: &mut [f32],
 ) {
-    let out = out.as_chunks_mut::<2>().0;
+    let out = out.in_chunks_mut::<2>().0;
     for ((row, start), out) in walk.places(2, out.len()).zip(out) {
         let x = &x[start..start + walk.row];
         let a = pair(products::<FMA>(&re[row..row + walk.row], x));

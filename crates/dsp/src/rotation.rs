@@ -1,5 +1,6 @@
 //! Rotation of samples by an oscillator into 16-bit parts, with the sums that a loop needs.
 
+use crate::chunks::Chunks;
 use crate::nco::cos_sin;
 use crate::rounding::whole;
 use crate::sampler::IntSample;
@@ -58,9 +59,9 @@ impl Rotation<'_> {
     /// # Panics
     /// If there are fewer weights or pairs than samples.
     pub fn run(&self, samples: &[Sample], out: &mut [IntSample]) -> Sums {
-        let (sixteens, rest) = samples.as_chunks::<LANES>();
-        let (weights, weights_end) = self.weights[..samples.len()].as_chunks::<LANES>();
-        let (pairs, pairs_end) = out[..samples.len()].as_chunks_mut::<LANES>();
+        let (sixteens, rest) = samples.in_chunks::<LANES>();
+        let (weights, weights_end) = self.weights[..samples.len()].in_chunks::<LANES>();
+        let (pairs, pairs_end) = out[..samples.len()].in_chunks_mut::<LANES>();
         let mut oscillator = Oscillator::new(self.phase_rad, self.rate_rad);
         let mut sums = Lanes::default();
         let mut bad = rotate(self, &mut oscillator, sixteens, weights, pairs, &mut sums);

@@ -5,15 +5,15 @@
 //! be fused.
 
 use crate::pairs::{self, Group};
+#[cfg(avx512)]
+mod avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
+#[cfg(avx512)]
+pub use avx512::Avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub use neon::Neon;
-#[cfg(target_arch = "x86_64")]
-pub use x86::Avx512;
 
 /// Numbers of a row.
 pub const LANES: usize = pairs::LANES;
@@ -182,7 +182,7 @@ impl Rows for Plain {
     }
     #[inline(always)]
     fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole {
-        each(x, x, |x, _| (x.cast_unsigned() >> N).cast_signed())
+        each(x, x, |x, _| (x as u32 >> N) as i32)
     }
     #[inline(always)]
     fn add_products<const N: usize>(
@@ -224,7 +224,7 @@ mod tests {
             // Exact, fused or not.
             r.madd(r.floats(3.0), r.floats(5.0), r.floats(7.0)),
         ];
-        let [n, m] = [a, b].map(|x| r.load_wholes(&x.map(|x| x.to_bits().cast_signed() >> 3)));
+        let [n, m] = [a, b].map(|x| r.load_wholes(&x.map(|x| x.to_bits() as i32 >> 3)));
         let mut short = [[1; LANES]; 2];
         r.store_16(n, 0xFFFF, &mut short[0]);
         r.store_16(n, 0x0FF1, &mut short[1]);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn both_kinds_of_rows_give_the_same_bits() {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(avx512)]
         let Some(fast) = Avx512::new() else { return };
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         let fast = Neon;
@@ -259,7 +259,7 @@ mod tests {
             let row = |k: u32| -> [f32; LANES] {
                 std::array::from_fn(|lane| {
                     let hash = (seed * 64 + k * 16 + lane as u32).wrapping_mul(2_654_435_761);
-                    if hash.is_multiple_of(5) { 2.0 } else { (hash >> 9) as f32 / 1e5 - 40.0 }
+                    if hash % 5 == 0 { 2.0 } else { (hash >> 9) as f32 / 1e5 - 40.0 }
                 })
             };
             assert_eq!(all(fast, &row(0), &row(1)), all(Plain, &row(0), &row(1)), "seed {seed}");

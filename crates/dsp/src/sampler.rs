@@ -7,12 +7,15 @@
 //! before they are written, and measured at the same time. Sums of products are exact and all later
 //! operations have a fixed order: every copy gives the same bits.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(avx512)]
+mod avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 use crate::Complex;
+use crate::chunks::Chunks;
 use bytemuck::Zeroable;
 
 /// Outputs computed together.
@@ -193,7 +196,7 @@ impl Sampler {
         out: &mut [f32],
     ) -> Means {
         let len = out.len();
-        let (groups, rest) = out.as_chunks_mut::<GROUP>();
+        let (groups, rest) = out.in_chunks_mut::<GROUP>();
         assert!(rest.is_empty(), "whole groups");
         let run = Run {
             rows: bytemuck::cast_slice(&self.rows[part as usize]),
@@ -248,13 +251,14 @@ impl Run<'_> {
     fn run(&self, groups: &mut [[f32; GROUP]]) -> Sums {
         #[cfg(target_arch = "x86_64")]
         {
+            #[cfg(avx512)]
             if crate::simd::has_vnni() {
                 // SAFETY: the processor has the features, and the row holds all samples.
-                return unsafe { x86::sample_512(self, groups) };
+                return unsafe { avx512::sample_512(self, groups) };
             }
             if crate::simd::has_avx2_fma() {
                 // SAFETY: the processor has the features, and the row holds all samples.
-                return unsafe { x86::sample_256(self, groups) };
+                return unsafe { avx2::sample_256(self, groups) };
             }
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -304,7 +308,7 @@ fn sample_plain(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let (mut at, mut first) = (run.at, run.at);
     let mut sums = Sums::default();
     for (n, out) in out.as_flattened_mut().iter_mut().enumerate() {
-        if n.is_multiple_of(SHARE) {
+        if n % SHARE == 0 {
             first = at;
         }
         let samples = &run.row[run.window(first)..][..window];

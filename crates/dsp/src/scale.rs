@@ -1,5 +1,6 @@
 //! Multiplication of a stream by a constant.
 
+use crate::chunks::Chunks;
 use crate::{Sample, multiversion, simd::madd};
 
 /// Real numbers processed together: two of the widest registers.
@@ -26,13 +27,13 @@ fn scale_real<const FMA: bool>(factor: f32, x: &[f32], out: &mut [f32]) {
 fn scale_pairs<const FMA: bool>(factor: Sample, x: &[Sample], out: &mut [Sample]) {
     let items = x.len().min(out.len());
     let (x, out) = (bytemuck::cast_slice(&x[..items]), bytemuck::cast_slice_mut(&mut out[..items]));
-    let (blocks, tail) = <[f32]>::as_chunks_mut::<BLOCK>(out);
-    let (x_blocks, x_tail) = <[f32]>::as_chunks::<BLOCK>(x);
+    let (blocks, tail) = <[f32]>::in_chunks_mut::<BLOCK>(out);
+    let (x_blocks, x_tail) = <[f32]>::in_chunks::<BLOCK>(x);
     for (out, x) in blocks.iter_mut().zip(x_blocks) {
         rotate::<FMA, BLOCK>(factor, x, out);
     }
-    let (pairs, _) = tail.as_chunks_mut::<2>();
-    let (x_pairs, _) = x_tail.as_chunks::<2>();
+    let (pairs, _) = tail.in_chunks_mut::<2>();
+    let (x_pairs, _) = x_tail.in_chunks::<2>();
     for (out, x) in pairs.iter_mut().zip(x_pairs) {
         rotate::<FMA, 2>(factor, x, out);
     }

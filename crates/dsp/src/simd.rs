@@ -14,15 +14,16 @@ pub fn has_avx2_fma() -> bool {
     }
 }
 
-/// Returns whether this processor runs the AVX-512 copies.
+/// Returns whether this processor runs the AVX-512 copies, and the compiler made them (from Rust
+/// 1.89 on).
 #[inline]
 #[must_use]
 pub fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(avx512)]
     {
         has_avx2_fma() && std::arch::is_x86_feature_detected!("avx512f")
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(avx512))]
     {
         false
     }
@@ -30,7 +31,7 @@ pub fn has_avx512() -> bool {
 
 /// Returns whether this processor runs copies that multiply pairs of 16-bit integers in 64-byte
 /// registers.
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
 pub(crate) fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni")
         && is_x86_feature_detected!("avx512bw")
@@ -53,8 +54,9 @@ pub fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 ///
 /// `$body` must be `#[inline(always)]` and take one `const FMA: bool` parameter. With `, avx512`
 /// behind it there is a third copy, for kernels that 64-byte registers make faster (measure:
-/// unaligned loads then cross a cache line every time). On ARM64 there is one copy: the baseline
-/// has vectors and fused multiply-add.
+/// unaligned loads then cross a cache line every time); the crate must have the build script of
+/// this one, which finds whether the compiler knows AVX-512. On ARM64 there is one copy: the
+/// baseline has vectors and fused multiply-add.
 ///
 /// ```
 /// use millstream_dsp::{multiversion, simd::madd};
@@ -86,7 +88,7 @@ macro_rules! multiversion {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]
-                fn wide($($arg: $ty),*) $(-> $ret)? {
+                unsafe fn wide($($arg: $ty),*) $(-> $ret)? {
                     $body::<true>($($arg),*)
                 }
                 if $crate::simd::has_avx2_fma() {
@@ -105,10 +107,10 @@ macro_rules! multiversion {
     ) => {
         $(#[$meta])*
         $vis fn $name($($arg: $ty),*) $(-> $ret)? {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(avx512)]
             {
                 #[target_feature(enable = "avx512f,avx2,fma")]
-                fn widest($($arg: $ty),*) $(-> $ret)? {
+                unsafe fn widest($($arg: $ty),*) $(-> $ret)? {
                     $body::<true>($($arg),*)
                 }
                 if $crate::simd::has_avx512() {

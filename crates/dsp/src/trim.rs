@@ -1,5 +1,6 @@
 //! DC offset and I/Q imbalance of samples: measurement by moments, and correction.
 
+use crate::chunks::Chunks;
 use crate::simd::madd;
 use crate::{Sample, multiversion};
 
@@ -68,7 +69,7 @@ multiversion! {
 
 #[inline(always)]
 fn add_moments_body<const FMA: bool>(samples: &[Sample], sums: &mut [[f32; LANES]; 5]) {
-    let (eights, rest) = samples.as_chunks::<LANES>();
+    let (eights, rest) = samples.in_chunks::<LANES>();
     let mut add = |lane: usize, x: Sample| {
         sums[0][lane] += x.re;
         sums[1][lane] += x.im;

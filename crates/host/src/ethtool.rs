@@ -269,7 +269,7 @@ fn request(interface: &str) -> io::Result<libc::ifreq> {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
     for (slot, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *slot = byte.cast_signed() as libc::c_char;
+        *slot = byte as libc::c_char;
     }
     Ok(request)
 }

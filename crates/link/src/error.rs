@@ -80,10 +80,10 @@ impl LinkError {
     /// Adds where the options of `link` are described, unless there is a hint.
     #[must_use]
     pub fn see(mut self, link: &str) -> Self {
-        if let Self::BadOption { hint, .. } = &mut self
-            && hint.is_empty()
-        {
-            *hint = format!("see `millstream host net links {link}`");
+        if let Self::BadOption { hint, .. } = &mut self {
+            if hint.is_empty() {
+                *hint = format!("see `millstream host net links {link}`");
+            }
         }
         self
     }

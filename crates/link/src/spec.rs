@@ -55,14 +55,15 @@ impl Spec {
 
     /// Takes out a common option, which is not the link's own; the last one, if it occurs twice.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
-        let taken = self.options.extract_if(.., |(key, _)| key == name).last();
-        taken.map(|(_, value)| value)
+        self.take_all(name).pop()
     }
 
     /// Takes out every option of that name, in the order written.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
-        let taken = self.options.extract_if(.., |(key, _)| key == name);
-        taken.map(|(_, value)| value).collect()
+        let options = std::mem::take(&mut self.options).into_iter();
+        let (taken, left): (Vec<_>, _) = options.partition(|(key, _)| key == name);
+        self.options = left;
+        taken.into_iter().map(|(_, value)| value).collect()
     }
 
     /// Reads all options of a link that works on no object.

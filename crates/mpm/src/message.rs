@@ -181,7 +181,7 @@ fn integer(number: u32, kind: FieldKind, value: &Value) -> Result<u64, String> {
     let integer = match (kind, value) {
         (_, Value::Boolean(value)) => Some(u64::from(*value)),
         (FieldKind::Bool, Value::Integer(value)) => Some(u64::from(value.as_i64() != Some(0))),
-        (FieldKind::Int | FieldKind::Ints, _) => value.as_i64().map(i64::cast_unsigned),
+        (FieldKind::Int | FieldKind::Ints, _) => value.as_i64().map(|value| value as u64),
         _ => value.as_u64().or_else(|| whole(value.as_f64()?)),
     };
     integer.ok_or_else(|| wrong(number, "an integer", value))

@@ -36,7 +36,7 @@ impl DirectWriter {
     /// block, or for memory that is not aligned as the disk needs it.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let length = bytes.len().min(WRITE_BYTES_MAX) / BLOCK_BYTES * BLOCK_BYTES;
-        if !bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
+        if bytes.as_ptr().addr() % BLOCK_BYTES != 0 {
             return Ok(0);
         }
         match self.file.write_all_at(&bytes[..length], self.offset) {

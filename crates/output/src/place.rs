@@ -1,7 +1,9 @@
 //! What a name is: a regular file, a device or FIFO, or an open descriptor.
 
 use crate::{Existing, OutputError};
-use std::fs::{self, File, TryLockError};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -168,9 +170,9 @@ pub(crate) fn is_place_of_devices(at: &Path) -> bool {
 
 /// Locks the file until it is closed, unless it is locked already.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(io::ErrorKind::ResourceBusy.into()),
         // Some file systems have no locks: then the file cannot be locked already.
-        Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
+        Err(_) | Ok(()) => Ok(()),
     }
 }

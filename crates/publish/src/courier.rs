@@ -111,9 +111,8 @@ impl Courier {
         while !self.is_over() {
             let longest = self.outlet.message_bytes_max();
             // One that waits in the outlet for each message must not keep it from its end.
-            while !self.is_over()
-                && let Some(message) = self.queue.next()
-            {
+            while !self.is_over() {
+                let Some(message) = self.queue.next() else { break };
                 if self.suspects > 0 && self.queue.sent() > 0 {
                     break;
                 }

@@ -103,8 +103,9 @@ impl DocumentWriter {
 
     fn put_base64(&mut self, bytes: &[u8]) {
         let digit = |bits: u32| BASE64[(bits & 63) as usize];
-        let (groups, rest) = bytes.as_chunks::<3>();
-        for [a, b, c] in groups {
+        let mut rest = bytes;
+        while let Some(([a, b, c], behind)) = rest.split_first_chunk() {
+            rest = behind;
             let bits = u32::from(*a) << 16 | u32::from(*b) << 8 | u32::from(*c);
             let digits = [digit(bits >> 18), digit(bits >> 12), digit(bits >> 6), digit(bits)];
             self.text.extend_from_slice(&digits);

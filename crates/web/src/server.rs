@@ -172,9 +172,8 @@ impl Service {
             Step::Texts(texts) => {
                 let Some(session) = connection.session_mut() else { return };
                 for text in texts {
-                    if let Err(wrong) = self.obey(session, &text, now)
-                        && let Some(refusal) = session.complain(&wrong, now)
-                    {
+                    let Err(wrong) = self.obey(session, &text, now) else { continue };
+                    if let Some(refusal) = session.complain(&wrong, now) {
                         self.refused.add(refusal);
                         break;
                     }

@@ -198,9 +198,10 @@ impl<T: Item> OutputTap<T> for ShotTap<T> {
         let taken = (shot.wanted - shot.items.len()).min(items.len() - skipped);
         // Within the capacity that the server has reserved.
         shot.items.extend_from_slice(&items[skipped..skipped + taken]);
-        if shot.items.len() == shot.wanted
-            && let Some(mut shot) = self.current.take()
-        {
+        if shot.items.len() != shot.wanted {
+            return;
+        }
+        if let Some(mut shot) = self.current.take() {
             shot.taken = SystemTime::now();
             // There is room: one shot is on its way at most.
             let _ = self.answers.push(shot);

@@ -32,7 +32,7 @@ impl Sum {
         // A piece that begins in the middle of a word has its bytes swapped (RFC 1071, 2(B)).
         let sum = if self.odd { u64::from(fold(sum).swap_bytes()) } else { sum };
         let words = self.words + u64::from(fold(sum));
-        Sum { words, odd: self.odd ^ !bytes.len().is_multiple_of(2) }
+        Sum { words, odd: self.odd ^ (bytes.len() % 2 != 0) }
     }
 
     /// Adds a 16-bit word.

@@ -54,8 +54,8 @@ impl RtlCommand {
             0x01 => Self::Frequency(value),
             0x02 => Self::SampleRate(value),
             0x03 => Self::ManualGain(value != 0),
-            0x04 => Self::Gain(value.cast_signed()),
-            0x05 => Self::Correction(value.cast_signed()),
+            0x04 => Self::Gain(value as i32),
+            0x05 => Self::Correction(value as i32),
             0x0D => Self::GainIndex(value),
             _ => Self::Other(code, value),
         }
@@ -68,8 +68,8 @@ impl RtlCommand {
             Self::Frequency(hz) => (0x01, hz),
             Self::SampleRate(hz) => (0x02, hz),
             Self::ManualGain(manual) => (0x03, manual.into()),
-            Self::Gain(tenths) => (0x04, tenths.cast_unsigned()),
-            Self::Correction(ppm) => (0x05, ppm.cast_unsigned()),
+            Self::Gain(tenths) => (0x04, tenths as u32),
+            Self::Correction(ppm) => (0x05, ppm as u32),
             Self::GainIndex(index) => (0x0D, index),
             Self::Other(code, value) => (code, value),
         };

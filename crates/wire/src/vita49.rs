@@ -177,7 +177,7 @@ fn hertz(value: f64) -> Result<u64> {
     }
     // Without std there is no `round`; half a unit is a half of a millionth of a hertz.
     let half = if scaled < 0.0 { -0.5 } else { 0.5 };
-    Ok(((scaled + half) as i64).cast_unsigned())
+    Ok((scaled + half) as i64 as u64)
 }
 
 /// Returns a gain as a field: the first stage in the lower half, with 7 bits behind the point.
@@ -187,7 +187,7 @@ fn decibels(value: f64) -> Result<u32> {
         return Err(Error::FieldOverflow);
     }
     let half = if scaled < 0.0 { -0.5 } else { 0.5 };
-    Ok(u32::from(((scaled + half) as i16).cast_unsigned()))
+    Ok(u32::from((scaled + half) as i16 as u16))
 }
 
 /// Writes the samples of a data packet: each value big-endian.
@@ -195,11 +195,10 @@ fn decibels(value: f64) -> Result<u32> {
 /// # Panics
 /// If `buffer` has not four bytes for each sample.
 pub fn emit_samples(samples: &[[i16; 2]], buffer: &mut [u8]) {
-    let places = buffer.as_chunks_mut::<4>().0;
-    assert!(places.len() >= samples.len(), "four bytes for each sample");
-    for (place, [i, q]) in places.iter_mut().zip(samples) {
+    assert!(buffer.len() / 4 >= samples.len(), "four bytes for each sample");
+    for (place, [i, q]) in buffer.chunks_exact_mut(4).zip(samples) {
         let ([a, b], [c, d]) = (i.to_be_bytes(), q.to_be_bytes());
-        *place = [a, b, c, d];
+        place.copy_from_slice(&[a, b, c, d]);
     }
 }
 

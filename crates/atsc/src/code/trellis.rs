@@ -101,7 +101,7 @@ impl TrellisEncoder {
         bytes: &[u8; UNIT_BYTES],
         segments: &mut [[SymbolBits; DATA_SYMBOLS]; UNIT_SEGMENTS],
     ) {
-        debug_assert!(first_segment.is_multiple_of(UNIT_SEGMENTS), "units start every four");
+        debug_assert!(first_segment % UNIT_SEGMENTS == 0, "units start every four");
         let symbols = segments.as_flattened_mut();
         for (group, bytes) in bytes.chunks_exact(TRELLIS_CODERS).enumerate() {
             let start = group * GROUP_SYMBOLS;

@@ -13,6 +13,7 @@ mod tests;
 mod wide;
 
 use crate::params::{DATA_SYMBOLS, TRELLIS_CODERS};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::multiversion;
 
 /// Lanes: the twelve decoders, padded to whole vectors.
@@ -86,7 +87,7 @@ impl Decoders {
         symbols: &[f32],
         on_bytes: &mut dyn FnMut([u8; TRELLIS_CODERS]),
     ) {
-        debug_assert!(symbols.len().is_multiple_of(TRELLIS_CODERS), "whole turns");
+        debug_assert!(symbols.len() % TRELLIS_CODERS == 0, "whole turns");
         assert!(symbols.len() <= DATA_SYMBOLS, "no more than a segment");
         debug_assert!(first < TRELLIS_CODERS, "a coder");
         run(self, first, symbols);
@@ -106,7 +107,7 @@ impl Decoders {
         }
         let mut decisions = [[0; LANES]; PENDING_TURNS];
         follow(&self.memory[..self.pending], self.best(), &mut decisions[..count]);
-        for turns in decisions[..count].as_chunks::<BYTE_SYMBOLS>().0 {
+        for turns in decisions[..count].in_chunks::<BYTE_SYMBOLS>().0 {
             on_bytes(join(turns, &mut self.last_z2));
         }
         self.memory.copy_within(count..self.pending, 0);
@@ -179,7 +180,7 @@ fn arrange_body<const FMA: bool>(first: usize, symbols: &[f32], rows: &mut [Row]
         let clipped = symbol.clamp(-CLIP, CLIP);
         *y = (clipped * SCALE + ROUND).to_bits() as i16;
     }
-    let turns = rounded.as_chunks().0;
+    let turns = rounded.in_chunks().0;
     // The order is a constant, so two copies sort a row.
     match first {
         0 => order::<0>(turns, rows),
@@ -249,7 +250,7 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
 
 /// Runs [`trace`] with the states of all lanes in a vector, where the processor can.
 fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(avx512)]
     if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
         // SAFETY: the processor has the features that this is compiled for.
         return unsafe { wide::trace(memory, state, decisions) };

@@ -36,7 +36,7 @@ impl Balance {
     /// Measures a chunk of samples; returns the correction for it and the following ones.
     pub fn measure(&mut self, chunk: &[Sample]) -> Trim {
         self.seen = self.seen.wrapping_add(1);
-        if self.measured < SPAN || self.seen.is_multiple_of(EVERY) {
+        if self.measured < SPAN || self.seen % EVERY == 0 {
             self.take(&moments(chunk), chunk.len());
         }
         self.trim()

@@ -25,6 +25,7 @@ use design::{Designer, FEEDBACK, feedback_taps};
 use errors::{ErrorWindow, differences, mean_square};
 use feedback::Feedback;
 use forward::{Errors, ForwardFilter};
+use millstream_dsp::chunks::Chunks;
 
 /// The start of the only group of forward taps if there are no echoes.
 const STRAIGHT: isize = -(NEAR as isize);
@@ -165,11 +166,11 @@ impl Equalizer {
         }
         // A presumed field sync, with which the lock bridges a missed one, is not used for
         // training.
-        if let SegmentKind::FieldSync(parity) = header.kind()
-            && !header.presumed()
-        {
-            self.train(parity);
-            self.has_news = true;
+        if let SegmentKind::FieldSync(parity) = header.kind() {
+            if !header.presumed() {
+                self.train(parity);
+                self.has_news = true;
+            }
         }
         self.equalize(out);
         self.symbols.drain(..SEGMENT_SYMBOLS);
@@ -232,7 +233,7 @@ impl Equalizer {
             return;
         }
         let step = STEP / (DATA_POWER * SEGMENT_SYMBOLS as f32);
-        let errors = Errors::new(errors.as_chunks().0.try_into().expect("whole pairs"));
+        let errors = Errors::new(errors.in_chunks().0.try_into().expect("whole pairs"));
         let forward = self.forward.adapt(&errors, step);
         let feedback = self.feedback.adapt(&errors, step);
         // If no part of the error belongs to a tap, its slope has the mean square of a sum of

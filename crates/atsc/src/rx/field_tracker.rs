@@ -4,6 +4,7 @@ use crate::Sample;
 use crate::field::{MIDDLE_PN63_START, PN63, PN511, PN511_LEVELS, PN511_START, Parity, field_sync};
 use crate::params::{FIELD_DATA_SEGMENTS, SYNC_LEVEL};
 use crate::segment::{SegmentKind, WholeSegment};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::{multiversion, simd::madd};
 use std::ops::Range;
 
@@ -155,8 +156,8 @@ multiversion! {
 
 #[inline(always)]
 fn dot_body<const FMA: bool>(a: &[f32], b: &[f32]) -> f32 {
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
+    let (a, a_rest) = a.in_chunks::<LANES>();
+    let (b, b_rest) = b.in_chunks::<LANES>();
     let mut lanes = [0.0; LANES];
     for (a, b) in a.iter().zip(b) {
         for lane in 0..LANES {

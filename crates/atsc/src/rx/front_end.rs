@@ -121,9 +121,8 @@ impl FrontEnd {
     pub fn process(&mut self, samples: &[Sample], on_segment: &mut dyn FnMut(&Segment)) {
         let mut rest = samples;
         while !rest.is_empty() {
-            if self.chunk.is_empty()
-                && let Some((now, later)) = rest.split_at_checked(CHUNK_SAMPLES)
-            {
+            let whole = rest.split_at_checked(CHUNK_SAMPLES);
+            if let Some((now, later)) = whole.filter(|_| self.chunk.is_empty()) {
                 self.monitor.samples.add(CHUNK_SAMPLES as u64);
                 self.process_chunk(now, on_segment);
                 rest = later;

@@ -86,11 +86,11 @@ impl Packer {
     /// Changes the level when it was out of bounds for long enough.
     fn watch(&mut self, power: f64, samples: usize, one: f64) {
         let power = power / samples.max(1) as f64;
-        if self.patience.judge(power.sqrt() * one / RMS, samples) == Beside::Moved
-            && let Some(new) = one_for(power)
-        {
-            self.set_level(new / one);
-            self.one = Some(new);
+        if self.patience.judge(power.sqrt() * one / RMS, samples) == Beside::Moved {
+            if let Some(new) = one_for(power) {
+                self.set_level(new / one);
+                self.one = Some(new);
+            }
         }
     }
 

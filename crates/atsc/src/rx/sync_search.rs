@@ -133,21 +133,19 @@ pub(super) fn wrap(distance: f64) -> f64 {
 fn find(sums: &[Sums; 2], near: Option<f64>) -> Option<Look> {
     let rows = sums
         .each_ref()
-        .map(|row| move |i: isize| row[i.rem_euclid(SEGMENT_SYMBOLS as isize).cast_unsigned()]);
+        .map(|row| move |i: isize| row[i.rem_euclid(SEGMENT_SYMBOLS as isize) as usize]);
     let part = |x: &dyn Fn(isize) -> f32, i: isize| x(i) - x(i + 1) - x(i + 2) + x(i + 3);
     let power = |i: isize| Sample::new(part(&rows[0], i), part(&rows[1], i)).norm_sqr();
     let strongest =
         |places: RangeInclusive<isize>| places.max_by(|a, b| power(*a).total_cmp(&power(*b)));
     let mut best = strongest(0..=SEGMENT_SYMBOLS as isize - 1)?;
-    if let Some(near) = near.map(|near| near.round() as isize)
-        && let Some(kept) = strongest(near - 3..=near + 3)
-        && power(kept) > KEEP_SHARE * power(best)
-    {
+    let near = near.map(|near| near.round() as isize);
+    let kept = near.and_then(|near| strongest(near - 3..=near + 3));
+    if let Some(kept) = kept.filter(|kept| power(*kept) > KEEP_SHARE * power(best)) {
         best = kept;
     }
-    if let Some(leader) = strongest(best - LEAD.end()..=best - LEAD.start())
-        && power(leader) > KEEP_SHARE * power(best)
-    {
+    let leader = strongest(best - LEAD.end()..=best - LEAD.start());
+    if let Some(leader) = leader.filter(|leader| power(*leader) > KEEP_SHARE * power(best)) {
         best = leader;
     }
     let fine = (-8..=8).map(|n| f64::from(n) / 16.0).map(|fraction| {

@@ -95,9 +95,9 @@ mod tests {
     /// Returns a segment of random data taken `late` symbols late, by sinc interpolation.
     fn segment(late: f64, seed: usize) -> WholeSegment {
         let level = |n: isize| {
-            let hash = (n + 5000 * seed as isize).cast_unsigned() as u64;
+            let hash = (n + 5000 * seed as isize) as u64;
             let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let sync = SEGMENT_SYNC.get(n.cast_unsigned()).copied();
+            let sync = SEGMENT_SYNC.get(n as usize).copied();
             f64::from(sync.unwrap_or((hash >> 61) as f32 * 2.0 - 7.0))
         };
         let mut whole = WholeSegment::zeroed();

@@ -48,7 +48,7 @@ impl FrameBuilder {
             self.sent = Some(0);
             return;
         };
-        if index.is_multiple_of(UNIT_SEGMENTS) {
+        if index % UNIT_SEGMENTS == 0 {
             self.code_unit(index, next_packet);
         }
         segment[..SYNC_SYMBOLS].copy_from_slice(&SEGMENT_SYNC);

@@ -7,6 +7,7 @@
 
 use crate::Sample;
 use crate::params::{DATA_POWER, PILOT_LEVEL, ROLL_OFF, SEGMENT_SYMBOLS, SYMBOL_RATE_HZ};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::polyphase::{Instant, LANES, PolyphaseBank, sum_lanes};
 use millstream_dsp::pulse::windowed_rrc;
 use millstream_dsp::{multiversion, simd::madd};
@@ -69,7 +70,7 @@ impl Shaper {
         self.imaginary.drain(..spent);
         self.at -= spent as f64;
         // (-j)^k: 1, -j, -1, j.
-        for four in segment.as_chunks::<4>().0 {
+        for four in segment.in_chunks::<4>().0 {
             let [a, b, c, d] = four.map(|symbol| symbol + PILOT_LEVEL);
             self.real.extend([a, -c]);
             self.imaginary.extend([-b, d]);

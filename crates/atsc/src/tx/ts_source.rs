@@ -3,6 +3,7 @@
 use super::pcr::{self, CLOCK_HZ, NULL_PID, PCR_WRAP};
 use super::restamp::Restamper;
 use crate::params::{PACKET_BYTES, TS_RATE_BPS, TS_SYNC};
+use millstream_dsp::chunks::Chunks;
 use std::path::{Path, PathBuf};
 
 /// Ticks of 27 MHz that one packet takes on the channel.
@@ -123,7 +124,7 @@ impl TsSource {
     /// # Errors
     /// [`TsError`] when it cannot be sent.
     pub fn new(bytes: &[u8], repeat: bool) -> Result<Self, TsError> {
-        let (packets, rest) = bytes.as_chunks::<PACKET_BYTES>();
+        let (packets, rest) = bytes.in_chunks::<PACKET_BYTES>();
         let starts = bytes.iter().step_by(PACKET_BYTES).enumerate();
         if let Some((i, found)) = starts.into_iter().find(|(_, byte)| **byte != TS_SYNC) {
             return Err(TsError::Sync { offset: i * PACKET_BYTES, found: *found });

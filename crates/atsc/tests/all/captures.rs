@@ -3,6 +3,7 @@
 use crate::common::{Packet, Random, capture, read_sc16, receive, receiver};
 use millstream_atsc::Sample;
 use millstream_atsc::monitor::LockState;
+use millstream_dsp::chunks::Chunks;
 use std::collections::HashMap;
 
 struct Capture {
@@ -40,7 +41,7 @@ fn every_packet_is_the_one_sent_and_more_come_than_at_the_peer() {
         let mut receiver = receiver(6.25e6);
         let packets = receive(&mut receiver, &read_sc16(&signal));
         let sent = std::fs::read(sent).unwrap();
-        let sent = sent.as_chunks::<188>().0;
+        let sent = sent.in_chunks::<188>().0;
         let places: HashMap<&Packet, usize> = sent.iter().zip(0..).collect();
         let start = *places.get(&packets[0]).expect("the first packet was not sent");
         let wrong = packets.iter().zip(&sent[start..]).filter(|(a, b)| a != b).count();

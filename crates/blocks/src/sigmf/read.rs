@@ -166,7 +166,7 @@ fn count(data: &Path, format: SampleFormat, trailing: u64, whole: bool) -> Resul
     if bytes == 0 || bytes < sample && !whole {
         return Err(SigmfError::Empty { path: path() });
     }
-    if whole && !bytes.is_multiple_of(sample) {
+    if whole && bytes % sample != 0 {
         return Err(SigmfError::PartialSample { path: path(), bytes, sample_bytes: sample });
     }
     Ok(bytes / sample)

@@ -3,6 +3,7 @@
 
 use super::registry::{ITEMS, Run, cases};
 use millstream_blocks::single_pole::SinglePole;
+use millstream_dsp::chunks::Chunks;
 use millstream_flow::blocks::{VectorSink, VectorSource};
 use millstream_flow::{Each, Graph, Plan, WaitMode};
 
@@ -20,7 +21,7 @@ fn outputs(name: &str, values: &str, wrong: &[f32]) -> Vec<Vec<f32>> {
     run.mock.run().unwrap();
     run.collect();
     let floats = |bytes: &Vec<u8>| -> Vec<f32> {
-        bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        bytes.in_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     };
     run.outputs.iter().map(floats).collect()
 }

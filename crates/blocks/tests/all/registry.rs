@@ -89,7 +89,7 @@ macro_rules! with_type {
 }
 
 pub(crate) fn is_of_floats<T>() -> bool {
-    size_of::<T>().is_multiple_of(4) && !std::any::type_name::<T>().contains("i16")
+    size_of::<T>() % 4 == 0 && !std::any::type_name::<T>().contains("i16")
 }
 
 /// Returns small numbers as items, from the bytes of small floats or of a counter.

@@ -5,6 +5,7 @@ use crate::common::{Radio, graph, millstream};
 use millstream_atsc::params::{FIELD_DATA_SEGMENTS, FIELD_SEGMENTS, SEGMENT_SYMBOLS};
 use millstream_atsc::params::{PACKET_BYTES, SYMBOL_RATE_HZ};
 use millstream_atsc::tx::Numbered;
+use millstream_dsp::chunks::Chunks;
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
@@ -42,7 +43,7 @@ fn after_every_lost_packet_the_receiver_is_back_and_errors_lie_within_the_gaps()
     let results = run.succeeds().json()["results"].take();
     radio.stop();
     let got = std::fs::read(folder.path().join("out.ts")).unwrap();
-    let got = got.as_chunks::<PACKET_BYTES>().0;
+    let got = got.in_chunks::<PACKET_BYTES>().0;
     let gaps = gaps(&results);
     let found = follow(&sent, got);
     println!("{gaps:?}; {found:?}; {} packets", got.len());
@@ -140,7 +141,7 @@ struct Found {
 fn follow(sent: &Numbered, got: &[[u8; PACKET_BYTES]]) -> Found {
     let mut found = Found::default();
     for packet in got {
-        let Some(number) = sent.number(packet).map(u64::cast_signed) else {
+        let Some(number) = sent.number(packet).map(|number| number as i64) else {
             if packet[1] & 0x80 == 0 {
                 found.unflagged.push(found.last);
             }
@@ -150,7 +151,7 @@ fn follow(sent: &Numbered, got: &[[u8; PACKET_BYTES]]) -> Found {
             (found.first, found.last) = (number, number - 1);
         }
         let next = found.last + 1;
-        let number = next + (number - next).rem_euclid(SENT.cast_signed());
+        let number = next + (number - next).rem_euclid(SENT as i64);
         found.wrong.extend(next..number);
         found.last = number;
         found.right += 1;

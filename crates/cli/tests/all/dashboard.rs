@@ -4,6 +4,7 @@ mod control;
 
 use crate::common::page::{Page, promtool_is_content, say, text};
 use crate::common::{Radio, Running, command, eventually, graph, millstream};
+use millstream_dsp::chunks::Chunks;
 use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::path::Path;
@@ -58,7 +59,7 @@ fn what_is_sent_is_what_arrives_and_what_is_lost() {
         }
     };
     let levels: Vec<_> =
-        line[72..].as_chunks().0.iter().map(|level| f32::from_le_bytes(*level)).collect();
+        line[72..].in_chunks().0.iter().map(|level| f32::from_le_bytes(*level)).collect();
     let strongest = (0..4096).max_by(|a, b| levels[*a].total_cmp(&levels[*b])).unwrap();
     let wanted = 2048.0 + 0.1 * 4096.0;
     assert!((strongest as f64 - wanted).abs() <= 1.0, "bin {strongest}, not {wanted}");

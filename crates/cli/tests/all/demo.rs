@@ -1,6 +1,7 @@
 //! `millstream demo`, end to end, and that no part of it outlives it.
 
 use crate::common::{Running, command, eventually, growing, is_alive, millstream, names};
+use millstream_dsp::chunks::Chunks;
 use std::path::Path;
 
 fn demo(folder: &Path, more: &[&str]) -> (Running, u32) {
@@ -24,7 +25,7 @@ fn the_whole_path_decodes_without_an_error() {
     assert_eq!(results["radio"]["rx_starved_samples"], 0);
     assert!(results["signal_s"].as_f64() >= Some(2.0), "{results}");
     let stream = std::fs::read(folder.path().join("demo.ts")).unwrap();
-    let (packets, rest) = stream.as_chunks::<188>();
+    let (packets, rest) = stream.in_chunks::<188>();
     assert!(rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47));
     assert_eq!(results["signal"]["packets"], packets.len());
     // The picture depends on whether ffmpeg is installed; either way the document reports it.

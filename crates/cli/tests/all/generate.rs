@@ -1,6 +1,7 @@
 //! `millstream sim generate`, and its receivers: `run`, `inspect --atsc`.
 
 use crate::common::{graph, millstream, names};
+use millstream_dsp::chunks::Chunks;
 use std::path::Path;
 
 #[test]
@@ -24,7 +25,7 @@ fn a_spoilt_recording_decodes_to_the_packets_that_were_sent() {
     let [sent, got] = ["sent.ts", "got.ts"].map(|name| std::fs::read(folder.path().join(name)));
     let (sent, got) = (sent.unwrap(), got.unwrap());
     assert_eq!(results["packets_sent"], sent.len() / 188);
-    let packets = sent.as_chunks::<188>().0;
+    let packets = sent.in_chunks::<188>().0;
     let first = packets.iter().position(|packet| packet[..] == got[..188]);
     let first = first.unwrap_or_else(|| panic!("seed {seed}: the first packet was not sent"));
     assert!(got.len() / 188 > 2500, "seed {seed}: {} packets", got.len() / 188);

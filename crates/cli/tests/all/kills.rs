@@ -3,6 +3,7 @@
 //! many; `MILLSTREAM_SEED` repeats one.
 
 use crate::common::{Radio, Running, command, eventually, fault, millstream, names};
+use millstream_dsp::chunks::Chunks;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -98,14 +99,14 @@ fn start(folder: &Path, radio: &Radio, (writer, out): (&str, &str)) -> Running {
 fn counters(path: &Path, floats: bool) -> Vec<u32> {
     let bytes = fs::read(path).unwrap();
     if !floats {
-        return bytes.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect();
+        return bytes.in_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect();
     }
     let whole = |part: &[u8]| {
         let value = f32::from_le_bytes(part.try_into().unwrap()) * 32767.0;
         u32::from(value.round() as i16 as u16)
     };
     let sample = |both: &[u8; 8]| whole(&both[..4]) | whole(&both[4..]) << 16;
-    bytes.as_chunks().0.iter().map(sample).collect()
+    bytes.in_chunks().0.iter().map(sample).collect()
 }
 
 /// Checks that each capture has the time of its first sample and ends before the next gap; one in

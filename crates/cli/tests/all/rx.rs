@@ -3,6 +3,7 @@
 use crate::common::{
     Outcome, Radio, Running, address, command, eventually, fault, growing, millstream, names,
 };
+use millstream_dsp::chunks::Chunks;
 use millstream_testkit::netns::Namespace;
 use std::net::TcpListener;
 use std::path::Path;
@@ -29,13 +30,13 @@ fn every_format_holds_the_same_samples() {
     rx(folder.path(), &radio, "a.sc16", &tone).succeeds();
     let raw = read("a.sc16");
     assert_eq!(raw.len(), 4 * 20_000);
-    let largest = raw.as_chunks().0.iter().map(|part| i16::from_le_bytes(*part)).max().unwrap();
+    let largest = raw.in_chunks().0.iter().map(|part| i16::from_le_bytes(*part)).max().unwrap();
     assert!((16_000..=16_384).contains(&largest), "amplitude 0.5, found {largest}");
 
     rx(folder.path(), &radio, "b.cf32", &tone).succeeds();
     let floats = read("b.cf32");
     assert_eq!(floats.len(), 8 * 20_000);
-    let largest = floats.as_chunks().0.iter().map(|part| f32::from_le_bytes(*part));
+    let largest = floats.in_chunks().0.iter().map(|part| f32::from_le_bytes(*part));
     let largest = largest.fold(0.0, f32::max);
     assert!((largest - 0.5).abs() < 0.01, "amplitude 0.5, found {largest}");
 
@@ -249,13 +250,13 @@ fn a_radio_that_dies_ends_the_recording_and_keeps_what_came() {
     );
     assert_eq!(names(folder.path()), ["x.sc16.part"]);
     let bytes = folder.path().join("x.sc16.part").metadata().unwrap().len();
-    assert!(bytes > 0 && bytes.is_multiple_of(4), "whole samples: {bytes} bytes");
+    assert!(bytes > 0 && bytes % 4 == 0, "whole samples: {bytes} bytes");
 }
 
 /// The 32-bit counter of a ramp antenna, sample by sample.
 fn ramp(path: &Path) -> Vec<u32> {
     let bytes = std::fs::read(path).unwrap();
-    bytes.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect()
+    bytes.in_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample)).collect()
 }
 
 /// Checks that every capture has the time of its first sample.

@@ -1,6 +1,7 @@
 //! `millstream rx --dest`: samples that go to another host.
 
 use crate::common::{Radio, Running, command};
+use millstream_dsp::chunks::Chunks;
 use std::net::UdpSocket;
 
 #[test]
@@ -33,7 +34,7 @@ fn the_radio_sends_every_sample_to_another_host_with_dest() {
             while let Ok(length) = socket.recv(&mut buffer) {
                 heard.extend_from_slice(&buffer[header..length]);
             }
-            let heard = heard.as_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample));
+            let heard = heard.in_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample));
             assert!(heard.eq((0..20_000).map(|index| start.wrapping_add(index))), "{full}");
         }
     }

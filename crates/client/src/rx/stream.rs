@@ -206,10 +206,10 @@ impl RxStream {
             }
             let now = Instant::now();
             if !run.active && !run.has_news() {
-                if got.samples == 0
-                    && let Some(error) = run.lost()
-                {
-                    return Next::Done(Err(error));
+                if got.samples == 0 {
+                    if let Some(error) = run.lost() {
+                        return Next::Done(Err(error));
+                    }
                 }
                 let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
                 if got.samples > 0 || stopped() || left.is_zero() {

@@ -28,7 +28,7 @@ fn an_ordinary_user_has_the_priorities_up_to_its_limit() {
     let user = std::thread::spawn(|| {
         let user = Uid::from_raw(USER);
         set_thread_res_uid(user, user, user).unwrap();
-        let class = || of_thread(gettid().as_raw_nonzero().get().cast_unsigned());
+        let class = || of_thread(gettid().as_raw_nonzero().get() as u32);
         let allowed = Class::Fifo(ALLOWED);
         let found = set_current_thread(allowed);
         if let Err(error) = &found {

@@ -4,6 +4,7 @@
 //! numbers for the tap eight before it: so numbers are read once for all outputs.
 
 use super::{BLOCK, Group, IntSample, LANES};
+use crate::chunks::Chunks;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -70,7 +71,7 @@ pub(super) unsafe fn correlate(
     scale: f32,
     out: &mut [[f32; BLOCK]],
 ) {
-    let taps = taps.as_chunks::<{ WIDE / 2 }>().0;
+    let taps = taps.in_chunks::<{ WIDE / 2 }>().0;
     for (n, out) in out.iter_mut().enumerate() {
         let x = x[n * BLOCK..].as_ptr();
         let mut sums = [[vdupq_n_s32(0); 2]; BLOCK / WIDE];
@@ -107,7 +108,7 @@ pub(super) unsafe fn correlate(
         add!(end + 1, 2..4);
         under = [under[0], under[0], under[1], under[2]];
         add!(end + 2, 3..4);
-        for (out, sum) in out.as_chunks_mut::<4>().0.iter_mut().zip(sums.as_flattened()) {
+        for (out, sum) in out.in_chunks_mut::<4>().0.iter_mut().zip(sums.as_flattened()) {
             // SAFETY: four values have room.
             unsafe { vst1q_f32(out.as_mut_ptr(), vmulq_n_f32(vcvtq_f32_s32(*sum), scale)) };
         }
@@ -130,7 +131,7 @@ pub(super) unsafe fn add_products<const N: usize>(
     });
     // SAFETY: by the caller's contract.
     unsafe { add_products_to(groups, x, &mut four) };
-    for (to, sum) in sums.as_chunks_mut::<4>().0.iter_mut().zip(four) {
+    for (to, sum) in sums.in_chunks_mut::<4>().0.iter_mut().zip(four) {
         // SAFETY: four sums have room.
         unsafe { vst1q_s32(to.as_mut_ptr(), sum) };
     }
@@ -150,7 +151,7 @@ pub(crate) unsafe fn add_products_to<const N: usize>(
 ) {
     let mut eights = [[sums[0], sums[1]], [sums[2], sums[3]]];
     for group in groups {
-        let taps = group.taps.as_chunks::<{ WIDE / 2 }>().0;
+        let taps = group.taps.in_chunks::<{ WIDE / 2 }>().0;
         // SAFETY: by the caller's contract, also below: from the last vector of taps on, fourteen
         // numbers more are at most the last number under the last tap of the last sum.
         let x = unsafe { x.as_ptr().add(group.start) };

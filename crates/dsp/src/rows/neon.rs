@@ -1,6 +1,7 @@
 //! Rows in four 16-byte registers.
 
 use super::{LANES, Rows};
+use crate::chunks::Chunks;
 use crate::pairs::{self, Group};
 use std::arch::aarch64::*;
 
@@ -36,7 +37,7 @@ macro_rules! memory {
         #[inline(always)]
         fn $store(self, x: Self::$X) -> [$number; LANES] {
             let mut to = [<$number>::default(); LANES];
-            for (to, x) in to.as_chunks_mut::<FOUR>().0.iter_mut().zip(x) {
+            for (to, x) in to.in_chunks_mut::<FOUR>().0.iter_mut().zip(x) {
                 // SAFETY: every processor of this kind has the instructions, and four have room.
                 unsafe { $store_four(to.as_mut_ptr(), x) };
             }

@@ -98,11 +98,12 @@ fn kernels() -> Vec<(&'static str, Kernel)> {
     {
         if crate::simd::has_avx2_fma() {
             // SAFETY: the processor has the features, and the runs of these tests fit.
-            kernels.push(("256", |run, out| unsafe { x86::sample_256(run, out) }));
+            kernels.push(("256", |run, out| unsafe { avx2::sample_256(run, out) }));
         }
+        #[cfg(avx512)]
         if crate::simd::has_vnni() {
             // SAFETY: the processor has the features, and the runs of these tests fit.
-            kernels.push(("512", |run, out| unsafe { x86::sample_512(run, out) }));
+            kernels.push(("512", |run, out| unsafe { avx512::sample_512(run, out) }));
         }
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

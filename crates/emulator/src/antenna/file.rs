@@ -2,6 +2,7 @@
 
 use super::{Antenna, Sc16, quantise, sc16, sigmf};
 use crate::Error;
+use millstream_dsp::chunks::Chunks;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -81,7 +82,7 @@ impl FileAntenna {
         if bytes == 0 {
             return Err(fail("the file is empty".to_owned()));
         }
-        if !bytes.is_multiple_of(item) {
+        if bytes % item != 0 {
             return Err(fail(format!(
                 "{bytes} bytes is not a multiple of {item}, the size of a {format:?} sample: the \
                  file is truncated, or has another format"
@@ -114,8 +115,8 @@ impl FileAntenna {
         self.starved += (samples - got) as u64;
         self.chunk.clear();
         match self.format {
-            ItemFormat::Sc16 => self.chunk.extend_from_slice(raw.as_chunks().0),
-            ItemFormat::Cf32 => self.chunk.extend(raw.as_chunks().0.iter().map(from_cf32)),
+            ItemFormat::Sc16 => self.chunk.extend_from_slice(raw.in_chunks().0),
+            ItemFormat::Cf32 => self.chunk.extend(raw.in_chunks().0.iter().map(from_cf32)),
         }
         self.chunk_start = start;
     }
@@ -217,7 +218,7 @@ fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), Stri
         let value = f32::from_le_bytes(*item);
         !value.is_finite() || value.abs() > 1e6
     };
-    if format == ItemFormat::Cf32 && head.as_chunks().0.iter().any(implausible) {
+    if format == ItemFormat::Cf32 && head.in_chunks().0.iter().any(implausible) {
         return Err("not 32-bit float I/Q: values are beyond a million, or not numbers; try \
              `,format=sc16`"
             .to_owned());
@@ -226,9 +227,7 @@ fn check_content(file: &File, format: ItemFormat, bytes: u64) -> Result<(), Stri
 }
 
 fn is_transport_stream(head: &[u8], bytes: u64) -> bool {
-    bytes.is_multiple_of(188)
-        && head.len() >= 3 * 188
-        && head.iter().step_by(188).all(|&b| b == 0x47)
+    bytes % 188 == 0 && head.len() >= 3 * 188 && head.iter().step_by(188).all(|&b| b == 0x47)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::PIECE;
 use millstream_dsp::Sample;
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::fir::correlate_complex;
 use millstream_dsp::window::kaiser;
 use std::f64::consts::PI;
@@ -119,7 +120,7 @@ impl HalfBandInterpolator {
         let sides = &mut self.sides[..input.len()];
         correlate_complex(&self.taps, &self.input.samples, sides);
         let middles = &self.input.samples[self.taps.len() / 2..];
-        for ((pair, side), middle) in out.as_chunks_mut().0.iter_mut().zip(sides).zip(middles) {
+        for ((pair, side), middle) in out.in_chunks_mut().0.iter_mut().zip(sides).zip(middles) {
             *pair = [*side, *middle];
         }
         self.input.drop_first(input.len());

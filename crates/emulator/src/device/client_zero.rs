@@ -77,7 +77,7 @@ pub(crate) enum RegisterWrite {
 
 /// Returns a connection; `offset` counts bytes from the length of the list.
 fn edge(image: &Image, offset: u32) -> Option<u32> {
-    if !offset.is_multiple_of(4) {
+    if offset % 4 != 0 {
         return None;
     }
     image.edges.get(offset as usize / 4 - 1)?.to_word().ok()

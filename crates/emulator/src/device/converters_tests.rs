@@ -10,6 +10,7 @@ use crate::front_end::{AntennaPort, Reception};
 use crate::personality::DeviceKind;
 use crate::scene::Scene;
 use crate::time::SampleClock;
+use millstream_dsp::chunks::Chunks;
 use millstream_testkit::allocations;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::ControlStatus;
@@ -54,7 +55,7 @@ fn packets(sent: &[Vec<u8>]) -> Vec<(u64, Vec<Sc16>, bool)> {
     let parse = |packet: &Vec<u8>| {
         let packet = Packet::parse(packet, Width::W64).unwrap();
         let data = DataRepr::parse(&packet).ok()?;
-        Some((data.timestamp.unwrap(), packet.payload().as_chunks().0.to_vec(), data.eob))
+        Some((data.timestamp.unwrap(), packet.payload().in_chunks().0.to_vec(), data.eob))
     };
     sent.iter().filter_map(parse).collect()
 }
@@ -157,7 +158,7 @@ fn a_duc_transmits_each_sample_for_as_many_ticks_as_it_interpolates() {
     let repr = DataRepr { timestamp, eob: true, payload_len, ..DataRepr::default() };
     let mut packet = samples_from(0, repr);
     let header = packet.len() - payload_len;
-    packet[header..].as_chunks_mut().0.fill([0x00, 0x40, 0, 0]);
+    packet[header..].in_chunks_mut().0.fill([0x00, 0x40, 0, 0]);
     bench.receive(&packet);
     let sent = bench.run(4_000);
     let samples: Vec<_> = packets(&sent).into_iter().flat_map(|one| one.1).collect();

@@ -5,6 +5,7 @@ use crate::UhdGeneration;
 use crate::antenna::Loopback;
 use crate::device::test_bench::*;
 use crate::device::*;
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::regs::radio::{FEATURE_RX_GAIN, FEATURE_TX_GAIN, gain_word};
 use millstream_wire::stream::CommandOp;
@@ -47,7 +48,7 @@ fn heard(sent: &[Vec<u8>]) -> Vec<(u64, Vec<(i16, i16)>)> {
     let parse = |packet: &Vec<u8>| {
         let packet = Packet::parse(packet, Width::W64).unwrap();
         let time = DataRepr::parse(&packet).ok()?.timestamp?;
-        let samples: &[Sc16] = packet.payload().as_chunks().0;
+        let samples: &[Sc16] = packet.payload().in_chunks().0;
         let parts = |&[a, b, c, d]: &Sc16| (i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d]));
         Some((time, samples.iter().map(parts).collect()))
     };

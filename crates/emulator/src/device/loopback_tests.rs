@@ -4,6 +4,7 @@
 use super::test_bench::*;
 use super::*;
 use crate::antenna::{Loopback, Sc16};
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::stream::CommandOp;
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ fn collect(sent: &[Vec<u8>], heard: &mut Vec<u32>) {
         let packet = Packet::parse(packet, Width::W64).unwrap();
         if let Ok(data) = DataRepr::parse(&packet) {
             assert_eq!(data.timestamp, Some(heard.len() as u64));
-            let samples: &[Sc16] = packet.payload().as_chunks().0;
+            let samples: &[Sc16] = packet.payload().in_chunks().0;
             heard.extend(samples.iter().map(|sample| u32::from_le_bytes(*sample)));
         }
     }
@@ -146,7 +147,7 @@ fn time_in_which_the_process_was_stopped_is_passed_over_and_counted() {
     for packet in bench.take_sent() {
         let packet = Packet::parse(&packet, Width::W64).unwrap();
         if DataRepr::parse(&packet).is_ok() {
-            let samples: &[Sc16] = packet.payload().as_chunks().0;
+            let samples: &[Sc16] = packet.payload().in_chunks().0;
             heard.extend(samples.iter().map(|sample| u32::from_le_bytes(*sample)));
         }
     }

@@ -12,7 +12,7 @@ pub(super) const GAIN_ONE: u32 = 1 << 30;
 
 /// Returns channel and offset of an address, of a block with `channels`.
 pub(super) fn locate(map: RadioMap, address: u32, channels: u8) -> Option<(u8, u32)> {
-    if !address.is_multiple_of(4) {
+    if address % 4 != 0 {
         return None;
     }
     let is_there = |(_, offset): &(u8, u32)| match *offset {

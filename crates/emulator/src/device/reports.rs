@@ -104,7 +104,7 @@ impl EmulatedDevice {
 
 /// Removes the padding behind an even number of data words: radios send none. Returns the length.
 fn cut_padding(packet: &CtrlRepr, length: usize, buffer: &mut [u8]) -> usize {
-    let length = if packet.data.len().is_multiple_of(2) { length - 4 } else { length };
+    let length = if packet.data.len() % 2 == 0 { length - 4 } else { length };
     // The length field of the CHDR header.
     buffer[2..4].copy_from_slice(&(length as u16).to_le_bytes());
     length

@@ -104,9 +104,8 @@ impl EmulatedDevice {
     pub(super) fn run_radio_commands(&mut self, block: usize, now: u64) {
         let timestamp = self.keeper.timestamp_of(now);
         self.radio.blocks[block].run_board(timestamp);
-        while !self.radio.is_stalled(block)
-            && let Some(request) = self.radio.blocks[block].next_request(timestamp)
-        {
+        while !self.radio.is_stalled(block) {
+            let Some(request) = self.radio.blocks[block].next_request(timestamp) else { break };
             // Commands must find the channels at the present tick, not at that of the last call.
             self.run_channels(now);
             let done = self.perform(&request, |device, access| match access {

@@ -366,9 +366,9 @@ impl RxChannel {
 
     /// Removes ended bursts that are too short for a sample.
     fn drop_empty(&mut self) {
-        while let Some(segment) = self.segments.front()
-            && !(self.running && self.segments.len() == 1)
-            && segment.end - segment.next < segment.decimation
+        let is_over = |segment: &Segment| segment.end - segment.next < segment.decimation;
+        while !(self.running && self.segments.len() == 1)
+            && self.segments.front().is_some_and(is_over)
         {
             self.segments.pop_front();
         }

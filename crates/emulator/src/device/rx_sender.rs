@@ -9,6 +9,7 @@ use super::rx_source::RxSource;
 use super::rx_watch::{RxBand, RxWatcher};
 use crate::antenna::Sc16;
 use crate::time::DeviceClock;
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 use millstream_wire::stream::CommandRepr;
@@ -235,7 +236,7 @@ impl RxSender {
             let piece = turn.outbox.lent(at);
             let room = piece.len().min(bytes - at);
             let first = timestamp.wrapping_add(((at - header) / SC16_LEN) as u64);
-            let samples = piece[..room].as_chunks_mut().0;
+            let samples = piece[..room].in_chunks_mut().0;
             self.source.fill(first, samples);
             if !self.is_chain {
                 let tick = packet.tick + ((at - header) / SC16_LEN) as u64;

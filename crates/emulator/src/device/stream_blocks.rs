@@ -7,6 +7,7 @@ use super::rx_sender::SendResult;
 use super::tx_fifo::TxPacket;
 use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 use millstream_wire::ctrl::CtrlRepr;
 
@@ -178,7 +179,7 @@ impl EmulatedDevice {
             while at < bytes {
                 let piece = self.outbox.lent(at);
                 let room = piece.len().min(bytes - at);
-                block.fill(port, at - header, piece[..room].as_chunks_mut().0);
+                block.fill(port, at - header, piece[..room].in_chunks_mut().0);
                 at += room;
             }
             self.outbox.commit(bytes, to);

@@ -4,6 +4,7 @@ use super::test_bench::*;
 use super::*;
 use crate::antenna::RampAntenna;
 use crate::personality::{DeviceKind, ImageOptions};
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::mgmt::{MgmtRepr, Op as Hop};
 use millstream_wire::regs::sep;
@@ -117,7 +118,7 @@ fn packets(sent: &[Vec<u8>]) -> Vec<(Vec<u32>, Option<u64>, bool)> {
     let parse = |packet: &Vec<u8>| {
         let packet = Packet::parse(packet, Width::W64).unwrap();
         let data = DataRepr::parse(&packet).ok()?;
-        let words = packet.payload().as_chunks().0.iter().copied().map(u32::from_le_bytes);
+        let words = packet.payload().in_chunks().0.iter().copied().map(u32::from_le_bytes);
         Some((words.collect(), data.timestamp, data.eob))
     };
     sent.iter().filter_map(parse).collect()

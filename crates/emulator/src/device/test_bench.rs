@@ -4,6 +4,7 @@ use crate::antenna::{AntennaSource, RampAntenna, Sc16};
 use crate::device::*;
 use crate::personality::{DeviceKind, ImageOptions};
 use crate::time::SampleClock;
+use millstream_dsp::chunks::Chunks;
 use millstream_link::port::Capabilities;
 pub use millstream_wire::Epid;
 pub use millstream_wire::chdr::Width;
@@ -359,7 +360,7 @@ pub fn samples_from(first: u32, repr: DataRepr) -> Vec<u8> {
     let repr = DataRepr { dst_epid: Epid(SEP), ..repr };
     let mut packet = vec![0; repr.packet_len(Width::W64)];
     let header = repr.emit(Width::W64, &mut packet).unwrap();
-    let payload: &mut [Sc16] = packet[header..].as_chunks_mut().0;
+    let payload: &mut [Sc16] = packet[header..].in_chunks_mut().0;
     payload.iter_mut().zip(first..).for_each(|(sample, value)| *sample = value.to_le_bytes());
     packet
 }
@@ -379,7 +380,7 @@ pub fn data(sent: &[Vec<u8>]) -> Vec<DataRepr> {
     let parse = |packet: &Vec<u8>| {
         let packet = Packet::parse(packet, Width::W64).unwrap();
         let data = DataRepr::parse(&packet).ok()?;
-        let (samples, rest): (&[Sc16], _) = packet.payload().as_chunks();
+        let (samples, rest): (&[Sc16], _) = packet.payload().in_chunks();
         assert!(rest.is_empty() && !samples.is_empty());
         for (sample, tick) in samples.iter().zip(data.timestamp.unwrap()..) {
             assert_eq!(*sample, (tick as u32).to_le_bytes());

@@ -8,6 +8,7 @@ use super::radio_block::RadioChannel;
 use super::tx_channel::{LatePolicy, TxStep};
 use super::tx_fifo::{FifoSize, Leaving, TxPacket};
 use crate::tx_out::BurstEnd;
+use millstream_dsp::chunks::Chunks;
 use millstream_link::port::Capabilities;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{Packet, SC16_LEN, Width};
@@ -94,7 +95,7 @@ impl EmulatedDevice {
             return self.counters().chdr_unexpected.inc();
         }
         // Bytes behind the last whole sample are dropped.
-        let samples = packet.payload().as_chunks().0;
+        let samples = packet.payload().in_chunks().0;
         let counters = self.outbox.counters();
         counters.tx_packets.inc();
         counters.tx_bytes.add(packet.payload().len() as u64);

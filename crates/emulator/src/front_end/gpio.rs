@@ -19,9 +19,8 @@ impl PanelPins {
     /// Takes a write to the front end's registers; others than those of the pins have no effect.
     pub fn write(&mut self, address: u32, value: u32) {
         let Some(offset) = address.checked_sub(WORDS) else { return };
-        if offset.is_multiple_of(STRIDE)
-            && let Some(word) = self.0.get_mut((offset / STRIDE) as usize)
-        {
+        let word = self.0.get_mut((offset / STRIDE) as usize);
+        if let Some(word) = word.filter(|_| offset % STRIDE == 0) {
             *word = value;
         }
     }

@@ -58,10 +58,9 @@ impl SwitchWords {
         let Some(offset) = address.checked_sub(SWITCHES) else { return };
         let (channel, offset) = (offset / CHANNEL_STRIDE, offset % CHANNEL_STRIDE);
         let state = offset / WORD_STRIDE;
-        if let Some(words) = self.0.get_mut(channel as usize)
-            && offset.is_multiple_of(WORD_STRIDE)
-            && let Some(word) = words.get_mut(state as usize)
-        {
+        let words = self.0.get_mut(channel as usize);
+        let word = words.and_then(|words| words.get_mut(state as usize));
+        if let Some(word) = word.filter(|_| offset % WORD_STRIDE == 0) {
             *word = value;
         }
     }

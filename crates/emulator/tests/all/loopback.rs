@@ -1,6 +1,7 @@
 //! Tests of the radio over real sockets: from discovery to samples, and with packets of strangers.
 
 use crate::host::{HostEndpoint, Rpc, discover};
+use millstream_dsp::chunks::Chunks;
 use millstream_emulator::{DeviceKind, Error, Radio, RadioConfig, RunningRadio, SecondLink};
 use millstream_wire::chdr::{DataRepr, PacketType};
 use millstream_wire::ctrl::Op;
@@ -78,7 +79,7 @@ fn receive(stream: &HostEndpoint, capacity: u64) -> (u64, u64) {
             let data = DataRepr::parse(&packet).unwrap();
             let tick = data.timestamp.unwrap();
             assert_eq!(tick, next.unwrap_or(tick));
-            for (sample, at) in packet.payload().as_chunks().0.iter().zip(tick..) {
+            for (sample, at) in packet.payload().in_chunks().0.iter().zip(tick..) {
                 assert_eq!(u32::from_le_bytes(*sample), at as u32);
                 samples += 1;
                 next = Some(at + 1);

@@ -146,7 +146,7 @@ pub fn is_due(last: &mut Option<Instant>, now: Instant) -> bool {
 impl<T: Item + bytemuck::NoUninit> Block for FileSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
         let file = self.create()?;
-        if self.wants_direct && BLOCK_BYTES.is_multiple_of(size_of::<T>()) {
+        if self.wants_direct && BLOCK_BYTES % size_of::<T>() == 0 {
             self.direct = file.part().and_then(DirectWriter::open);
         }
         self.file = Some(BufWriter::with_capacity(BUFFER_BYTES, file));

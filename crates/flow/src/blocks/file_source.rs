@@ -100,7 +100,7 @@ impl FileSource {
         }
         // Keeps a file sink from replacing the file while it is read. Not every file system has
         // locks.
-        let _ = file.try_lock_shared();
+        let _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
         let buffer = vec![0; CHUNK_BYTES].into_boxed_slice();
         let may_wait = !metadata.is_file();
         Ok(Self {
@@ -253,7 +253,7 @@ fn check_size(path: &Path, bytes: u64, format: SampleFormat) -> Result<(), FileS
     if bytes == 0 {
         return Err(FileSourceError::Empty { path: path.to_owned() });
     }
-    if !bytes.is_multiple_of(format.sample_bytes() as u64) {
+    if bytes % (format.sample_bytes() as u64) != 0 {
         return Err(partial(path, bytes, format));
     }
     Ok(())

@@ -104,10 +104,10 @@ impl GraphFile {
                 return Err(FileProblem::UnknownParameter { name, known });
             };
             // A default fixes the kind of the parameter, whichever block uses it.
-            if let Some(default) = &parameter.default
-                && ParameterValue::from_text(value, loosely(default.kind())).is_none()
-            {
-                return Err(wrong_kind(format!("parameter `{name}`"), default.kind(), value));
+            if let Some(default) = &parameter.default {
+                if ParameterValue::from_text(value, loosely(default.kind())).is_none() {
+                    return Err(wrong_kind(format!("parameter `{name}`"), default.kind(), value));
+                }
             }
             values.insert(name.to_owned(), Given::Typed(value.to_owned()));
         }

@@ -140,10 +140,10 @@ impl BlockTask {
             self.count_refusal();
             return Ok(false);
         }
-        if let Some(budget) = &mut self.budget
-            && !budget.grant(&self.views.outputs)
-        {
-            return Ok(false);
+        if let Some(budget) = &mut self.budget {
+            if !budget.grant(&self.views.outputs) {
+                return Ok(false);
+            }
         }
         self.tags.carry(&mut *self.block);
         let work = self.block.work(context)?;

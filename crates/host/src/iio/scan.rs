@@ -70,8 +70,8 @@ impl ScanFormat {
         let word = u64::from_le_bytes(word) >> self.shift;
         let unused = 64 - self.bits;
         match self.signed {
-            true => (word << unused).cast_signed() >> unused,
-            false => (word << unused >> unused).cast_signed(),
+            true => (word << unused) as i64 >> unused,
+            false => (word << unused >> unused) as i64,
         }
     }
 

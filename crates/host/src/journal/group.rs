@@ -137,7 +137,7 @@ impl Pin {
     /// Reads all changeable properties of a thread; `None` when it has ended.
     pub(super) fn whole(thread: u32) -> Option<Self> {
         let class = sched::of_thread(thread).map(|class| class.to_string());
-        let thread = thread.cast_signed();
+        let thread = thread as i32;
         let name = fs::read_to_string(format!("/proc/{thread}/comm")).ok();
         Some(Self { thread, started: started(thread)?, cpus: allowed(thread)?, class, name })
     }
@@ -152,7 +152,7 @@ impl Pin {
     /// Returns the thread itself, or the one that the kernel has started in its place.
     fn successor(&self) -> Option<u32> {
         if started(self.thread) == Some(self.started) {
-            return Some(self.thread.cast_unsigned());
+            return Some(self.thread as u32);
         }
         let name = self.name.as_ref()?;
         let is_it = |number: &u32| {
@@ -166,7 +166,7 @@ impl Pin {
         let class = self.class.as_ref().and_then(|class| class.parse::<Class>().ok());
         let class = class.filter(|class| sched::of_thread(thread) != Some(*class));
         class.map_or(Ok(()), |class| sched::set_thread(thread, class))?;
-        if allowed(thread.cast_signed()).is_none_or(|now| now == self.cpus) {
+        if allowed(thread as i32).is_none_or(|now| now == self.cpus) {
             return Ok(class.is_some());
         }
         millstream_cpu::thread::confine(thread, &self.cpus)?;
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn one_pin_that_cannot_be_restored_does_not_keep_the_others_from_it() {
         let own = rustix::thread::gettid().as_raw_nonzero().get();
-        let pin = Pin::whole(own.cast_unsigned()).unwrap();
+        let pin = Pin::whole(own as u32).unwrap();
         let pins = OfPins { pins: vec![pin.clone(), pin.clone(), pin] };
         let tried = std::cell::Cell::new(0);
         let error = pins.undo_by(|_| {

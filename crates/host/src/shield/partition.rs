@@ -34,7 +34,7 @@ pub(super) fn make(
     let is_with = plan.napi.as_ref().is_some_and(|napi| napi.place == PacketHandling::With);
     // They leave it for its parent, which is theirs only here.
     let near = if is_with && plan.under.is_none() { packets } else { &[] };
-    let residents = near.iter().map(|one| one.tid.cast_signed()).collect();
+    let residents = near.iter().map(|one| one.tid as i32).collect();
     let origins = Origins { guests: Some(own.to_owned()), residents };
     changes.push(changes.journal().make_group(&group, origins)?);
     write(&group.join("cpuset.cpus"), &plan.cpus.to_string())?;

@@ -72,7 +72,7 @@ pub(super) fn version_1(
             if plan.leave.contains(&process_of(thread)) {
                 continue;
             }
-            let is_packets = packets.iter().any(|one| one.tid == thread.cast_unsigned());
+            let is_packets = packets.iter().any(|one| one.tid == thread as u32);
             let group = match plan.napi.as_ref().filter(|_| is_packets).map(|napi| napi.place) {
                 Some(PacketHandling::With) => &inside,
                 Some(PacketHandling::Anywhere) => continue,

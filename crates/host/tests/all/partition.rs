@@ -70,7 +70,7 @@ fn a_partition_leaves_pins_groups_and_controllers_as_they_were() {
     let plan = ShieldSpec { cpus: CpuSet::from_iter([last]), ..ShieldSpec::default() };
     let shield = Shield::raise(Path::new("/"), &plan, &journal).unwrap();
     let rest = shield.account().rest.to_string();
-    let own = || threads()[&std::process::id().cast_signed()].1.clone();
+    let own = || threads()[&(std::process::id() as i32)].1.clone();
     assert_eq!(own(), rest);
     let inside = shield.run_inside(own_group).unwrap();
     assert_eq!(Path::new(&inside).file_name(), shield.door().parent().unwrap().file_name());

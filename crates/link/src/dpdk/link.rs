@@ -134,7 +134,7 @@ impl DpdkLink {
             let mbuf = base + (frame.tag() & !RESERVED) as usize * 64;
             let mut part = Part::new(mbuf, base + frame.at() as usize, frame.len() as u32);
             part.set_continues(frame.continues());
-            if completes && let Some((start, _)) = frame.checksum_at() {
+            if let Some((start, _)) = frame.checksum_at().filter(|_| completes) {
                 part.complete_checksum(start.into());
             }
             *place = part;

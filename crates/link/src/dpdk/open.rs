@@ -144,10 +144,10 @@ fn unlink_stale(options: &DpdkOptions) {
         Some(Driver::Memif) if is("role", "server") && is("socket-abstract", "no") => "socket",
         _ => return,
     };
-    if let Some(path) = options.argument(argument).map(Path::new)
-        && is_stale(path).unwrap_or(false)
-    {
-        let _ = std::fs::remove_file(path);
+    if let Some(path) = options.argument(argument).map(Path::new) {
+        if is_stale(path).unwrap_or(false) {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 

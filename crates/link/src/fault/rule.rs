@@ -135,7 +135,7 @@ impl FaultRule {
             return false;
         };
         let open = count.is_none_or(|count| self.tally.hit < count);
-        let hit = open && behind.is_multiple_of(every.max(1)) && self.random.chance(probability);
+        let hit = open && behind % every.max(1) == 0 && self.random.chance(probability);
         self.tally.hit += u64::from(hit);
         hit
     }

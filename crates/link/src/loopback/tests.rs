@@ -205,7 +205,7 @@ fn two_threads_exchange_frames_and_sleep_between() {
             if a.transmit(&mut frames).unwrap() == 0 {
                 std::thread::yield_now();
             }
-            if next.is_multiple_of(50_000) {
+            if next % 50_000 == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

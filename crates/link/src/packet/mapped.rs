@@ -81,7 +81,7 @@ impl Mapped {
 
     /// Returns a word that the kernel writes, too.
     pub fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at + 4 <= self.bytes && at.is_multiple_of(4));
+        assert!(at + 4 <= self.bytes && at % 4 == 0);
         // SAFETY: it lies in the mapping, is aligned, and both sides treat it as an atomic.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
     }

@@ -122,7 +122,7 @@ mod tests {
             let shape = SlotLayout::new(frames, longest);
             assert!(shape.slots() >= frames.max(2), "{shape:?}");
             assert!(shape.slot_bytes >= longest + libc::TPACKET2_HDRLEN, "{shape:?}");
-            assert!(shape.slot_bytes.is_multiple_of(64) && shape.slot_bytes <= PAGE_BLOCK_BYTES);
+            assert!(shape.slot_bytes % 64 == 0 && shape.slot_bytes <= PAGE_BLOCK_BYTES);
         }
         assert_eq!(SlotLayout::new(4096, 1518), SlotLayout { slot_bytes: 1664, blocks: 53 });
     }

@@ -110,7 +110,7 @@ impl FrameLink for PacketLink {
 impl PacketLink {
     /// Whether a check is due; it is limited to an interval, however often the link is polled.
     fn is_time_to_ask(&mut self) -> bool {
-        if !self.idle.is_multiple_of(LOOKS_PER_CLOCK) {
+        if self.idle % LOOKS_PER_CLOCK != 0 {
             return false;
         }
         let now = coarse::now();

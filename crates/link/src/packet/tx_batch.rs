@@ -92,15 +92,15 @@ impl Batch {
 
     /// Has the kernel send the next frames; returns how many it took.
     fn send(&mut self) -> rustix::io::Result<usize> {
-        if let [frame] = &self.queued[..]
-            && !frame.continues()
-        {
-            // Described by headers, one frame would make the shortest round trip a twentieth
-            // longer, and with a call that may end the thread (pthreads(7)), a hundredth.
-            let bytes = self.memory.bytes(frame);
-            self.heads[0].msg_len = bytes.len() as libc::c_uint;
-            self.heads[0].msg_hdr.msg_iovlen = 1;
-            return rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT).map(|_| 1);
+        if let [frame] = &self.queued[..] {
+            if !frame.continues() {
+                // Described by headers, one frame would make the shortest round trip a twentieth
+                // longer, and with a call that may end the thread (pthreads(7)), a hundredth.
+                let bytes = self.memory.bytes(frame);
+                self.heads[0].msg_len = bytes.len() as libc::c_uint;
+                self.heads[0].msg_hdr.msg_iovlen = 1;
+                return rustix::net::send(&self.socket, bytes, SendFlags::DONTWAIT).map(|_| 1);
+            }
         }
         let messages = self.prepare();
         // SAFETY: the first `messages` headers point at vectors of this struct, and those at bytes

@@ -110,7 +110,7 @@ impl<R: Read> Reader<R> {
             0
         };
         let total = self.order(u32::from_ne_bytes([head[4], head[5], head[6], head[7]])) as usize;
-        if !(12 + early..=BLOCK_BYTES_MAX).contains(&total) || !total.is_multiple_of(4) {
+        if !(12 + early..=BLOCK_BYTES_MAX).contains(&total) || total % 4 != 0 {
             return Err(ReadError::Damaged("the length of a block is impossible"));
         }
         self.block.resize(total - 8 - early, 0);

@@ -84,9 +84,7 @@ impl UdpRx {
         while slot < self.filled && self.lent.len() < room {
             let total = self.slots.length(slot);
             let notes = self.slots.notes(slot);
-            if offset == 0
-                && let Some(drops) = notes.drops
-            {
+            if let Some(drops) = notes.drops.filter(|_| offset == 0) {
                 self.note_drops(drops);
             }
             let step = notes.segment_bytes.unwrap_or(total).min(total - offset);
@@ -114,9 +112,10 @@ impl UdpRx {
 
     /// Reads the kernel's drop counter, because no queued datagram carries it.
     fn ask_for_drops(&mut self) {
-        if !self.drops_asked
-            && let Ok(drops) = millstream_host::socket::drops(&*self.socket)
-        {
+        if self.drops_asked {
+            return;
+        }
+        if let Ok(drops) = millstream_host::socket::drops(&*self.socket) {
             self.note_drops(drops);
             self.drops_asked = true;
         }
@@ -201,9 +200,8 @@ impl UdpRx {
             match rustix::event::poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => return Ok(false),
                 Ok(_) => {
-                    if fds[0].revents().contains(PollFlags::ERR)
-                        && let Some(refused) = &self.refused
-                    {
+                    let failed = fds[0].revents().contains(PollFlags::ERR);
+                    if let Some(refused) = self.refused.as_ref().filter(|_| failed) {
                         refused.read();
                     }
                     return Ok(true);

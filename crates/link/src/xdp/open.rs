@@ -185,9 +185,8 @@ impl Opening {
         let bytes = plan.bytes(self.options.huge);
         let Err(refused) = self.rights.allow_locked(bytes as u64) else { return };
         let most = usize::try_from(rights::lockable_bytes()).unwrap_or(usize::MAX);
-        if bytes > most
-            && let Some(fitted) = plan.fit(most)
-        {
+        let fitted = if bytes > most { plan.fit(most) } else { None };
+        if let Some(fitted) = fitted {
             *plan = fitted;
             let (now, receive) = (plan.bytes(false) >> 10, plan.receive);
             let wanted = bytes >> 10;

@@ -229,8 +229,8 @@ impl PortTx for EngineTx {
             return Err(error);
         }
         // Parts that are not needed stay; the first one is used, whatever the length.
-        while let Some((frame, _)) = self.lent.pop_if(|(_, start)| *start > 0 && *start >= bytes) {
-            self.stock.push(frame);
+        while self.lent.last().is_some_and(|(_, start)| *start > 0 && *start >= bytes) {
+            self.stock.extend(self.lent.pop().map(|(frame, _)| frame));
         }
         let parts = self.lent.len();
         let headroom = self.shape.headroom;

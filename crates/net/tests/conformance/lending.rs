@@ -16,7 +16,7 @@ fn commit(tx: &mut dyn PortTx, payload: &[u8], room: usize, to: SocketAddrV4) ->
         let piece = tx.lent(at);
         assert!(piece.len() >= 512.min(room) || at > 0, "the first piece has {}", piece.len());
         let here = piece.len().min(payload.len() - at);
-        assert!(here > 0 && at.is_multiple_of(8), "{here} bytes from {at} on");
+        assert!(here > 0 && at % 8 == 0, "{here} bytes from {at} on");
         piece[..here].copy_from_slice(&payload[at..at + here]);
         at += here;
     }

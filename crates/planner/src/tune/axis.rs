@@ -26,8 +26,8 @@ pub(super) fn between_octaves(bytes: usize) -> Vec<usize> {
 pub(super) fn in_words(bytes: usize) -> String {
     match bytes {
         0 => "0".to_owned(),
-        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-        _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        _ if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         _ => format!("{bytes} B"),
     }
 }

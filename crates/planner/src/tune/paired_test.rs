@@ -94,7 +94,7 @@ impl TuningSession<'_> {
         duel: &mut PairedTest,
     ) -> Result<Result<(), TrialError>, EarlyEnd> {
         let mut sides = [(challenger, true), (champion, false)];
-        if self.random.bits().is_multiple_of(2) {
+        if self.random.bits() % 2 == 0 {
             sides.swap(0, 1);
         }
         for ((what, plan), is_challenger) in sides {

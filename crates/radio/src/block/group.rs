@@ -289,11 +289,11 @@ impl<T: StreamSample> GroupSource<T> {
         let mut gap = false;
         // Samples that are missing behind the start are a gap of their own.
         let wanted = self.progress.wanted();
-        if meta.time_ticks.is_some()
-            && let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate, wanted)
-        {
-            self.progress.reopen(missing);
-            gap = true;
+        if meta.time_ticks.is_some() {
+            if let Some(missing) = self.comeback.close_gap(meta.time_ticks, rate, wanted) {
+                self.progress.reopen(missing);
+                gap = true;
+            }
         }
         // What lies behind the end was not asked for.
         let items = self.progress.room(meta.samples);

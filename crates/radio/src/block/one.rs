@@ -270,11 +270,11 @@ impl<T: StreamSample> RadioSource<T> {
         let lost = meta.event.missing();
         let begin = meta.time_ticks.map(|ticks| ticks.wrapping_sub(rate.ticks(lost)));
         let wanted = self.progress.wanted();
-        if (meta.samples > 0 || lost > 0 && begin.is_some())
-            && let Some(missing) = self.comeback.close_gap(begin, rate, wanted)
-        {
-            self.progress.reopen(missing);
-            reopened = true;
+        if meta.samples > 0 || lost > 0 && begin.is_some() {
+            if let Some(missing) = self.comeback.close_gap(begin, rate, wanted) {
+                self.progress.reopen(missing);
+                reopened = true;
+            }
         }
         // What lies behind the end was not asked for.
         let items = self.progress.room(meta.samples);

@@ -34,7 +34,8 @@ impl ConvertForm {
         }
     }
 
-    /// Returns whether this processor has the instructions of the form.
+    /// Returns whether this processor has the instructions of the form, and the compiler knew them
+    /// (those of AVX-512 from Rust 1.89 on).
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {
@@ -42,7 +43,8 @@ impl ConvertForm {
             Self::Neon => false,
             Self::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
             Self::Avx512 => {
-                std::arch::is_x86_feature_detected!("avx512f")
+                cfg!(avx512)
+                    && std::arch::is_x86_feature_detected!("avx512f")
                     && std::arch::is_x86_feature_detected!("avx512bw")
             }
         };

@@ -114,7 +114,7 @@ impl Converter {
             // SAFETY: a converter with this form exists only where the processor has it, and
             // `wire` has been cut to the samples of `out`.
             ConvertForm::Avx2 => unsafe { simd::to_user_avx2::<P, U>(wire, out, scale) },
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(avx512)]
             // SAFETY: the same.
             ConvertForm::Avx512 => unsafe { simd::to_user_avx512::<P, U>(wire, out, scale) },
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -142,7 +142,7 @@ impl Converter {
             // SAFETY: a converter with this form exists only where the processor has it, and `out`
             // has been cut to the samples.
             ConvertForm::Avx2 => unsafe { simd::to_wire_avx2::<P, U>(samples, out, scale) },
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(avx512)]
             // SAFETY: the same.
             ConvertForm::Avx512 => unsafe { simd::to_wire_avx512::<P, U>(samples, out, scale) },
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -42,7 +42,7 @@ impl ConversionOrder {
     fn plan<E: Engine>(address: usize, item: usize, count: usize, group: usize) -> Self {
         let align = (E::SAMPLES * item).min(64);
         let before = address.wrapping_neg() % align;
-        let aligned = before.is_multiple_of(item) && (before / item).is_multiple_of(group);
+        let aligned = before % item == 0 && (before / item) % group == 0;
         let second = if aligned && before > 0 { before / item } else { E::SAMPLES };
         Self { second, stream: E::STREAMS && aligned && count * item >= STREAM_BYTES }
     }
@@ -135,7 +135,7 @@ unsafe fn run<E: Engine>(
         at += E::SAMPLES;
     }
     let last = count - E::SAMPLES;
-    if at < count && last.is_multiple_of(group) {
+    if at < count && last % group == 0 {
         // SAFETY: `last + E::SAMPLES == count`.
         unsafe { mover.block::<E, false>(last) };
         return count;
@@ -208,7 +208,7 @@ macro_rules! entry_points {
 
 #[cfg(target_arch = "x86_64")]
 entry_points!(avx2::Avx2, "avx2", to_user_avx2, to_wire_avx2);
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
 entry_points!(avx512::Avx512, "avx512f,avx512bw", to_user_avx512, to_wire_avx512);
 #[cfg(target_arch = "aarch64")]
 entry_points!(neon::Neon, "neon", to_user_neon, to_wire_neon);

@@ -69,13 +69,13 @@ converted! {
 impl sealed::Sealed for [u8; 3] {}
 impl StreamSample for [u8; 3] {
     fn from_packet(_: Converter, packet: &[u8], out: &mut [Self], _: f32) -> usize {
-        let places = packet.as_chunks().0.iter().zip(out);
-        places.map(|([a, b, c, d], out)| *out = pack([[*a, *b], [*c, *d]])).count()
+        let places = packet.chunks_exact(4).zip(out);
+        places.map(|(four, out)| *out = pack([[four[0], four[1]], [four[2], four[3]]])).count()
     }
 
     fn to_packet(_: Converter, samples: &[Self], packet: &mut [u8], _: f32) -> usize {
-        let places = samples.iter().zip(packet.as_chunks_mut().0);
-        places.map(|(sample, out): (_, &mut [u8; 4])| *out = unpack(*sample)).count()
+        let places = samples.iter().zip(packet.chunks_exact_mut(4));
+        places.map(|(sample, out)| out.copy_from_slice(&unpack(*sample))).count()
     }
 }
 

@@ -89,14 +89,14 @@ impl WirePacking for Sc16 {
 
     #[inline]
     fn load(wire: &[u8], index: usize) -> [i16; 2] {
-        let [a, b, c, d] = wire.as_chunks().0[index];
+        let [a, b, c, d] = *wire[4 * index..].first_chunk().expect("a whole sample");
         [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
     }
 
     #[inline]
     fn store(wire: &mut [u8], index: usize, [i, q]: [i16; 2]) {
         let ([a, b], [c, d]) = (i.to_le_bytes(), q.to_le_bytes());
-        wire.as_chunks_mut().0[index] = [a, b, c, d];
+        wire[4 * index..][..4].copy_from_slice(&[a, b, c, d]);
     }
 }
 
@@ -107,14 +107,14 @@ impl WirePacking for Sc8 {
 
     #[inline]
     fn load(wire: &[u8], index: usize) -> [i16; 2] {
-        let pair: [u8; 2] = wire.as_chunks().0[index];
+        let pair: [u8; 2] = *wire[2 * index..].first_chunk().expect("a whole sample");
         pair.map(|byte| i16::from(byte as i8))
     }
 
     #[inline]
     fn store(wire: &mut [u8], index: usize, sample: [i16; 2]) {
         let byte = |value: i16| value.clamp(i8::MIN.into(), i8::MAX.into()) as u8;
-        wire.as_chunks_mut().0[index] = sample.map(byte);
+        wire[2 * index..][..2].copy_from_slice(&sample.map(byte));
     }
 }
 

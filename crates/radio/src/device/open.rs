@@ -78,14 +78,14 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         address: args.addr,
         reason: "it does not say the frequency of its radio_clk".to_owned(),
     })?;
-    if let Some(wanted_hz) = args.master_clock_hz
-        && (ticks_hz / wanted_hz - 1.0).abs() > 1e-6
-    {
-        let reason = format!(
-            "its master clock is {ticks_hz} Hz, and not the {wanted_hz} Hz of master_clock_rate: \
-             name a rate that it has"
-        );
-        return Err(RadioError::Unusable { address: args.addr, reason });
+    if let Some(wanted_hz) = args.master_clock_hz {
+        if (ticks_hz / wanted_hz - 1.0).abs() > 1e-6 {
+            let reason = format!(
+                "its master clock is {ticks_hz} Hz, and not the {wanted_hz} Hz of \
+                 master_clock_rate: name a rate that it has"
+            );
+            return Err(RadioError::Unusable { address: args.addr, reason });
+        }
     }
     session.set_tick_period(ticks_hz)?;
     control.set_deadline(None);

@@ -161,7 +161,7 @@ impl Replay {
         let word = self.word_bytes / SAMPLE_BYTES;
         let most = self.memory_samples();
         let end = first.checked_add(samples).filter(|end| *end <= most && samples > 0);
-        let whole = first.is_multiple_of(word) && samples.is_multiple_of(word);
+        let whole = first % word == 0 && samples % word == 0;
         if end.is_none() || !whole {
             let (what, from) = ("end of the place in the memory (whole words)", word as f64);
             let (value, to) = (first as f64 + samples as f64, most as f64);
@@ -187,9 +187,8 @@ impl Replay {
 fn memory(register: u32) -> Option<(u64, u64)> {
     let (word_bytes, log2) = (u64::from(register >> 16) / 8, register & 0xFFFF);
     let memory_bytes = 1u64.checked_shl(log2).filter(|bytes| *bytes < 1 << 48)?;
-    let whole = word_bytes >= SAMPLE_BYTES
-        && word_bytes.is_multiple_of(SAMPLE_BYTES)
-        && memory_bytes >= word_bytes;
+    let whole =
+        word_bytes >= SAMPLE_BYTES && word_bytes % SAMPLE_BYTES == 0 && memory_bytes >= word_bytes;
     whole.then_some((word_bytes, memory_bytes))
 }
 

@@ -187,11 +187,10 @@ impl BlockSender {
             let datagram = self.port.rx.datagram(index);
             let packet = Packet::parse(datagram.payload, self.path.width);
             let status = packet.and_then(|packet| StatusRepr::parse(&packet));
-            if let Ok(status) = status
-                && datagram.source == device
-                && status.dst_epid == self.path.epid
-            {
-                self.note(&status);
+            if let Ok(status) = status {
+                if datagram.source == device && status.dst_epid == self.path.epid {
+                    self.note(&status);
+                }
             }
         }
         Ok(count > 0 && Instant::now() < until)

@@ -43,7 +43,7 @@ pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     match packet.kind() {
         PacketType::Data | PacketType::TimedData => {
             let repr = DataRepr::parse(packet)?;
-            if !repr.payload_len.is_multiple_of(SC16_LEN) {
+            if repr.payload_len % SC16_LEN != 0 {
                 return Err(Error::PayloadTooShort);
             }
             let at = packet.header().payload_offset(packet.width());

@@ -342,7 +342,7 @@ impl Opening for RxOpening {
                 &mut Stage::Answering { attempt, poll } => {
                     self.asker.ask(self.state());
                     self.stage = Stage::AskingState { attempt, poll };
-                    if poll.is_multiple_of(ANSWER_AGAIN) {
+                    if poll % ANSWER_AGAIN == 0 {
                         return Ok(OpeningStep::Send(self.answer(out)));
                     }
                 }

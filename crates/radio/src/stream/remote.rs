@@ -207,7 +207,7 @@ impl RemoteRxStream {
 
 /// Returns whether `ticks` is later than `now`; times wrap.
 fn is_ahead(ticks: u64, now: u64) -> bool {
-    ticks.wrapping_sub(now).cast_signed() > 0
+    ticks.wrapping_sub(now) as i64 > 0
 }
 
 impl std::fmt::Debug for RemoteRxStream {

@@ -122,11 +122,12 @@ impl<'a> Management<'a> {
         let count = received.map_err(io_error("receive from", self.device))?;
         for index in 0..count {
             let datagram = self.port.rx.datagram(index);
-            if datagram.source == self.device
-                && let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width)
-                && packet.header().dst_epid == self.epid
-                && let Ok(reply) = MgmtRepr::parse(&packet)
-            {
+            if datagram.source != self.device {
+                continue;
+            }
+            let Ok(packet) = chdr::Packet::parse(datagram.payload, self.width) else { continue };
+            let Ok(reply) = MgmtRepr::parse(&packet) else { continue };
+            if packet.header().dst_epid == self.epid {
                 self.asker.take(&reply);
             }
         }

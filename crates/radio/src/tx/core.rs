@@ -187,9 +187,8 @@ impl TxCore {
     /// with the time `ticks`; without samples with time in flight the time is not needed.
     pub fn still_holds(&self, silent: Duration, ticks: Option<u64>) -> Duration {
         let rate = self.path.rate;
-        if let Some(now) = ticks
-            && let Some(until) = self.account.silent_until(now)
-        {
+        let silent_until = |now| Some((now, self.account.silent_until(now)?));
+        if let Some((now, until)) = ticks.and_then(silent_until) {
             let ahead = until.wrapping_sub(now);
             return play_time(ahead, rate.ticks_hz) + 2 * self.period + PATIENCE;
         }

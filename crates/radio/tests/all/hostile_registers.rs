@@ -70,7 +70,7 @@ fn registers_full_of_noise_end_in_an_error_or_a_device_and_in_time() {
         let mut draw = state;
         let meddler = answering(move |_, _| {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-            (draw >> 33).is_multiple_of(every).then_some((draw >> 20) as u32)
+            ((draw >> 33) % every == 0).then_some((draw >> 20) as u32)
         });
         state = state.wrapping_add(1 << 40);
         let (_radio, mut args_of) = args_of(meddler);

@@ -92,18 +92,18 @@ impl Protocol {
 }
 
 /// The 32-bit words of a payload of protocol 2.0.
-struct Words<'a>(core::slice::Iter<'a, [u8; 4]>);
+struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {
     fn next(&mut self) -> Result<u64> {
-        let word = self.0.next().ok_or(Error::PayloadTooShort)?;
+        let (word, rest) = self.0.split_first_chunk().ok_or(Error::PayloadTooShort)?;
+        self.0 = rest;
         Ok(u32::from_le_bytes(*word).into())
     }
 }
 
 fn parse(packet: &Packet<'_>) -> Result<CtrlRepr> {
-    let (chunks, _) = packet.payload_of(PacketType::Control)?.as_chunks::<4>();
-    let mut words = Words(chunks.iter());
+    let mut words = Words(packet.payload_of(PacketType::Control)?);
     let (first, second) = (words.next()?, words.next()?);
     let timestamp = match field(first, 14, 1) {
         0 => None,
@@ -135,12 +135,11 @@ fn emit(repr: &CtrlRepr, width: Width, buf: &mut [u8]) -> Result<usize> {
     let mut out = crate::bits::WordWriter::new(buf);
     put_plain_header(PacketType::Control, repr.dst_epid, repr.seq, len, width, &mut out)?;
     let at = out.len();
-    let (chunks, _) = buf.get_mut(at..len).ok_or(Error::BufferTooSmall)?.as_chunks_mut::<4>();
-    let mut chunks = chunks.iter_mut();
+    let mut chunks = buf.get_mut(at..len).ok_or(Error::BufferTooSmall)?.chunks_exact_mut(4);
     // The iterator ends with the last word of `packet_len`.
     let mut put = |word: u64| {
         if let Some(chunk) = chunks.next() {
-            *chunk = (word as u32).to_le_bytes();
+            chunk.copy_from_slice(&(word as u32).to_le_bytes());
         }
     };
     put(fit(repr.dst_port.into(), 0, 10)?

@@ -173,11 +173,12 @@ impl CtrlRepr {
 
 /// Reads `count` words; an odd number may lack the padding to 64 bits.
 fn parse_data(bytes: &[u8], count: usize) -> Result<DataWords> {
-    let (chunks, _) = bytes.as_chunks::<4>();
     let mut words = [0; MAX_DATA_WORDS];
     let words = words.get_mut(..count).ok_or(Error::FieldOverflow)?;
-    for (word, chunk) in words.iter_mut().zip(chunks.get(..count).ok_or(Error::PayloadTooShort)?) {
-        *word = u32::from_le_bytes(*chunk);
+    let mut left = bytes;
+    for word in &mut *words {
+        let (chunk, rest) = left.split_first_chunk().ok_or(Error::PayloadTooShort)?;
+        (*word, left) = (u32::from_le_bytes(*chunk), rest);
     }
     DataWords::new(words)
 }

@@ -150,7 +150,7 @@ impl Rate {
             return None;
         }
         let (mut rest, mut halfbands) = (factor, 0);
-        while rest.is_multiple_of(2) && halfbands < halfbands_max {
+        while rest % 2 == 0 && halfbands < halfbands_max {
             rest /= 2;
             halfbands += 1;
         }
@@ -169,10 +169,10 @@ impl Rate {
         let mut best = (f64::INFINITY, Rate::ONE);
         for factor in 1..=most {
             let away = (ratio - f64::from(factor)).abs();
-            if let Some(rate) = Rate::new(factor, halfbands_max, cic_max)
-                && away < best.0
-            {
-                best = (away, rate);
+            if let Some(rate) = Rate::new(factor, halfbands_max, cic_max) {
+                if away < best.0 {
+                    best = (away, rate);
+                }
             }
         }
         best.1

@@ -212,7 +212,7 @@ pub mod async_msg {
                 _ => return None,
             };
             let channel = (address - base) / CHANNEL_STRIDE;
-            if channel > u8::MAX as u32 || !(address - base).is_multiple_of(CHANNEL_STRIDE) {
+            if channel > u8::MAX as u32 || (address - base) % CHANNEL_STRIDE != 0 {
                 return None;
             }
             Some((event, channel as u8))

@@ -7,7 +7,7 @@ use crate::params::{CODEWORD_BYTES, PAYLOAD_BYTES};
 #[inline]
 #[must_use]
 pub fn is_codeword(word: &[u8; CODEWORD_BYTES]) -> bool {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(avx512)]
     if has_gfni() {
         // SAFETY: the processor has the features.
         return unsafe { x86::is_codeword(word) };
@@ -17,15 +17,17 @@ pub fn is_codeword(word: &[u8; CODEWORD_BYTES]) -> bool {
 }
 
 /// Returns whether this processor multiplies bytes by matrices of bits.
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
 fn has_gfni() -> bool {
     is_x86_feature_detected!("gfni") && is_x86_feature_detected!("avx2")
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
+#[allow(clippy::incompatible_msrv, reason = "compiled only where the compiler has GFNI")]
 mod x86 {
     use crate::code::galois;
     use crate::params::{CODEWORD_BYTES, PARITY_BYTES};
+    use millstream_dsp::chunks::Chunks;
     use std::arch::x86_64::*;
 
     /// Roots of a vector, and vectors of all roots.
@@ -64,7 +66,7 @@ mod x86 {
     /// are the coefficients of eight polynomials in the eighth power of a root.
     #[target_feature(enable = "gfni,avx2")]
     pub(super) fn is_codeword(word: &[u8; CODEWORD_BYTES]) -> bool {
-        let (first, eights) = word.as_rchunks::<8>();
+        let (first, eights) = word.in_rchunks::<8>();
         let first = first.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let mut values = [all(first.swap_bytes()); VECTORS];
         for eight in eights {
@@ -99,7 +101,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn all(x: u64) -> __m256i {
-        _mm256_set1_epi64x(x.cast_signed())
+        _mm256_set1_epi64x(x as i64)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::code::galois;
 use crate::params::{PARITY_BYTES, PAYLOAD_BYTES};
+use millstream_dsp::chunks::Chunks;
 
 /// The shift register as three words, first parity byte in the top byte of the first.
 type Words = [u64; 3];
@@ -90,7 +91,7 @@ fn next_four([high, middle, low]: Words, four: [u8; BYTES]) -> Words {
 #[inline]
 #[must_use]
 pub fn remainder(payload: &[u8; PAYLOAD_BYTES]) -> [u8; PARITY_BYTES] {
-    let (first, fours) = payload.as_rchunks::<BYTES>();
+    let (first, fours) = payload.in_rchunks::<BYTES>();
     let start = first.iter().fold([0; 3], |words, byte| next_byte(&FEEDBACK[0], words, *byte));
     let [high, middle, low] = fours.iter().fold(start, |words, four| next_four(words, *four));
     let mut parity = [0; PARITY_BYTES];

@@ -1,6 +1,8 @@
 //! The decoders' recursion with AVX2, and the traceback with AVX-512: a vector holds one state of
 //! all lanes.
 
+#![expect(unsafe_op_in_unsafe_fn, reason = "all is unsafe as it needs a processor with AVX2")]
+
 use super::{LANES, RENORMAL_TURNS, Row, SCALE, SHIFT, STATES};
 use std::arch::x86_64::{
     __m256i, _mm256_abs_epi16, _mm256_add_epi16, _mm256_and_si256, _mm256_castsi256_si128,
@@ -11,7 +13,7 @@ use std::arch::x86_64::{
 
 /// Computes [`run_plain`](super::run_plain), bit for bit.
 #[target_feature(enable = "avx2")]
-pub(super) fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
+pub(super) unsafe fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
     let mut m: [__m256i; STATES] = bytemuck::cast(*metrics);
     for (rows, memory) in rows.chunks(RENORMAL_TURNS).zip(memory.chunks_mut(RENORMAL_TURNS)) {
         for (y, memory) in rows.iter().zip(memory) {
@@ -24,15 +26,20 @@ pub(super) fn run(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; 
 }
 
 /// Computes [`trace_body`](super::trace_body), bit for bit, compiled for wider vectors.
+#[cfg(avx512)]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,fma")]
-pub(super) fn trace(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
+pub(super) unsafe fn trace(
+    memory: &[[u8; LANES]],
+    state: [u32; LANES],
+    decisions: &mut [[u8; LANES]],
+) {
     super::trace_body::<true>(memory, state, decisions);
 }
 
 /// Computes [`step`](super::step).
 #[inline]
 #[target_feature(enable = "avx2")]
-fn step(y: __m256i, m: &mut [__m256i; STATES]) -> [u8; LANES] {
+unsafe fn step(y: __m256i, m: &mut [__m256i; STATES]) -> [u8; LANES] {
     let zero = _mm256_setzero_si256();
     let four = _mm256_set1_epi16(4 * SCALE as i16);
     let (mut distance, mut turn) = ([zero; STATES], zero);

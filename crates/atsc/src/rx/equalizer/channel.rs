@@ -7,6 +7,7 @@
 use crate::field::{KNOWN_SYMBOLS, Parity, field_sync};
 use crate::monitor::taps::{FORWARD_BEFORE, FORWARD_BEHIND};
 use crate::params::{DATA_POWER, SYNC_LEVEL};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::fir::correlate;
 use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
@@ -132,8 +133,8 @@ const fn near_rows() -> Range<usize> {
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     let mut sums = [0.0f32; 16];
-    let (a16, a1) = a.as_chunks::<16>();
-    let (b16, b1) = b.as_chunks::<16>();
+    let (a16, a1) = a.in_chunks::<16>();
+    let (b16, b1) = b.in_chunks::<16>();
     for (a, b) in a16.iter().zip(b16) {
         for lane in 0..16 {
             sums[lane] += a[lane] * b[lane];

@@ -10,6 +10,7 @@ use super::channel::{EARLY, ImpulseResponse, LATE};
 use super::forward::{FORWARD_MAX, ForwardFilter, GROUPS_MAX};
 pub(super) use crate::monitor::taps::FEEDBACK;
 use crate::params::DATA_POWER;
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::linear::solve_positive;
 use std::ops::Range;
 
@@ -132,7 +133,7 @@ impl Designer {
             direction.iter_mut().zip(&*rest).for_each(|(d, r)| *d = r + keep * *d);
         }
         let mut groups = [(0.0, 0); REACH_TAPS / GROUP];
-        for (g, (group, taps)) in groups.iter_mut().zip(taps.as_chunks::<GROUP>().0).enumerate() {
+        for (g, (group, taps)) in groups.iter_mut().zip(taps.in_chunks::<GROUP>().0).enumerate() {
             *group = (dot(taps, taps), g);
         }
         let least = LEAST_GROUP * groups.iter().map(|group| group.0).sum::<f64>();
@@ -192,8 +193,8 @@ fn dot_taps(a: &[f32], b: &[f32]) -> f64 {
 #[inline(always)]
 fn sum_over<T: Copy>(a: &[T], b: &[T], product: impl Fn(T, T) -> f64) -> f64 {
     let n = a.len().min(b.len());
-    let (a8, a1) = a[..n].as_chunks::<8>();
-    let (b8, b1) = b[..n].as_chunks::<8>();
+    let (a8, a1) = a[..n].in_chunks::<8>();
+    let (b8, b1) = b[..n].in_chunks::<8>();
     let mut sums = [0.0; 8];
     for (a, b) in a8.iter().zip(b8) {
         for lane in 0..8 {

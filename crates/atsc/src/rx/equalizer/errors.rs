@@ -1,6 +1,7 @@
 //! Errors of equalised symbols relative to their decisions.
 
 use crate::params::SEGMENT_SYMBOLS;
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::multiversion;
 
 /// Segments of a window, and the share of the previous window's error from which on the error
@@ -42,7 +43,7 @@ impl ErrorWindow {
 /// Returns the mean square.
 pub fn mean_square(symbols: &[f32]) -> f32 {
     let mut sums = [0.0; LANES];
-    for symbols in symbols.as_chunks::<LANES>().0 {
+    for symbols in symbols.in_chunks::<LANES>().0 {
         sums.iter_mut().zip(symbols).for_each(|(sum, x)| *sum += x * x);
     }
     sums.iter().sum::<f32>() / symbols.len() as f32
@@ -65,8 +66,8 @@ fn differences_body<const FMA: bool>(
 ) -> f32 {
     // Never fused, because all copies must give the same bits.
     let mut sums = [0.0; LANES];
-    let rows = symbols.as_chunks::<LANES>().0.iter().zip(decided.as_chunks::<LANES>().0);
-    for ((symbols, decided), errors) in rows.zip(errors.as_chunks_mut::<LANES>().0) {
+    let rows = symbols.in_chunks::<LANES>().0.iter().zip(decided.in_chunks::<LANES>().0);
+    for ((symbols, decided), errors) in rows.zip(errors.in_chunks_mut::<LANES>().0) {
         for lane in 0..LANES {
             errors[lane] = symbols[lane] - f32::from(decided[lane]);
             sums[lane] += errors[lane] * errors[lane];

@@ -15,6 +15,7 @@ use super::quick_trellis::Trellis;
 use super::turns::{CORRECTED_TURNS, run};
 use crate::field::SEGMENT_SYNC;
 use crate::params::{DATA_POWER, SEGMENT_SYMBOLS, TRELLIS_CODERS};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::pairs::{add_products, round};
 use millstream_dsp::rows::LANES;
 
@@ -68,7 +69,7 @@ impl Feedback {
 
     /// Drops groups of taps that change the symbols' mean square by less than `least`.
     pub fn prune(&mut self, least: f32) {
-        for (group, active) in self.taps.as_chunks_mut::<GROUP>().0.iter_mut().zip(&mut self.active)
+        for (group, active) in self.taps.in_chunks_mut::<GROUP>().0.iter_mut().zip(&mut self.active)
         {
             let power = group.iter().map(|tap| tap * tap).sum::<f32>();
             *active = power * DATA_POWER > least;
@@ -94,7 +95,7 @@ impl Feedback {
     pub fn adapt(&mut self, errors: &Errors, step: f32) -> Slopes {
         let mut slopes = Slopes::default();
         let mut slope = [0.0; GROUP];
-        for (g, taps) in self.taps.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        for (g, taps) in self.taps.in_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
             if self.active[g] {
                 errors.correlate(&self.decided[g * GROUP..], 1.0, &mut slope);
                 taps.iter_mut().zip(&slope).for_each(|(tap, slope)| *tap += step * slope);
@@ -161,7 +162,7 @@ impl AppliedTaps {
     /// Rounds taps.
     fn take(&mut self, taps: &[f32; FEEDBACK], active: &[bool; GROUPS]) {
         let mut peaks = [1e-6; LANES];
-        for taps in taps.as_chunks::<LANES>().0 {
+        for taps in taps.in_chunks::<LANES>().0 {
             for (peak, tap) in peaks.iter_mut().zip(taps) {
                 *peak = if tap.abs() > *peak { tap.abs() } else { *peak };
             }
@@ -169,7 +170,7 @@ impl AppliedTaps {
         let scale = LARGEST / peaks.into_iter().fold(0.0, f32::max);
         self.unit = 1.0 / scale;
         self.groups.clear();
-        for (g, taps) in taps.as_chunks::<GROUP>().0.iter().enumerate() {
+        for (g, taps) in taps.in_chunks::<GROUP>().0.iter().enumerate() {
             if active[g] {
                 let mut group = FeedbackTaps { start: g * GROUP, taps: [[0; 2]; GROUP / 2] };
                 round(taps, scale, group.taps.as_flattened_mut());

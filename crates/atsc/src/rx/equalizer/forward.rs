@@ -3,6 +3,7 @@
 use super::applied_taps::GROUP;
 use super::channel::EARLY;
 use crate::params::SEGMENT_SYMBOLS;
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::pairs::{PairTaps, round};
 
 /// Most groups in use.
@@ -32,7 +33,7 @@ impl Slopes {
     pub fn add(&mut self, slope: &[f32; GROUP]) {
         self.taps += GROUP;
         let mut lanes = [0.0; 8];
-        for slope in slope.as_chunks::<8>().0 {
+        for slope in slope.in_chunks::<8>().0 {
             lanes.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += slope * slope);
         }
         self.power += lanes.iter().sum::<f32>();
@@ -81,7 +82,7 @@ impl ForwardFilter {
     }
 
     fn round(&mut self) {
-        let taps = self.taps.as_chunks::<2>().0.as_chunks().0;
+        let taps = self.taps.in_chunks::<2>().0.in_chunks().0;
         for (rounded, taps) in self.rounded.iter_mut().zip(taps).take(self.groups) {
             *rounded = PairTaps::new(taps);
         }
@@ -89,7 +90,7 @@ impl ForwardFilter {
 
     /// Returns every tap with its position.
     pub fn taps(&self) -> impl Iterator<Item = (isize, f32)> + '_ {
-        let groups = self.starts[..self.groups].iter().zip(self.taps.as_chunks::<GROUP>().0);
+        let groups = self.starts[..self.groups].iter().zip(self.taps.in_chunks::<GROUP>().0);
         groups.flat_map(|(start, taps)| (*start..).zip(taps.iter().copied()))
     }
 

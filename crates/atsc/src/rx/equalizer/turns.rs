@@ -7,8 +7,9 @@ use super::applied_taps::AppliedTaps;
 use super::design::FEEDBACK;
 use super::quick_trellis::{QuickDecoders, Trellis};
 use crate::params::{DATA_SYMBOLS, SYNC_SYMBOLS, TRELLIS_CODERS};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::multiversion;
-#[cfg(target_arch = "x86_64")]
+#[cfg(avx512)]
 use millstream_dsp::rows::Avx512;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use millstream_dsp::rows::Neon;
@@ -29,7 +30,7 @@ pub fn run(
     trellis: &mut Trellis,
     data: &mut [f32; DATA_SYMBOLS],
 ) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(avx512)]
     if let Some(rows) = Avx512::new() {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
         fn widest(
@@ -82,7 +83,7 @@ fn run_body<R: Rows>(
     let (far, near) = applied.groups.split_at(applied.far);
     let none = r.wholes(0);
     let mut ahead = r.add_products(far, &decided[SYNC_SYMBOLS..], none);
-    for (turn, symbols) in data.as_chunks_mut::<TRELLIS_CODERS>().0.iter_mut().enumerate() {
+    for (turn, symbols) in data.in_chunks_mut::<TRELLIS_CODERS>().0.iter_mut().enumerate() {
         let start = SYNC_SYMBOLS + turn * TRELLIS_CODERS;
         let sums = r.add_products(near, &decided[start..], ahead);
         // The sums of the next row, on which the current decisions have no effect: the processor
@@ -143,7 +144,7 @@ pub fn apply_feedback<R: Rows>(
         // Whole numbers that floats represent exactly, in any order.
         let each = r.store(levels);
         let (mut near, mut other) = (sums, r.floats(0.0));
-        for (i, rows) in applied.near.as_chunks::<2>().0.iter().enumerate() {
+        for (i, rows) in applied.near.in_chunks::<2>().0.iter().enumerate() {
             near = r.madd(r.load(&rows[0]), r.floats(each[2 * i]), near);
             other = r.madd(r.load(&rows[1]), r.floats(each[2 * i + 1]), other);
         }

@@ -5,6 +5,7 @@
 use millstream_atsc::Sample;
 use millstream_atsc::rx::{Receiver, RxConfig};
 use millstream_atsc::tx::{Impairments, Numbered, TestSignal, TxConfig};
+use millstream_dsp::chunks::Chunks;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::hash::{BuildHasher, RandomState};
@@ -139,7 +140,7 @@ pub fn read_sc16(path: &std::path::Path) -> Vec<Sample> {
     let bytes = std::fs::read(path).unwrap();
     let part = |pair: [u8; 2]| f32::from(i16::from_le_bytes(pair)) / 32_768.0;
     bytes
-        .as_chunks::<4>()
+        .in_chunks::<4>()
         .0
         .iter()
         .map(|[a, b, c, d]| Sample::new(part([*a, *b]), part([*c, *d])))

@@ -177,12 +177,11 @@ impl Facts<'_> {
                 let _ = writeln!(text, "  {way:<4} {:<10} {}", port.name, port.item);
             }
         }
-        if let Some(stated) = &self.stated
-            && !self.ports.inputs.is_empty()
-            && !self.ports.outputs.is_empty()
-        {
-            let (rate, holds) = (stated.rate, stated.holds);
-            let _ = writeln!(text, "  rate {rate}, keeps {holds} items, in the example below");
+        if let Some(stated) = &self.stated {
+            if !self.ports.inputs.is_empty() && !self.ports.outputs.is_empty() {
+                let (rate, holds) = (stated.rate, stated.holds);
+                let _ = writeln!(text, "  rate {rate}, keeps {holds} items, in the example below");
+            }
         }
         let stand_in = if known.effect().has_stand_in() { "; rehearsals replace it" } else { "" };
         let _ = writeln!(text, "  effect {}{stand_in}", known.effect().name());

@@ -3,6 +3,7 @@
 use super::power::Power;
 use crate::live::{self, Live};
 use anyhow::Context;
+use millstream_dsp::chunks::Chunks;
 use millstream_flow::SC16_SCALE;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -30,15 +31,15 @@ impl RawLayout {
         let float = |bytes: [u8; 4]| f32::from_le_bytes(bytes);
         match (self.floats, self.values) {
             (false, 1) => {
-                power.add(bytes.as_chunks::<2>().0.iter().map(|&[a, b]| [int(a, b), 0.0]));
+                power.add(bytes.in_chunks::<2>().0.iter().map(|&[a, b]| [int(a, b), 0.0]));
             }
             (false, _) => {
-                let parts = bytes.as_chunks::<4>().0.iter();
+                let parts = bytes.in_chunks::<4>().0.iter();
                 power.add(parts.map(|&[a, b, c, d]| [int(a, b), int(c, d)]));
             }
-            (true, 1) => power.add(bytes.as_chunks::<4>().0.iter().map(|&one| [float(one), 0.0])),
+            (true, 1) => power.add(bytes.in_chunks::<4>().0.iter().map(|&one| [float(one), 0.0])),
             (true, _) => {
-                let parts = bytes.as_chunks::<8>().0.iter();
+                let parts = bytes.in_chunks::<8>().0.iter();
                 power.add(
                     parts.map(|&[a, b, c, d, e, f, g, h]| {
                         [float([a, b, c, d]), float([e, f, g, h])]

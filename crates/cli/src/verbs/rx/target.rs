@@ -100,15 +100,15 @@ impl RecordingFiles {
                 out.display()
             ),
         };
-        if let (Some(given), Some(implied)) = (format, implied)
-            && given != implied
-        {
-            let [implied, given] = [implied, given].map(|format| name_of(&FORMATS, &format));
-            let out = out.display();
-            bail!(
-                "{out}: the file extension means {implied}, but --format is {given}: change one of \
-                 them"
-            );
+        if let (Some(given), Some(implied)) = (format, implied) {
+            if given != implied {
+                let [implied, given] = [implied, given].map(|format| name_of(&FORMATS, &format));
+                let out = out.display();
+                bail!(
+                    "{out}: the file extension means {implied}, but --format is {given}: change \
+                     one of them"
+                );
+            }
         }
         let data = if meta.is_some() { out.with_extension("sigmf-data") } else { out.to_owned() };
         Ok(Self { data, meta, format: format.or(implied).unwrap_or(SampleFormat::Sc16) })

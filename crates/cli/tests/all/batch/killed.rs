@@ -86,7 +86,7 @@ fn running_task(place: &Place) -> String {
 
 fn signal(pid: u32, signal: i32) {
     // SAFETY: plain system call; the process may have ended.
-    unsafe { libc::kill(pid.cast_signed(), signal) };
+    unsafe { libc::kill(pid as i32, signal) };
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn an_interrupt_of_the_whole_group_is_no_failure() {
         eventually("its workers", || workers(driver.pid()).len() == 2);
         std::thread::sleep(Duration::from_millis(delay));
         // SAFETY: plain system call on a group whose leader has not been waited for.
-        assert_eq!(unsafe { libc::kill(-driver.pid().cast_signed(), libc::SIGINT) }, 0);
+        assert_eq!(unsafe { libc::kill(-(driver.pid() as i32), libc::SIGINT) }, 0);
         let outcome = driver.wait();
         outcome.fails(1, "of 2 tasks were done: run the command again to go on");
         assert!(!outcome.stderr.contains("failed  "), "{outcome:?}");

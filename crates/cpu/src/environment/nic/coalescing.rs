@@ -60,7 +60,7 @@ fn ask(interface: &str) -> Option<[u32; NUMBERS]> {
     // SAFETY: `ifreq` is plain data, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name) {
-        *to = from.cast_signed() as libc::c_char;
+        *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = numbers.as_mut_ptr().cast();
     // SAFETY: the name ends with a zero, and `ifru_data` points to the command and room for its

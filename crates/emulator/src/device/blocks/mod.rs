@@ -86,7 +86,7 @@ impl StreamBlock {
         match self {
             Self::NullSrcSink(_) if !generation.radio_map.has_features && is_finite(address) => 0,
             Self::Replay(_) if address == replay_regs::COMPAT => generation.replay_compat,
-            Self::DmaFifo if address.is_multiple_of(DMA_FIFO_STRIDE) => DMA_FIFO_INFO,
+            Self::DmaFifo if address % DMA_FIFO_STRIDE == 0 => DMA_FIFO_INFO,
             Self::DmaFifo => 0,
             Self::Replay(block) => block.read(address),
             Self::SigGen(block) => block.read(address),

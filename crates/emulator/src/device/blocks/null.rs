@@ -283,7 +283,7 @@ mod tests {
             block.write(regs::PACKET_LINES, lines);
             let packet = block.next_packet(0);
             assert_eq!(packet.is_none(), bytes < 8);
-            let fits = |bytes: usize| bytes.is_multiple_of(4) && (4..=8192).contains(&bytes);
+            let fits = |bytes: usize| bytes % 4 == 0 && (4..=8192).contains(&bytes);
             assert!(packet.is_none_or(|packet| fits(packet.bytes)));
         }
         assert_eq!(NullSrcSink::new(Width::W64).read(0xffff_fffc), 0);

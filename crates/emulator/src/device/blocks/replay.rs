@@ -2,6 +2,7 @@
 
 use super::BlockPacket;
 use crate::antenna::Sc16;
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::regs::replay::{self as regs, command};
 use std::collections::VecDeque;
 
@@ -115,7 +116,7 @@ impl Replay {
         let Some(play) = port.plays.front() else { return out.fill(Sc16::default()) };
         let first = (play.base + port.played % play.size + at as u64) as usize;
         let bytes = self.memory.get(first..first + out.len() * ITEM_BYTES).unwrap_or_default();
-        out.iter_mut().zip(bytes.as_chunks().0).for_each(|(item, bytes)| *item = *bytes);
+        out.iter_mut().zip(bytes.in_chunks().0).for_each(|(item, bytes)| *item = *bytes);
     }
 
     /// Removes that packet.
@@ -139,7 +140,7 @@ impl Replay {
         let end = first.saturating_add((count * ITEM_BYTES) as u64);
         // Beyond the memory nothing is stored.
         if let Some(bytes) = self.memory.get_mut(first as usize..end as usize) {
-            bytes.as_chunks_mut().0.iter_mut().zip(items).for_each(|(bytes, item)| *bytes = *item);
+            bytes.in_chunks_mut().0.iter_mut().zip(items).for_each(|(bytes, item)| *bytes = *item);
         }
         port.recorded += (count * ITEM_BYTES) as u64;
         count
@@ -240,9 +241,8 @@ mod tests {
     /// Takes packets until `count` have come or there is none.
     fn played(block: &mut Replay, port: usize, count: usize) -> Vec<(BlockPacket, Vec<u32>)> {
         let mut packets = Vec::new();
-        while packets.len() < count
-            && let Some(packet) = block.next_packet(port)
-        {
+        while packets.len() < count {
+            let Some(packet) = block.next_packet(port) else { break };
             let mut out = vec![[0; 4]; packet.bytes / 4];
             // In two pieces, as a port may lend its memory.
             let (first, rest) = out.split_at_mut(1);

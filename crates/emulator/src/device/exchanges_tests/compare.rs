@@ -3,6 +3,7 @@
 use super::replay::{TimedAnswer, heard};
 use crate::antenna::Sc16;
 use crate::tx_out::{PlayedSamples, PlayedStretch};
+use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType, Width};
 use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::stream::{StatusRepr, StreamCondition};
@@ -130,7 +131,7 @@ fn data_difference(want: &Packet<'_>, have: &Packet<'_>) -> Option<String> {
 
 /// Compares samples: those of an antenna are functions of their times, others must be the same.
 fn same_samples(want: &[u8], have: &[u8], want_at: Option<u64>, have_at: Option<u64>) -> bool {
-    let (wanted, found): (&[Sc16], &[Sc16]) = (want.as_chunks().0, have.as_chunks().0);
+    let (wanted, found): (&[Sc16], &[Sc16]) = (want.in_chunks().0, have.in_chunks().0);
     let hears = |samples: &[Sc16], from: u64, swapped| {
         samples.iter().zip(from..).all(|(sample, tick)| *sample == heard(tick, swapped))
     };

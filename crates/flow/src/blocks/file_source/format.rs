@@ -72,7 +72,7 @@ impl SampleFormat {
                 convert_pairs(bytes, samples, |part| (f32::from(part) - 127.5) * (1.0 / 127.5));
             }
             Self::Ci8 => {
-                convert_pairs(bytes, samples, |part| f32::from(part.cast_signed()) * (1.0 / 127.0));
+                convert_pairs(bytes, samples, |part| f32::from(part as i8) * (1.0 / 127.0));
             }
         }
         0

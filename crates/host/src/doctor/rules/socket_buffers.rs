@@ -39,7 +39,7 @@ fn check(view: &MachineFiles, path: &str, way: &str, where_short: Verdict) -> Ve
     let verdict = match holds_ms {
         ENOUGH_MS.. => Verdict::Good,
         // The largest possible size.
-        _ if bytes >= MOST.cast_signed() => Verdict::Unknown,
+        _ if bytes >= MOST as i64 => Verdict::Unknown,
         SHORT_MS.. => Verdict::Minor,
         _ => where_short,
     };

@@ -61,7 +61,7 @@ fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
     let mut process = [0];
     socket::get(socket, libc::SOL_SOCKET, SO_PEERPIDFD, &mut process)?;
     // SAFETY: the kernel has just opened it for us (close-on-exec), and it has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(process[0].cast_signed()) })
+    Ok(unsafe { OwnedFd::from_raw_fd(process[0] as i32) })
 }
 
 /// Returns its supplementary groups (SO_PEERGROUPS).

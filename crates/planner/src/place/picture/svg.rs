@@ -60,8 +60,7 @@ impl Placed {
             let limits = load.name == prediction.bottleneck;
             let border = if limits { "#d9603f" } else { "#c9ced8" };
             let line = if limits { 2.0 } else { 1.0 };
-            let style =
-                format_args!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
+            let style = format!("fill=\"#ffffff\" stroke=\"{border}\" stroke-width=\"{line}\"");
             svg.rect(place, 8.0, style, "");
             let (x, y) = (place.x + 16.0, place.y + 24.0);
             let pinned =
@@ -87,7 +86,7 @@ impl Placed {
             for (ns, colour, what) in parts.into_iter().filter(|(ns, ..)| *ns > 0.0) {
                 let width = ns / prediction.ns_per_item.max(f64::MIN_POSITIVE) * BAR_WIDTH;
                 let part = Rect { x: from, y: bar.y, width, height: bar.height };
-                let style = format_args!("fill=\"{colour}\"");
+                let style = format!("fill=\"{colour}\"");
                 svg.rect(&part, 0.0, style, &format!("{what}: {}", time(ns)));
                 from += width;
             }
@@ -99,13 +98,12 @@ impl Placed {
         for (block, place) in prediction.blocks.iter().zip(&layout.blocks) {
             let share = block.work_ns / prediction.ns_per_item.max(f64::MIN_POSITIVE);
             let colour = load_colour(share);
-            let style = format_args!("fill=\"{colour}\" stroke=\"#7d8591\"");
+            let style = format!("fill=\"{colour}\" stroke=\"#7d8591\"");
             svg.rect(place, 6.0, style, "");
             let (x, y) = place.middle();
             let name = shortened(&block.name, 19);
             let size = if name.chars().count() > 16 { 11 } else { 12 };
-            let bold =
-                format_args!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
+            let bold = format!("font-size=\"{size}\" font-weight=\"600\" text-anchor=\"middle\"");
             svg.write((x, y - 3.0), bold, &name);
             let cost = if prediction.measured {
                 format!("{} · {:.0} %", time(block.work_ns), share * 100.0)
@@ -142,7 +140,7 @@ impl Placed {
             }
             taken.push((x, y));
             let colour = edge.cut.as_ref().map_or(INSIDE, |cut| distance_colour(cut.distance));
-            let style = format_args!(
+            let style = format!(
                 "font-size=\"10.5\" font-weight=\"600\" fill=\"{colour}\" stroke=\"#ffffff\" \
                  stroke-width=\"3.5\" paint-order=\"stroke\" text-anchor=\"middle\""
             );

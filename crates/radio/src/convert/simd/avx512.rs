@@ -1,6 +1,7 @@
 //! Blocks of 16 samples in 512-bit registers (AVX-512F and BW).
 
 #![expect(unsafe_op_in_unsafe_fn, reason = "all is unsafe for the one reason stated at `Engine`")]
+#![allow(clippy::incompatible_msrv, reason = "compiled only where the compiler has AVX-512")]
 
 use std::arch::x86_64::*;
 

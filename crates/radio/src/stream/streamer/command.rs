@@ -28,7 +28,7 @@ pub(in crate::stream) fn check_length(
     // A sample of the stream is a few of the radio, which counts in words.
     let multiple = rate.whole_cycles(word).get();
     let most = rate.samples(FINITE_SAMPLES_MAX);
-    if samples == 0 || samples > most || !samples.is_multiple_of(multiple.into()) {
+    if samples == 0 || samples > most || samples % u64::from(multiple) != 0 {
         return Err(RxError::BadLength { samples, multiple, most });
     }
     Ok(())

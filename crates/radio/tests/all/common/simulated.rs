@@ -198,9 +198,8 @@ impl PortRx for ToRadio {
     fn recv_batch(&mut self, _: Duration) -> io::Result<usize> {
         NETWORK.with_borrow_mut(|network| {
             network.spare.extend(self.0.drain(..).map(|(bytes, _)| bytes));
-            while self.0.len() < 64
-                && let Some((_, bytes, from)) = due(&mut network.to_radio, now_ns())
-            {
+            while self.0.len() < 64 {
+                let Some((_, bytes, from)) = due(&mut network.to_radio, now_ns()) else { break };
                 self.0.push((bytes, from));
             }
         });

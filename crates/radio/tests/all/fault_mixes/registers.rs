@@ -71,7 +71,7 @@ impl FalseAnswer {
     fn tell(&self, seen: &mut u64, answer: &mut CtrlRepr) -> bool {
         let number = *seen;
         *seen += 1;
-        let hits = number.checked_sub(self.skip).filter(|number| number.is_multiple_of(self.every));
+        let hits = number.checked_sub(self.skip).filter(|number| number % self.every == 0);
         let Some(number) = hits.filter(|number| number / self.every < self.count) else {
             return false;
         };

@@ -138,7 +138,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         cpus: args.cpus.clone(),
         under: args.under.clone(),
         // The measuring thread goes behind the shield by itself.
-        leave: args.leave.iter().copied().chain([std::process::id().cast_signed()]).collect(),
+        leave: args.leave.iter().copied().chain([std::process::id() as i32]).collect(),
         interrupts: !args.keep_interrupts,
         awake: true,
         napi: args.napi.map(|place| Napi {

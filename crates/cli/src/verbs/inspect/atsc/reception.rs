@@ -12,6 +12,7 @@ use millstream_atsc::rx::{FrontEnd, RxConfig};
 use millstream_atsc::segment::{Segment, SegmentKind};
 use millstream_blocks::power_spectrum::PowerSpectrum;
 use millstream_blocks::sigmf::{Capture, SigmfRecording};
+use millstream_dsp::chunks::Chunks;
 use millstream_dsp::window::Window;
 use millstream_flow::blocks::SampleFormat;
 use millstream_flow::{Process, SC16_SCALE};
@@ -104,8 +105,8 @@ impl ReceptionReport {
             }
             block.clear();
             match format {
-                SampleFormat::Sc16 => block.extend(bytes.as_chunks::<4>().0.iter().map(sc16)),
-                _ => block.extend(bytes.as_chunks::<8>().0.iter().map(cf32)),
+                SampleFormat::Sc16 => block.extend(bytes.in_chunks::<4>().0.iter().map(sc16)),
+                _ => block.extend(bytes.in_chunks::<8>().0.iter().map(cf32)),
             }
             scope.take(&block);
         }
@@ -287,10 +288,10 @@ fn taps(monitor: &Monitor) -> [Vec<(f64, f64)>; 2] {
 
 impl View {
     fn see(&mut self, segment: &Segment, monitor: &Monitor) {
-        if let SegmentKind::FieldSync(parity) = segment.kind()
-            && !segment.held()
-        {
-            self.find_echoes(segment, parity);
+        if let SegmentKind::FieldSync(parity) = segment.kind() {
+            if !segment.held() {
+                self.find_echoes(segment, parity);
+            }
         }
         let Self { equalizer, equalized, .. } = self;
         if !equalizer.process(segment, equalized) {

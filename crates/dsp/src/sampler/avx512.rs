@@ -1,12 +1,14 @@
-//! The sampler in vectors.
+//! The sampler in vectors of AVX-512.
 
-use super::{GROUP, IntSample, Levelling, Run, SHARE, Sums};
+#![allow(clippy::incompatible_msrv, reason = "compiled only where the compiler has AVX-512")]
+
+use super::avx2::Leveller;
+use super::{GROUP, IntSample, Run, SHARE, Sums};
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Pairs of an AVX-512 and of an AVX2 vector.
+/// Pairs of a vector.
 const WIDE: usize = 16;
-const NARROW: usize = 8;
 
 /// Groups whose places are computed together.
 const PIECE: usize = 32;
@@ -35,7 +37,8 @@ pub(super) unsafe fn sample_512(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
     let mut times = WideTimes::new(run);
-    let mut leveller = Leveller::new(run);
+    // SAFETY: the processor has AVX2, too.
+    let mut leveller = unsafe { Leveller::new(run) };
     // All places first: they are integers of the processor, and those pass through memory cheaply.
     let mut places = [const { MaybeUninit::uninit() }; PIECE / 2];
     for piece in out.chunks_mut(PIECE) {
@@ -49,11 +52,12 @@ unsafe fn vectors_512<const VECTORS: usize>(run: &Run<'_>, out: &mut [[f32; GROU
             let places = pair.windows.0.iter().zip(&pair.taps.0);
             for (out, (windows, taps)) in groups.iter_mut().zip(places) {
                 // SAFETY: by the caller's contract.
-                leveller.write(unsafe { group_512::<VECTORS>(run, windows, taps) }, out);
+                unsafe { leveller.write(group_512::<VECTORS>(run, windows, taps), out) };
             }
         }
     }
-    leveller.sums()
+    // SAFETY: the processor has AVX2, too.
+    unsafe { leveller.sums() }
 }
 
 /// Returns the sums of eight outputs.
@@ -151,7 +155,7 @@ impl WideTimes {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn new(run: &Run<'_>) -> Self {
-        let all = |x: u32| _mm512_set1_epi32(x.cast_signed());
+        let all = |x: u32| _mm512_set1_epi32(x as i32);
         let both = |time: u64| [time as u32, (time >> 32) as u32];
         let mut times = [const { Sixteen([[0; GROUP]; 2]) }; 2];
         for i in 0..2 * GROUP {
@@ -195,99 +199,6 @@ impl WideTimes {
     }
 }
 
-/// Computes [`super::sample_plain`], bit for bit.
-///
-/// # Safety
-/// The run must [fit](Run::fits).
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn sample_256(run: &Run<'_>, out: &mut [[f32; GROUP]]) -> Sums {
-    let mut leveller = Leveller::new(run);
-    let mut at = run.at;
-    for out in out {
-        // SAFETY: by the caller's contract.
-        let [low, high] = [at, at + SHARE as u64 * run.step].map(|at| unsafe { four(run, at) });
-        at += GROUP as u64 * run.step;
-        leveller.write(_mm256_set_m128i(high, low), out);
-    }
-    leveller.sums()
-}
-
-/// Returns the sums of four outputs that share a window, the first taken at `first`.
-///
-/// # Safety
-/// The run must [fit](Run::fits), and this must be one of its times.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn four(run: &Run<'_>, first: u64) -> __m128i {
-    // SAFETY: the run fits, so the window lies in the row.
-    let samples = unsafe { run.row.as_ptr().add(run.window(first)) };
-    let taps = [0, 1, 2, 3].map(|i| {
-        // SAFETY: a phase is less than `phases` and a time at most `lead` late, so that a whole
-        // window follows in the rows.
-        unsafe { run.rows.as_ptr().add(run.taps(first + i * run.step, first)) }
-    });
-    let mut sums = [_mm256_setzero_si256(); SHARE];
-    for v in 0..run.sampler.window / NARROW {
-        // SAFETY: within the window.
-        let x = unsafe { load_256(samples.add(v * NARROW)) };
-        for (sum, taps) in sums.iter_mut().zip(taps) {
-            // SAFETY: within the window.
-            let taps = unsafe { load_256(taps.add(v * NARROW)) };
-            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(taps, x));
-        }
-    }
-    let [a, b, c, d] = sums;
-    let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-    _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums))
-}
-
-/// The step from sums to outputs, eight at a time, with their measurement.
-struct Leveller {
-    scale: __m256,
-    offset: __m256,
-    limit: __m256,
-    gain: __m256,
-    plain: __m256,
-    square: __m256,
-}
-
-impl Leveller {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn new(run: &Run<'_>) -> Self {
-        let Levelling { offset, limit, gain } = run.levelling;
-        let [scale, offset, limit, gain] =
-            [run.scale, offset, limit, gain].map(|x| _mm256_set1_ps(x));
-        let zero = _mm256_setzero_ps();
-        Self { scale, offset, limit, gain, plain: zero, square: zero }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn write(&mut self, sums: __m256i, out: &mut [f32; GROUP]) {
-        let x = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), self.scale);
-        let least = _mm256_sub_ps(_mm256_setzero_ps(), self.limit);
-        let y = _mm256_max_ps(_mm256_sub_ps(x, self.offset), least);
-        let y = _mm256_min_ps(y, self.limit);
-        self.plain = _mm256_add_ps(self.plain, y);
-        self.square = _mm256_add_ps(self.square, _mm256_mul_ps(y, y));
-        // SAFETY: a group has room for eight values.
-        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), _mm256_mul_ps(y, self.gain)) };
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        // SAFETY: each row has room for eight values.
-        unsafe {
-            _mm256_storeu_ps(sums[0].as_mut_ptr(), self.plain);
-            _mm256_storeu_ps(sums[1].as_mut_ptr(), self.square);
-        }
-        sums
-    }
-}
-
 /// # Safety
 /// `from` must point to sixteen pairs.
 #[inline]
@@ -295,15 +206,6 @@ impl Leveller {
 unsafe fn load_512(from: *const IntSample) -> __m512i {
     // SAFETY: by the caller's contract.
     unsafe { _mm512_loadu_si512(from.cast()) }
-}
-
-/// # Safety
-/// `from` must point to eight pairs.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn load_256(from: *const IntSample) -> __m256i {
-    // SAFETY: by the caller's contract.
-    unsafe { _mm256_loadu_si256(from.cast()) }
 }
 
 /// Returns the sums of each vector's sixteen lanes, side by side.

@@ -1,5 +1,7 @@
 //! Rows in 64-byte registers.
 
+#![allow(clippy::incompatible_msrv, reason = "compiled only where the compiler has AVX-512")]
+
 use super::{LANES, Rows};
 use crate::pairs::{self, Group};
 use std::arch::x86_64::*;
@@ -117,6 +119,6 @@ impl Rows for Avx512 {
     ) -> Self::Whole {
         pairs::check(groups, x);
         // SAFETY: the processor has the features, and the slices hold all the numbers read.
-        unsafe { _mm512_add_epi32(sums, pairs::x86::products(groups, x)) }
+        unsafe { _mm512_add_epi32(sums, pairs::avx512::products(groups, x)) }
     }
 }

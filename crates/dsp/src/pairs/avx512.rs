@@ -1,7 +1,11 @@
-//! The fast copies. Even outputs use the numbers from an even index on, odd ones those from the
+//! Copies with AVX-512. Even outputs use the numbers from an even index on, odd ones those from the
 //! index after it.
 
+#![allow(clippy::incompatible_msrv, reason = "compiled only where the compiler has AVX-512")]
+
+use super::avx2::{add_up, interleave};
 use super::{BLOCK, Group, IntSample, LANES};
+use crate::chunks::Chunks;
 use std::arch::x86_64::*;
 
 /// Computes [`super::correlate_plain`], bit for bit.
@@ -16,7 +20,7 @@ pub(super) unsafe fn correlate_512(
     out: &mut [[f32; BLOCK]],
 ) {
     // Eight sums hide the latency of the instruction.
-    let (twos, rest) = out.as_chunks_mut::<2>();
+    let (twos, rest) = out.in_chunks_mut::<2>();
     for (b, two) in twos.iter_mut().enumerate() {
         // SAFETY: by the caller's contract.
         unsafe { blocks_512::<2, 2>(taps, &x[2 * b * BLOCK..], scale, two) };
@@ -45,7 +49,7 @@ unsafe fn blocks_512<const V: usize, const PHASES: usize>(
     out: &mut [[f32; BLOCK]; V],
 ) {
     let mut sums = [[[_mm512_setzero_si512(); 2]; V]; PHASES];
-    for (k, taps) in taps.as_chunks::<16>().0.iter().enumerate() {
+    for (k, taps) in taps.in_chunks::<16>().0.iter().enumerate() {
         for v in 0..V {
             for odd in 0..2 {
                 let at = (k + v) * BLOCK + odd;
@@ -100,50 +104,6 @@ unsafe fn load_but_last(x: *const i16) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi32(0x7FFF, x.cast()) }
 }
 
-/// Computes [`super::correlate_plain`], bit for bit.
-///
-/// # Safety
-/// `x` must hold numbers for all outputs and taps.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn correlate_256(
-    taps: &[IntSample],
-    x: &[i16],
-    scale: f32,
-    out: &mut [[f32; BLOCK]],
-) {
-    const WIDE: usize = BLOCK / 2;
-    let scale = _mm256_set1_ps(scale);
-    for (b, out) in out.iter_mut().enumerate() {
-        let mut sums = [[_mm256_setzero_si256(); 2]; 2];
-        for (j, tap) in taps.iter().enumerate() {
-            let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
-            for (half, sums) in sums.iter_mut().enumerate() {
-                for (odd, sum) in sums.iter_mut().enumerate() {
-                    let at = b * BLOCK + half * WIDE + 2 * j + odd;
-                    // SAFETY: by the caller's contract.
-                    let x = unsafe { _mm256_loadu_si256(x.as_ptr().add(at).cast()) };
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(x, tap));
-                }
-            }
-        }
-        for (out, sums) in out.as_chunks_mut::<WIDE>().0.iter_mut().zip(sums) {
-            for (out, sum) in out.as_chunks_mut::<8>().0.iter_mut().zip(interleave(sums)) {
-                let y = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
-                // SAFETY: eight values have room.
-                unsafe { _mm256_storeu_ps(out.as_mut_ptr(), y) };
-            }
-        }
-    }
-}
-
-/// Interleaves even and odd outputs.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn interleave([even, odd]: [__m256i; 2]) -> [__m256i; 2] {
-    let [a, b] = [_mm256_unpacklo_epi32(even, odd), _mm256_unpackhi_epi32(even, odd)];
-    [_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)]
-}
-
 /// Computes [`super::add_products_plain`], bit for bit.
 ///
 /// # Safety
@@ -172,7 +132,7 @@ pub(super) unsafe fn add_products_512<const N: usize>(
 pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) -> __m512i {
     let mut parts = [[_mm256_setzero_si256(); 2]; 4];
     for group in groups {
-        for (k, taps) in group.taps.as_chunks::<16>().0.iter().enumerate() {
+        for (k, taps) in group.taps.in_chunks::<16>().0.iter().enumerate() {
             for odd in 0..2 {
                 // SAFETY: by the caller's contract; the sixteenth pair's window ends one pair
                 // before the end of the third row.
@@ -197,44 +157,7 @@ pub(crate) unsafe fn products<const N: usize>(groups: &[Group<N>], x: &[i16]) ->
             }
         }
     }
-    let [low, high] = interleave(add_up(parts));
+    // SAFETY: the processor has AVX2, too.
+    let [low, high] = unsafe { interleave(add_up(parts)) };
     _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
-}
-
-/// Computes [`super::add_products_plain`], bit for bit.
-///
-/// # Safety
-/// `x` must hold numbers for all sums and taps.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn add_products_256<const N: usize>(
-    groups: &[Group<N>],
-    x: &[i16],
-    sums: &mut [i32; LANES],
-) {
-    let mut parts = [[_mm256_setzero_si256(); 2]; 4];
-    for group in groups {
-        for (j, tap) in group.taps.iter().enumerate() {
-            let tap = _mm256_set1_epi32(bytemuck::cast(*tap));
-            for (odd, part) in parts[j % 4].iter_mut().enumerate() {
-                // SAFETY: by the caller's contract.
-                let x =
-                    unsafe { _mm256_loadu_si256(x.as_ptr().add(group.start + 2 * j + odd).cast()) };
-                *part = _mm256_add_epi32(*part, _mm256_madd_epi16(x, tap));
-            }
-        }
-    }
-    for (to, sum) in sums.as_chunks_mut::<8>().0.iter_mut().zip(interleave(add_up(parts))) {
-        let to = to.as_mut_ptr().cast::<__m256i>();
-        // SAFETY: eight sums have room.
-        unsafe { _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), sum)) };
-    }
-}
-
-/// Returns the even and the odd sums, each from four parts.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn add_up([a, b, c, d]: [[__m256i; 2]; 4]) -> [__m256i; 2] {
-    [0, 1].map(|odd| {
-        _mm256_add_epi32(_mm256_add_epi32(a[odd], b[odd]), _mm256_add_epi32(c[odd], d[odd]))
-    })
 }

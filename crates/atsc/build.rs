@@ -1,0 +1,1 @@
+../dsp/build.rs
