@@ -177,3 +177,20 @@ impl<B: Block + 'static, E: Into<BlockError>> MadeBlock for Result<B, E> {
         self.map_err(Into::into)?.boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocks::NullSink;
+
+    #[test]
+    fn a_boxed_block_stays_in_its_box() {
+        let block: Box<dyn Block> = Box::new(NullSink::<[u64; 8]>::new());
+        let address = (&raw const *block).cast::<()>();
+        let boxed = Ok::<_, BlockError>(block).boxed().unwrap();
+        assert_eq!((&raw const *boxed).cast::<()>(), address);
+        assert!(NullSink::<u8>::new().boxed().is_ok());
+        let error = Err::<NullSink<u8>, _>("no room").boxed().err().unwrap();
+        assert_eq!(error.to_string(), "no room");
+    }
+}

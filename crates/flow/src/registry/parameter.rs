@@ -95,3 +95,43 @@ pub(crate) const ITEM: &str = "item";
 pub fn wrong(name: &str, value: impl fmt::Display, expected: &str) -> BlockError {
     format!("{name} = `{value}`: expected {expected}").into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+    fn expected(range: (Bound<f64>, Bound<f64>), default: f64, value: f64) -> Option<String> {
+        let range = ParameterRange::new(range.0, range.1);
+        let parameter = Parameter::new("x", "a number").within(range).with_default(default);
+        parameter.of_kind(ParameterKind::Number).refuses(&ParameterValue::from(value))
+    }
+
+    #[test]
+    fn a_number_outside_of_its_range_is_told_the_range() {
+        for (range, text) in [
+            ((Included(0.25), Included(4096.0)), "0.25 to 4096"),
+            ((Included(0.0), Unbounded), "0 or more"),
+            ((Excluded(0.0), Unbounded), "more than 0"),
+            ((Excluded(0.0), Included(1.0)), "more than 0, at most 1"),
+            ((Excluded(0.0), Excluded(0.5)), "more than 0, less than 0.5"),
+            ((Included(0.0), Excluded(0.5)), "0 or more, less than 0.5"),
+        ] {
+            assert_eq!(expected(range, 0.25, -3.0).as_deref(), Some(text));
+        }
+        for (range, text) in
+            [((Unbounded, Included(2.0)), "at most 2"), ((Unbounded, Excluded(2.0)), "less than 2")]
+        {
+            assert_eq!(expected(range, 1.0, 3.0).as_deref(), Some(text));
+            assert_eq!(expected(range, 1.0, 1.5), None);
+        }
+        assert_eq!(expected((Unbounded, Unbounded), 1.0, -1e300), None);
+    }
+
+    #[test]
+    fn a_default_outside_of_the_range_is_allowed_and_told() {
+        let range = (Included(0.0), Unbounded);
+        assert_eq!(expected(range, -1.0, -1.0), None);
+        assert_eq!(expected(range, -1.0, -2.0).as_deref(), Some("0 or more, or -1"));
+    }
+}
