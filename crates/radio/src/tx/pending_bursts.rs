@@ -263,6 +263,7 @@ impl PendingBursts {
         burst.has_end
             && burst.acknowledged.is_none()
             && self.messages.lates >= burst.packets
+            && self.messages.total - burst.messages_before < HELD
             && self.is_clear(&self.messages, progress)
     }
 
