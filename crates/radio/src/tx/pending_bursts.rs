@@ -365,7 +365,12 @@ impl PendingBursts {
         let copies = progress.outcomes().copies - self.before.copies;
         let missed = messages.missed.saturating_sub(self.now.missed);
         let max = (messages.lates + missed).saturating_mul(sizes.max);
-        let min = messages.lates.saturating_sub(copies).saturating_mul(sizes.min).min(max);
+        // While a report was missing, copies came that are not in their count.
+        let certain = match progress.outcomes().is_blurred {
+            true => 0,
+            false => messages.lates.saturating_sub(copies),
+        };
+        let min = certain.saturating_mul(sizes.min).min(max);
         Bounds { min, max }
     }
 
