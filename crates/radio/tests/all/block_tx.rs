@@ -115,8 +115,8 @@ fn a_graph_file_opens_the_transmitter_or_says_what_is_wrong() {
         ("channels = \"0,x\"", "channels with commas between them: 0,1"),
         ("channels = \"1,1\"", "channels with commas between them: 0,1"),
         ("channels = \"7\"", "no transmit channel 7"),
-        ("lead_s = -1.0", "seconds, 0 or more"),
-        ("at_ticks = -7", "0 or more, or -1"),
+        ("lead_s = -1.0", "0 to 1"),
+        ("at_ticks = -7", "0 or more"),
         ("freq_hz = 1e6", "frequency 1000000 Hz is not possible"),
         ("antenna = \"RX2\"", "there is no antenna"),
     ] {
