@@ -143,7 +143,7 @@ impl RadioParts {
         self.with(|state| {
             let now_ticks = state.device.time_ticks()?;
             let ticks = time.ticks_at(state.device.tick_rate_hz());
-            match ticks.wrapping_sub(now_ticks).cast_signed() {
+            match ticks.wrapping_sub(now_ticks) as i64 {
                 ..=0 => Err(RadioError::TooLate { ticks, now_ticks }.into()),
                 _ => Ok(()),
             }

@@ -127,7 +127,8 @@ fn links_are_listed_with_every_option_that_they_have() {
     let all = run(&[]);
     assert!(all.stdout.contains("packet:INTERFACE "), "{}", all.stdout);
     let one = run(&["packet"]);
-    for line in ["slots=2-65536 (slots of the receive ring", "address=IP/PREFIX (", "vlan=1-4094 ("] {
+    for line in ["slots=2-65536 (slots of the receive ring", "address=IP/PREFIX (", "vlan=1-4094 ("]
+    {
         assert!(one.stdout.contains(line), "{line}: {}", one.stdout);
     }
     let json = run(&["udp", "--json"]).json();

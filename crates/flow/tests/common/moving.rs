@@ -56,7 +56,7 @@ pub fn threads_called(prefix: &str) -> BTreeSet<String> {
     let called = stats.filter(|(_, stat)| {
         stat.name.starts_with(prefix) && stat.field::<u32>(9).unwrap() & PF_EXITING == 0
     });
-    called.map(|(number, stat)| format!("{} {}", number.display(), stat.name)).collect()
+    called.map(|(number, stat)| format!("{} {}", number.to_string_lossy(), stat.name)).collect()
 }
 
 /// Ends a [`Counted`] and returns how far it came.

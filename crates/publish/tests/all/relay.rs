@@ -64,7 +64,7 @@ enum Packet {
 
 fn read(bytes: &[u8]) -> Packet {
     let words: Vec<_> =
-        bytes.as_chunks::<4>().0.iter().map(|word| u32::from_be_bytes(*word)).collect();
+        bytes.chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
     assert_eq!((words[0] & 0xFFFF) as usize, bytes.len() / 4);
     assert_eq!(words[1..3], [7, 0x6A_621E]);
     let count = (words[0] >> 16 & 0xF) as u8;

@@ -344,7 +344,7 @@ impl Numbers {
             numbers_count && ahead < lost_ticks && ahead.saturating_add(slack) <= lost_ticks;
         let is_back = ahead > JUMP_TICKS_MAX;
         // A device that sends whole samples has no packet between two of them.
-        let is_between = ahead != 0 && !ahead.is_multiple_of(self.ticks_per_sample);
+        let is_between = ahead != 0 && ahead % self.ticks_per_sample != 0;
         if is_short || is_back || is_between {
             return match missing {
                 0..0x8000 if self.confirms(arrival) => self.set_clock(ahead, lost),
@@ -371,7 +371,7 @@ impl Numbers {
             return PacketClass::After(PacketGap { renumbered: true, ..by_time });
         }
         let packets = samples / self.samples_per_packet;
-        if packets as u16 == lost && samples.is_multiple_of(self.samples_per_packet) {
+        if packets as u16 == lost && samples % self.samples_per_packet == 0 {
             // The whole gap is one by number too, which wraps every 65 536 packets.
             let gap = PacketGap { packets, in_packets: samples, ..PacketGap::default() };
             return PacketClass::After(gap);

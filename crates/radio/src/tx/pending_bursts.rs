@@ -226,7 +226,7 @@ impl PendingBursts {
         self.messages.copies = progress.outcomes().copies;
         self.messages.came_late = progress.outcomes().came_late;
         let away = |burst: &SentBurst| {
-            burst.last_ticks.map_or(0, |last| ticks.wrapping_sub(last).cast_signed().unsigned_abs())
+            burst.last_ticks.map_or(0, |last| (ticks.wrapping_sub(last) as i64).unsigned_abs())
         };
         let within = |slack| self.unacknowledged().find(|(_, burst)| away(burst) <= slack);
         // The device's clock was set since: an only burst is known all the same.
@@ -381,7 +381,9 @@ impl PendingBursts {
             self.end_span(index + 1, progress);
         }
         let count = self.bursts.len();
-        let mut bounds = self.bounds(count, &self.messages, progress);
+        let Bounds { max, .. } = self.bounds(count, &self.messages, progress);
+        // No report follows that would count a copy which a message is about.
+        let mut bounds = Bounds { min: 0, max };
         let exact = self.assign(count, self.messages.lates, progress);
         let needed = exact.filter(|&(_, lates)| lates == self.messages.lates);
         match needed.filter(|_| self.is_clear(&self.messages, progress)) {

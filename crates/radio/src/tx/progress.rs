@@ -207,7 +207,7 @@ impl DeviceProgress {
                 return None;
             }
             let is_start = packet.is_timed && (packet.is_apart || number == self.decided);
-            if is_start && packet.ticks.wrapping_sub(now).cast_signed() > 0 {
+            if is_start && (packet.ticks.wrapping_sub(now) as i64) > 0 {
                 return Some(packet.ticks);
             }
             before += u64::from(packet.flow_bytes);
@@ -371,7 +371,7 @@ impl DeviceProgress {
 
 /// Returns the packet nearest to `place` with these low bits of its number.
 fn near(low: u16, place: u64) -> u64 {
-    let step = i64::from(low.wrapping_sub(place as u16).cast_signed());
+    let step = i64::from(low.wrapping_sub(place as u16) as i16);
     place.wrapping_add_signed(step)
 }
 

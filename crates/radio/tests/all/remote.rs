@@ -18,8 +18,8 @@ fn third() -> (UdpSocket, SocketAddrV4) {
 }
 
 fn samples_of(payload: &[u8]) -> Vec<u32> {
-    let parts = payload.as_chunks::<4>().0.iter();
-    parts.map(|&[a, b, c, d]| u32::from_le_bytes([a, b, c, d])).collect()
+    let parts = payload.chunks_exact(4);
+    parts.map(|part| u32::from_le_bytes(part.try_into().unwrap())).collect()
 }
 
 #[test]

@@ -140,6 +140,6 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Result<Vec<u8>, String> {
-    let digits = text.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).unwrap_or("?"));
+    let digits = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or("?"));
     digits.map(|pair| u8::from_str_radix(pair, 16).map_err(|e| e.to_string())).collect()
 }

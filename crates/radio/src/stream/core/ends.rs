@@ -37,7 +37,7 @@ impl RxCore {
         let overrun = self.new_overrun();
         let never_began = !self.numbers.has_begun() && self.run.awaited().is_some();
         let kept = samples > self.surely_sent_samples();
-        let mixed = (1..packets).contains(&damaged) && !samples.is_multiple_of(spp);
+        let mixed = (1..packets).contains(&damaged) && samples % spp != 0;
         let whole = match overrun {
             Some(_) if overrun == self.numbers.next_ticks() => Some(Cause::DeviceOverrun),
             None if !never_began && !kept && !mixed => None,

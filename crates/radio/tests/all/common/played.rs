@@ -78,8 +78,8 @@ impl Stage {
         file.read_exact_at(&mut bytes, self.seen * 4).expect("the file can be read");
         self.seen = samples;
         let mut played = Played { times: vec![0; count], padding: 0 };
-        for sample in bytes.as_chunks().0 {
-            match u32::from_le_bytes(*sample) {
+        for sample in bytes.chunks_exact(4) {
+            match u32::from_le_bytes(sample.try_into().unwrap()) {
                 0 => played.padding += 1,
                 number => played.times[number as usize - 1] += 1,
             }

@@ -202,7 +202,10 @@ impl PortRx for Arrived {
             if DataRepr::parse(&packet).is_err() {
                 continue;
             }
-            for number in packet.payload().as_chunks().0.iter().map(|one| u32::from_le_bytes(*one))
+            for number in packet
+                .payload()
+                .chunks_exact(4)
+                .map(|one| u32::from_le_bytes(one.try_into().unwrap()))
             {
                 let index = (number as usize).wrapping_sub(1);
                 // Zero ends a burst, and a corrupt packet may contain any number.
