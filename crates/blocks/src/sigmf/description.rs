@@ -200,9 +200,8 @@ impl RecordingNotes {
         let mut annotations = Vec::new();
         let captures = self.captures(samples, &mut annotations);
         annotations.extend(self.annotations.iter().map(|tag| self.annotation(tag)));
-        if let (Some(tagged), Some(given)) = (self.rate_hz, self.given_hz)
-            && tagged != given
-        {
+        let rates = self.rate_hz.zip(self.given_hz);
+        if let Some((tagged, given)) = rates.filter(|(tagged, given)| tagged != given) {
             let comment =
                 format!("rate_hz = {given} of the sink was not used: the stream has {tagged}");
             annotations.push(Value::from_iter([
@@ -246,9 +245,8 @@ impl RecordingNotes {
         ]);
         let extensions =
             global.entry("core:extensions").or_insert_with(|| Value::Array(Vec::new()));
-        if let Some(list) = extensions.as_array_mut()
-            && list.iter().all(|one| one["name"] != "millstream")
-        {
+        let is_new = |list: &&mut Vec<Value>| list.iter().all(|one| one["name"] != "millstream");
+        if let Some(list) = extensions.as_array_mut().filter(is_new) {
             list.push(ours);
         }
         global
@@ -401,9 +399,8 @@ fn object(document: Option<TagDocument>) -> Map<String, Value> {
 
 /// Multiplies a number of samples, to the nearest.
 fn scale(object: &mut Map<String, Value>, key: &str, ratio: f64) {
-    if ratio != 1.0
-        && let Some(count) = object.get(key).and_then(Value::as_f64)
-    {
+    let count = object.get(key).and_then(Value::as_f64);
+    if let Some(count) = count.filter(|_| ratio != 1.0) {
         object.insert(key.to_owned(), ((count * ratio).round() as u64).into());
     }
 }

@@ -361,8 +361,8 @@ impl RxCore {
                 return self.step.take();
             }
         }
-        if let Mode::Stopping { since } = self.run.mode()
-            && now.duration_since(since) >= STOP_TIMEOUT
+        let lasts = |since| now.duration_since(since) >= STOP_TIMEOUT;
+        if matches!(self.run.mode(), Mode::Stopping { since } if lasts(since))
             && self.silence.lasts(now) >= STOP_TIMEOUT
         {
             // The end of the burst is lost, or the device had stopped by itself.

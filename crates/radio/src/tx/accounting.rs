@@ -268,9 +268,8 @@ impl TxAccounting {
         }
         let sent = self.progress.sent();
         let behind = (sent + self.pings).wrapping_sub(report.counted_packets) & PACKETS_MASK;
-        if let Some(place) = sent.checked_sub(behind)
-            && place > self.progress.decided()
-        {
+        let place = sent.checked_sub(behind);
+        if let Some(place) = place.filter(|place| *place > self.progress.decided()) {
             self.progress.reach(place as u16);
         }
         if behind == 0 {

@@ -101,9 +101,10 @@ impl RxStreamer {
     /// sent: it could overtake the stop.
     pub(super) fn give_up_recovery(&mut self) -> Result<(), RxError> {
         let mut outcome = Ok(());
-        while let Some(need) = self.core.need()
-            && self.core.recovery().has_to_be_completed(self.access.is_some())
-        {
+        while let Some(need) = self.core.need() {
+            if !self.core.recovery().has_to_be_completed(self.access.is_some()) {
+                break;
+            }
             outcome = self.work_on(need, None).map(drop);
             if outcome.is_err() {
                 self.core.end_recovery();
