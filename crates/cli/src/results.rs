@@ -82,7 +82,7 @@ impl Below for Vec<VerbShapes> {
     }
 }
 
-/// Declares the results of a verb; see [the module](crate::results).
+/// Declares the results of a verb; see [the module](mod@crate::results).
 #[macro_export]
 macro_rules! results {
     ($(also [$($other:path),+],)? $(

@@ -10,7 +10,7 @@ impl GraphFile {
     /// sorted. Two files of one structure cost the same on one machine. Comments, the order of
     /// entries, the plan, and parameters that are [incidental] are not in it.
     ///
-    /// [incidental]: crate::registry::BlockDeclaration::incidental
+    /// [incidental]: derive@crate::registry::BlockParameters
     ///
     /// # Errors
     /// As [`build`](Self::build), as far as values are concerned: no block is made.
