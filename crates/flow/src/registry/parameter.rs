@@ -5,7 +5,9 @@ use crate::block::BlockError;
 use crate::value::{ParameterKind, ParameterValue};
 use std::fmt;
 
-/// A parameter that a block type declares, by a field of its [`BlockParameters`](derive@crate::registry::BlockParameters).
+/// A parameter that a block type declares, by a field of its [`BlockParameters`].
+///
+/// [`BlockParameters`]: derive@crate::registry::BlockParameters
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// Name; units last, `rate_hz`.
