@@ -16,9 +16,14 @@ fn receive(args: &str, count: u64) -> Result<(u64, u64), Box<dyn Error>> {
     stream.start(StreamStart::now().with_samples(count))?;
     let mut samples = vec![Complex32::default(); stream.samples_per_read()];
     let (mut received, mut missing) = (0, 0);
-    while received + missing < count {
+    loop {
         match stream.read(&mut [&mut samples], Duration::from_secs(5)) {
-            Ok(got) => received += got.samples as u64,
+            Ok(got) => {
+                received += got.samples as u64;
+                if got.end_of_burst || got.samples == 0 {
+                    return Ok((received, missing));
+                }
+            }
             Err(ClientError::Gap(gap)) => {
                 println!("{gap}");
                 missing += gap.samples;
@@ -26,7 +31,6 @@ fn receive(args: &str, count: u64) -> Result<(u64, u64), Box<dyn Error>> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok((received, missing))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -20,6 +20,9 @@ fn sweep(args: &str, from_hz: f64, steps: u32) -> Result<Vec<(f64, f64)>, Box<dy
         // A start behind the tuning: no sample of the step before comes.
         stream.start(StreamStart::now().with_samples(10_000))?;
         let got = stream.read(&mut [&mut samples], Duration::from_secs(5))?;
+        if got.samples == 0 {
+            return Err("no samples came for five seconds".into());
+        }
         let energy: f32 = samples[..got.samples].iter().map(|sample| sample.norm_sqr()).sum();
         powers.push((tuned.freq_hz, 10.0 * f64::from(energy / got.samples as f32).log10()));
     }

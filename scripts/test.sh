@@ -71,7 +71,7 @@ beside+=([$!]=radios)
 clients >"$logs/clients" &
 beside+=([$!]=clients)
 # Many of these wait, too: for a time-out, or for another process.
-RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))} programs rest --lib --bins | tee "$logs/rest" || status=1
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))} programs rest --lib --bins --examples | tee "$logs/rest" || status=1
 run --doc | tee "$logs/doc" || status=1
 stage "loom models (lock-free types under every interleaving)"
 loom | tee "$logs/loom" || status=1

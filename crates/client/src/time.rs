@@ -40,6 +40,9 @@ impl DeviceTime {
     /// number above 0 makes it the begin of the clock.
     #[must_use]
     pub fn from_ticks(ticks: u64, rate_hz: f64) -> Self {
+        if fraction(rate_hz).is_none() {
+            return Self::from_ns(0);
+        }
         Self { ticks, rate_hz }
     }
 

@@ -218,6 +218,10 @@ pub struct Store {
     held: Option<held::RunLock>,
 }
 
+fn is_protected(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
 impl Store {
     /// Returns the path of the user's store: `$XDG_STATE_HOME/millstream/lab.jsonl`, usually below
     /// `~/.local/state`.
@@ -238,7 +242,11 @@ impl Store {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 std::fs::create_dir_all(folder)?;
             }
-            OpenOptions::new().read(true).append(true).create(true).open(path)
+            match OpenOptions::new().read(true).append(true).create(true).open(path) {
+                // It can be read all the same; a change fails by itself.
+                Err(error) if is_protected(&error) => File::open(path),
+                opened => opened,
+            }
         };
         let file = open().map_err(fail(path))?;
         let (path, contents) = (path.to_owned(), Contents::default());
@@ -257,7 +265,8 @@ impl Store {
         };
         read().map_err(fail(&self.path))?;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if line.last() != Some(&b'\n') && self.lines > 0 {
+            let is_whole = line.last() == Some(&b'\n');
+            if !is_whole && (self.lines > 0 || HEAD.as_bytes().starts_with(line)) {
                 break;
             }
             if self.lines > 0 || line != HEAD.as_bytes() {
@@ -284,7 +293,9 @@ impl Store {
             self.refresh()?;
             let (result, change) = make(&self.contents)?;
             let head = if self.read == 0 { HEAD } else { "" };
-            let line = serde_json::to_string(&change).map_err(io::Error::from);
+            // A number that JSON has not would make the whole file unreadable.
+            let readable = |line: String| serde_json::from_str::<Change>(&line).map(|_| line);
+            let line = serde_json::to_string(&change).and_then(readable).map_err(io::Error::from);
             let write = || {
                 let lines = format!("{head}{}\n", line?);
                 // The rest of a killed writer's line goes.

@@ -121,12 +121,12 @@ impl RxRun {
     pub fn interrupt(&mut self) -> Option<StreamStart> {
         let was = (self.active && !self.ended)
             .then_some(StreamStart { time: self.start_time, samples: self.left });
-        // What no read has returned yet stays: a gap, and the end behind it.
-        let gap = self.pending.filter(|pending| matches!(pending, Pending::Gap(_)));
-        let ended = self.ended;
+        // What no read has returned yet stays: a gap, a late start, or zeros, and the end behind it.
+        let told = self.pending.filter(|pending| !matches!(pending, Pending::Break));
+        let (ended, zeros) = (self.ended, if self.ended { self.zeros } else { 0 });
         self.stop();
         self.drop_source();
-        (self.pending, self.ended) = (gap, ended);
+        (self.pending, self.ended, self.zeros) = (told, ended, zeros);
         was
     }
 

@@ -169,13 +169,16 @@ pub enum PullError {
 impl<T: Item> PullReader<T> {
     /// Copies the next items into the buffer: as many as are there, but none behind the next item
     /// with a tag, which is the first item of a later read. Waits for the first item until
-    /// `timeout` has passed.
+    /// `timeout` has passed. A buffer without room gets nothing, at once.
     ///
     /// # Errors
     /// [`PullError::Broken`] when all items of a graph that failed have been read.
     pub fn recv(&mut self, buffer: &mut [T], timeout: Duration) -> Result<PullRead, PullError> {
         let until = Instant::now().checked_add(timeout);
         self.tags.clear();
+        if buffer.is_empty() {
+            return Ok(PullRead::default());
+        }
         loop {
             let seen = self.input.slice().len();
             if seen > 0 {
