@@ -121,7 +121,7 @@ impl RxRun {
     pub fn interrupt(&mut self) -> Option<StreamStart> {
         let was = (self.active && !self.ended)
             .then_some(StreamStart { time: self.start_time, samples: self.left });
-        // What no read has returned yet stays: a gap, a late start, or zeros, and the end behind it.
+        // What no read has returned yet stays: a gap, a late start or zeros, and the end behind it.
         let told = self.pending.filter(|pending| !matches!(pending, Pending::Break));
         let (ended, zeros) = (self.ended, if self.ended { self.zeros } else { 0 });
         self.stop();

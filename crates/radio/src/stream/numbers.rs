@@ -225,6 +225,11 @@ impl Numbers {
         let missing = arrival.seq.wrapping_sub(self.next_seq);
         let ahead = arrival.ticks.zip(self.next_ticks).map(|(at, due)| at.wrapping_sub(due));
         let is_back = ahead.is_some_and(|ahead| ahead > JUMP_TICKS_MAX);
+        // Number and time agree: only packets are missing before it.
+        let lost = u64::from(self.unbooked(missing)).wrapping_mul(self.packet_ticks());
+        if self.anchored && missing < 0x8000 && ahead == Some(lost) {
+            return false;
+        }
         let is_known =
             missing >= 0x8000 && self.fates.get(arrival.seq, self.next_seq) != PacketFate::Unknown;
         self.settling > 0 && !is_known && (missing >= NEAR || is_back)
@@ -437,6 +442,10 @@ impl Numbers {
 
     /// Stores a doubtful packet: another one may confirm it.
     pub fn doubt(&mut self, arrival: &Arrival) {
+        let is_copy = |before: &Arrival| (before.seq, before.ticks) == (arrival.seq, arrival.ticks);
+        if self.doubtful.as_ref().is_some_and(is_copy) {
+            return;
+        }
         let before = if self.follows_doubtful(arrival) { self.in_a_row } else { 0 };
         self.in_a_row = before.saturating_add(1);
         self.doubtful = Some(*arrival);

@@ -326,6 +326,6 @@ impl TxAccounting {
         (self.queried, self.pings) = (0, 0);
         self.window = opened.window;
         self.update();
-        self.ledger.unknown.samples - before
+        self.ledger.unknown.samples.saturating_sub(before)
     }
 }

@@ -161,10 +161,8 @@ impl DeviceProgress {
 
     /// Returns whether a packet counts as lost that may come late.
     pub fn has_skipped(&self) -> bool {
-        self.skipped_from < self.decided
-            && (self.skipped_from..self.decided).any(|number| {
-                self.sent - number <= REMEMBERED && self.at(number).outcome == Outcome::Skipped
-            })
+        let first = self.skipped_from.max(self.sent.saturating_sub(REMEMBERED));
+        (first..self.decided).any(|number| self.at(number).outcome == Outcome::Skipped)
     }
 
     /// Returns the number behind the packets that the last reported fault may be about.

@@ -84,11 +84,11 @@ impl CreditWindow {
 
     /// Takes a report, before which packets of `loose_bytes` were skipped or came unexpectedly:
     /// such packets may come late or twice, and need space in the device's buffer. As much is
-    /// reserved, up to half of the window, and less with each report without any.
+    /// reserved, up to what leaves room for one packet, and less with each report without any.
     pub fn report(&mut self, loose_bytes: u64) {
         self.spare_bytes = match loose_bytes {
             0 => self.spare_bytes - self.spare_bytes.div_ceil(REPORTS),
-            _ => (self.spare_bytes + loose_bytes).min(self.capacity.bytes / 2),
+            _ => (self.spare_bytes + loose_bytes).min(self.packet_bytes_max()),
         };
     }
 }
