@@ -267,7 +267,7 @@ fn packets_with_numbers_from_before_a_restart_neither_set_clock_nor_numbers() {
 #[test]
 fn four_packets_in_a_row_behind_a_restart_of_the_numbers_are_believed() {
     // A clock that was set back, numbers far ahead, and numbers behind.
-    for (seq, ticks) in [(100, 5000), (300, 11_000), (40_000, 12_000)] {
+    for (seq, ticks) in [(100, 5000), (300, 11_005), (40_000, 12_000)] {
         let mut numbers = renumbered();
         for index in 0..3 {
             let packet = at(seq + index, ticks + 10 * u64::from(index));
@@ -277,6 +277,16 @@ fn four_packets_in_a_row_behind_a_restart_of_the_numbers_are_believed() {
         assert!(matches!(class, PacketClass::After(_)), "{seq}: {class:?}");
         assert_eq!(numbers.judge(&at(seq + 4, ticks + 40)), PacketClass::Next, "{seq}");
     }
+    // A number far ahead with the time that belongs to it needs no confirmation.
+    let class = renumbered().judge(&at(300, 11_000));
+    assert!(matches!(class, PacketClass::After(gap) if gap.packets == 200), "{class:?}");
+    // A copy neither confirms a doubtful packet nor undoes a confirmation.
+    let mut numbers = renumbered();
+    for index in [0, 0, 1, 1, 2, 2] {
+        let packet = at(300 + index, 11_005 + 10 * u64::from(index));
+        assert_eq!(numbers.judge(&packet), PacketClass::Doubtful);
+    }
+    assert!(matches!(numbers.judge(&at(303, 11_035)), PacketClass::After(_)));
 }
 
 #[test]
