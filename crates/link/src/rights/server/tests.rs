@@ -290,8 +290,10 @@ fn the_socket_of_a_killed_broker_is_replaced_and_that_of_a_living_one_not() {
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     let path = running.path.clone();
     let stale = running._folder.path().join("stale.sock");
-    drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
-    // A socket left by SOCK_STREAM or SOCK_SEQPACKET, without a listener.
+    // What a killed broker leaves. A dropped listener would not do: a process that another test is
+    // starting has a copy of it until it executes its program.
+    let (kind, mode) = (rustix::fs::FileType::Socket, rustix::fs::Mode::RWXU);
+    rustix::fs::mknodat(rustix::fs::CWD, &stale, kind, mode, 0).unwrap();
     let listened = Server::listen(&stale, policy(), open);
     assert!(listened.is_ok() && stale.exists());
     drop(listened);
