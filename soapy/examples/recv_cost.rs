@@ -1,4 +1,4 @@
-//! The processor time of the crate `radio`'s own `recv_sc16`, as `peers/soapy_rate.cpp` measures
+//! The processor time of the crate `radio`'s own `recv`, as `peers/soapy_rate.cpp` measures
 //! that of SoapySDR's `readStream`.
 //!
 //! `recv_cost ARGS RATE_HZ SECONDS` prints one line of JSON.
@@ -25,13 +25,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     stream.start_continuous(None)?;
     for _ in 0..20 {
-        stream.recv_sc16(&mut buffer, Duration::from_millis(100))?;
+        stream.recv(&mut buffer, Duration::from_millis(100))?;
     }
     let (begin, cpu) = (Instant::now(), thread_cpu_time());
     let length = Duration::try_from_secs_f64(seconds.parse()?)?;
     let (mut samples, mut calls, mut overflows) = (0_u64, 0_u64, 0_u64);
     while begin.elapsed() < length {
-        let meta = stream.recv_sc16(&mut buffer, Duration::from_millis(100))?;
+        let meta = stream.recv(&mut buffer, Duration::from_millis(100))?;
         calls += 1;
         samples += meta.samples as u64;
         overflows += u64::from(!matches!(meta.event, RxEvent::None | RxEvent::Timeout));

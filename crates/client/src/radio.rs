@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::{Device, Ledger, RxArgs, TxArgs, TxLedger, TxStreams};
+use millstream_radio::{
+    Device, Ledger, RxArgs, RxError, RxStreamer, TxArgs, TxError, TxLedger, TxStreamer,
+};
 
 use crate::StreamStart;
 use crate::args::ClientArgs;
 use crate::closing::{Closings, ReleaseGuard, close_within};
 use crate::emulated::EmulatedRadio;
 use crate::error::ClientError;
-use crate::rx::{RxOptions, RxSource, StreamGap};
+use crate::rx::{RxOptions, StreamGap};
 use crate::time::DeviceTime;
 use crate::tuning::ChannelSettings;
 use crate::turns::YEAR;
@@ -298,7 +300,7 @@ impl RadioParts {
         &self,
         channels: &[usize],
         options: &RxOptions,
-    ) -> Result<RxSource, ClientError> {
+    ) -> Result<RxStreamer, ClientError> {
         // Its channels may have a stream that is being dropped.
         self.closings.wait(YEAR);
         self.with(|state| {
@@ -310,7 +312,10 @@ impl RadioParts {
                 args.recv_queue_bytes = options.recv_queue_bytes;
                 all.push(args);
             }
-            Ok(RxSource::new(state.device.rx_streams(&all)?)?)
+            state.device.rx_group(&all).map_err(|error| match error {
+                RxError::Radio(error) => error.into(),
+                error => error.into(),
+            })
         })
     }
 
@@ -319,7 +324,7 @@ impl RadioParts {
         &self,
         channels: &[usize],
         options: &TxOptions,
-    ) -> Result<TxStreams, ClientError> {
+    ) -> Result<TxStreamer, ClientError> {
         // Its channels may have a stream that is being dropped.
         self.closings.wait(YEAR);
         self.with(|state| {
@@ -330,7 +335,10 @@ impl RadioParts {
                 args.samples_per_packet = options.samples_per_packet;
                 all.push(args);
             }
-            Ok(TxStreams::new(state.device.tx_streams(&all)?)?)
+            state.device.tx_group(&all).map_err(|error| match error {
+                TxError::Radio(error) => error.into(),
+                error => error.into(),
+            })
         })
     }
 }

@@ -46,7 +46,7 @@ pub fn measure(
     let mut device = Device::open(args.clone())?;
     set_rate(&mut device, rate_hz)?;
     let mut stream = device.tx_stream(TxArgs::new(0))?;
-    let buffer_samples = stream.credit_window_bytes() / 4;
+    let buffer_samples = stream.members()[0].credit_window_bytes() / 4;
     let block = vec![Complex32::default(); (buffer_samples / BLOCK_PART).max(1) as usize];
     let buffer_s = buffer_samples as f64 / rate_hz;
     let ticks_hz = device.tick_rate_hz();
@@ -62,10 +62,10 @@ pub fn measure(
         delays_s.push((leaves_ticks - device.time_ticks()? as f64) / ticks_hz);
     }
     let mut underflows = 0;
-    while let Some(event) = stream.poll_event()? {
+    while let Some((_, event)) = stream.poll_event()? {
         underflows += u64::from(matches!(event, TxEvent::Underflow { .. }));
     }
-    stream.send(&[], TxMetadata::now().ending(), PATIENCE)?;
+    stream.send::<Complex32>(&[], TxMetadata::now().ending(), PATIENCE)?;
     delays_s.sort_by(f64::total_cmp);
     Ok(Response {
         buffer_samples,

@@ -140,7 +140,7 @@ fn window_samples(stream: &RxStreamer) -> u64 {
     let samples = u64::from(stream.samples_per_packet());
     // A packet: header and time, 16 bytes, and four for each sample.
     let packet_bytes = (samples * 4 + 16).next_multiple_of(8);
-    stream.credit_window_bytes() / packet_bytes * samples
+    stream.members()[0].credit_window_bytes() / packet_bytes * samples
 }
 
 fn transmit(
@@ -149,13 +149,13 @@ fn transmit(
     slow_down: impl FnOnce(),
 ) -> Result<TrialOutcome, RateError> {
     let mut stream = device.tx_stream(TxArgs::new(0))?;
-    let buffer_samples = stream.credit_window_bytes() / 4;
+    let buffer_samples = stream.members()[0].credit_window_bytes() / 4;
     slow_down();
     let block = vec![Complex32::default(); BLOCK_SAMPLES];
     until_it_breaks(trial, buffer_samples, || {
         let sent = stream.send(&block, TxMetadata::now(), PATIENCE)?;
         let mut broke = false;
-        while let Some(event) = stream.poll_event()? {
+        while let Some((_, event)) = stream.poll_event()? {
             broke |= matches!(event, TxEvent::Underflow { .. });
         }
         Ok((sent.samples, broke))

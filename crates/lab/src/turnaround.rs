@@ -141,8 +141,8 @@ impl<'d> Turnaround<'d> {
             let left = until.saturating_duration_since(Instant::now());
             let event = self.tx.next_event(left).map_err(RateError::from)?;
             let (answer, ticks) = match event {
-                Some(TxEvent::BurstAck { time_ticks }) => (Answer::InTime, time_ticks),
-                Some(TxEvent::Late { time_ticks }) => {
+                Some((_, TxEvent::BurstAck { time_ticks })) => (Answer::InTime, time_ticks),
+                Some((_, TxEvent::Late { time_ticks })) => {
                     (Answer::Late { ticks: time_ticks.wrapping_sub(newest) }, time_ticks)
                 }
                 Some(_) => continue,

@@ -62,6 +62,7 @@ pub mod ledger;
 pub mod mtu;
 pub mod noc;
 mod opening;
+mod remote;
 pub mod rpc;
 pub mod stream;
 #[cfg(test)]
@@ -81,11 +82,12 @@ pub use front_end::{TuneRequest, TuneResult};
 pub use identity::DeviceIdentity;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
+pub use remote::{RemoteDestination, RemoteRxStream};
 pub use stream::{
-    GroupMetadata, RemoteDestination, RemoteRxStream, RxArgs, RxCounters, RxError, RxEvent,
-    RxGroup, RxMetadata, RxStreamer, SAMPLES_STOPPED, StreamRate,
+    RxArgs, RxCounters, RxError, RxEvent, RxMember, RxMetadata, RxStreamer, SAMPLES_STOPPED,
+    StreamRate,
 };
 pub use tx::{
-    TxArgs, TxCause, TxCounters, TxError, TxEvent, TxGroup, TxLedger, TxMetadata, TxRepeated,
-    TxSent, TxStreamer, TxStreams, TxUnknown,
+    TxArgs, TxCause, TxCounters, TxError, TxEvent, TxLedger, TxMember, TxMetadata, TxRepeated,
+    TxSent, TxStreamer, TxUnknown,
 };

@@ -125,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let of_seconds = |seconds: f64| ((seconds * rate_hz).round() as u64).max(1);
     let wanted = args.nsamps.or(args.duration.map(of_seconds));
     let hardware = format!("{} at {}", device.info().product(), device.address());
-    let (source, _segments) = RadioSource::<[i16; 2]>::new(device, stream, wanted);
+    let (source, _report) = RadioSource::<[i16; 2]>::new(device, stream, wanted);
 
     let publications = Publications::new();
     let receivers = args.to.iter().map(|to| to.outlet()).collect();

@@ -220,7 +220,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         show,
     )
     .map_err(|error| report::with_part(error, &targets))?;
-    let (segments, ledgers) = told.collect(&run)?;
+    let (segments, ledgers) = record::collect(&told)?;
     let all = args.channel.into_iter().zip(targets).zip(ledgers);
     let channel =
         |(((number, target), ledger), tuned)| RecordedChannel { number, target, tuned, ledger };

@@ -14,7 +14,7 @@ use crate::{interrupt, start};
 use anyhow::Context;
 use millstream_flow::blocks::SampleFormat;
 use millstream_radio::graph::StreamDirection;
-use millstream_radio::tx::{TX_CHANNELS_MAX, TxArgs, TxLedger, TxMetadata, TxStreams};
+use millstream_radio::tx::{TX_CHANNELS_MAX, TxArgs, TxMetadata, TxStreamer};
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet};
 use page::TxPage;
 use report::{Events, Played, TxLimits};
@@ -144,9 +144,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let places = start::locate(&args.channel, &counts)?;
     let tuned = args.front_end.apply(&mut devices, StreamDirection::Tx, &places)?;
     let stream = streams(&args, &devices, places)?;
-    let rate = stream.first().rate();
+    let rate = stream.rate();
     let start_ticks = start_ticks(&args, &devices, rate.ticks_hz)?;
-    let page = TxPage::start(&args, &source, stream.first(), tuned.first())?;
+    let page = TxPage::start(&args, &source, &stream, tuned.first())?;
     let played = Played {
         input: &source.name,
         rate_hz: rate.samples_hz(),
@@ -157,7 +157,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         interrupted: false,
         reader_waits: 0,
         events: Events::default(),
-        counters: report::counters(&stream),
+        counters: stream.counters(),
         ledger: stream.ledger(),
         limits: TxLimits {
             underflows: args.max_underflows,
@@ -183,10 +183,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     player.played.reader_waits = playback.waits;
     player.note()?;
     let Player { stream, mut played, page, .. } = player;
-    let in_device_s = (stream.first().credit_window_bytes() / 4) as f64 / rate.samples_hz();
+    let in_device_s = (stream.members()[0].credit_window_bytes() / 4) as f64 / rate.samples_hz();
     let patience = Duration::from_secs_f64(in_device_s + END_PATIENCE_S);
-    let ledgers = if played.interrupted { stream.finish_within(patience) } else { stream.finish() };
-    played.ledger = TxLedger::sum(&ledgers);
+    played.ledger =
+        if played.interrupted { stream.finish_within(patience) } else { stream.finish() };
     if let Some(mut page) = page {
         page.publish(&played, true);
     }
@@ -198,7 +198,7 @@ fn streams(
     args: &Args,
     devices: &DeviceSet,
     places: Vec<(usize, usize)>,
-) -> anyhow::Result<TxStreams> {
+) -> anyhow::Result<TxStreamer> {
     anyhow::ensure!(
         places.len() <= TX_CHANNELS_MAX,
         "too many channels are given: one command can transmit on at most {TX_CHANNELS_MAX}"
@@ -209,12 +209,7 @@ fn streams(
         (device, args_of_it)
     };
     let channels: Vec<_> = places.into_iter().map(channel).collect();
-    Ok(match channels[..] {
-        [(device, channel)] => {
-            TxStreams::One(Box::new(devices.devices()[device].tx_stream(channel)?))
-        }
-        _ => TxStreams::of_group(devices.tx_group(&channels)?)?,
-    })
+    Ok(devices.tx_group(&channels)?)
 }
 
 /// The time of the first sample, where it is needed.
@@ -229,7 +224,7 @@ fn start_ticks(args: &Args, devices: &DeviceSet, ticks_hz: f64) -> anyhow::Resul
 
 /// A stream and its parallel work.
 struct Player<'a> {
-    stream: TxStreams,
+    stream: TxStreamer,
     /// What became of the samples, as of the last [`Player::note`].
     played: Played<'a>,
     /// Whether 16-bit samples have to be multiplied.
@@ -244,7 +239,7 @@ struct Player<'a> {
 impl Player<'_> {
     /// Sends all pieces; ends the burst when the user asks to end.
     fn play(&mut self, playback: &mut Playback) -> anyhow::Result<()> {
-        let (mut first, rate) = (true, self.stream.first().rate());
+        let (mut first, rate) = (true, self.stream.rate());
         while !interrupt::asked() {
             match playback.next(SLICE)? {
                 PlaybackStep::Wait => self.look()?,
@@ -303,13 +298,13 @@ impl Player<'_> {
                 return Ok(());
             }
             let sent = match &piece.samples {
-                Samples::Cf32(samples) => self.stream.send_to_all(&samples[done..], meta, SLICE)?,
+                Samples::Cf32(samples) => self.stream.send(&samples[done..], meta, SLICE)?,
                 Samples::Sc16(samples) if !self.scaled => {
-                    self.stream.send_to_all(&samples[done..], meta, SLICE)?
+                    self.stream.send(&samples[done..], meta, SLICE)?
                 }
                 Samples::Sc16(samples) => {
                     to_floats(&samples[done..], &mut self.floats);
-                    self.stream.send_to_all(&self.floats, meta, SLICE)?
+                    self.stream.send(&self.floats, meta, SLICE)?
                 }
             };
             if let Some(page) = &mut self.page {
@@ -331,7 +326,7 @@ impl Player<'_> {
     fn look(&mut self) -> anyhow::Result<()> {
         self.played.events.fetch(&mut self.stream)?;
         if let Some(page) = &mut self.page {
-            page.follow(self.stream.first().ledger());
+            page.follow(self.stream.members()[0].ledger());
             page.attend();
             if page.is_due() {
                 self.note()?;
@@ -352,7 +347,7 @@ impl Player<'_> {
     fn note(&mut self) -> anyhow::Result<()> {
         self.played.events.fetch(&mut self.stream)?;
         self.played.ledger = self.stream.ledger();
-        self.played.counters = report::counters(&self.stream);
+        self.played.counters = self.stream.counters();
         self.played.elapsed_s = self.began.elapsed().as_secs_f64();
         self.played.interrupted = interrupt::asked();
         Ok(())
@@ -361,16 +356,16 @@ impl Player<'_> {
     /// Waits until all bursts are acknowledged, or the device's own clock shows that they should
     /// have been; does not wait for a device whose clock stands still.
     fn wait_for_acks(&mut self, end_ticks: Option<u64>) -> anyhow::Result<()> {
-        let rate = self.stream.first().rate();
-        let in_device = rate.ticks(self.stream.first().credit_window_bytes() / 4);
+        let rate = self.stream.rate();
+        let in_device = rate.ticks(self.stream.members()[0].credit_window_bytes() / 4);
         let mut begun = None;
         let mut moved = (0, Instant::now());
-        let waits = |stream: &TxStreams| {
-            let counters = report::counters(stream);
+        let waits = |stream: &TxStreamer| {
+            let counters = stream.counters();
             counters.burst_acks < counters.bursts
         };
         while waits(&self.stream) {
-            let now = self.stream.first().time_ticks()?;
+            let now = self.stream.time_ticks()?;
             // After an interruption, later bursts do not matter.
             let end = end_ticks.filter(|_| !interrupt::asked()).unwrap_or(0);
             let patience = (ACK_PATIENCE_S * rate.ticks_hz) as u64;

@@ -2,17 +2,14 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `source` | one channel or several, as one source of samples |
 //! | `run` | what a stream does with samples and gaps; it never waits for other threads |
 //! | `stream` | the stream that threads share |
 
 mod run;
-mod source;
 mod stream;
 
 use std::fmt;
 
-pub(crate) use source::RxSource;
 pub use stream::RxStream;
 
 #[cfg(doc)]

@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use millstream_radio::{Ledger, RxError, RxEvent, StreamRate, StreamSample};
+use millstream_radio::{
+    Ledger, RxError, RxEvent, RxMetadata, RxStreamer, StreamRate, StreamSample,
+};
 
-use super::source::{RxMeta, RxSource};
 use super::{GapPolicy, Received, StreamGap};
 use crate::StreamStart;
 use crate::error::ClientError;
+use crate::parts::{CHANNELS_MAX, parts_mut};
 use crate::status::{StatusKind, StatusQueue, StreamStatus};
 use crate::time::DeviceTime;
 
 /// The state of a receive stream.
 #[derive(Debug)]
 pub(super) struct RxRun {
-    pub source: Option<RxSource>,
+    pub source: Option<RxStreamer>,
     pub rate: StreamRate,
     pub gaps: GapPolicy,
     /// Samples may come.
@@ -52,7 +54,7 @@ enum Pending {
 }
 
 impl RxRun {
-    pub fn new(source: RxSource, gaps: GapPolicy) -> Self {
+    pub fn new(source: RxStreamer, gaps: GapPolicy) -> Self {
         let rate = source.rate();
         let earlier = source.ledgers().map(|_| Ledger::default()).collect();
         Self {
@@ -83,7 +85,7 @@ impl RxRun {
     }
 
     /// Takes new streams, which may have another rate.
-    pub fn set_source(&mut self, source: RxSource) {
+    pub fn set_source(&mut self, source: RxStreamer) {
         self.drop_source();
         self.rate = source.rate();
         self.source = Some(source);
@@ -102,7 +104,10 @@ impl RxRun {
     pub fn start(&mut self, start: StreamStart) -> Result<(), ClientError> {
         let at = start.time.map(|time| time.ticks_at(self.rate.ticks_hz));
         let source = self.source.as_mut().ok_or(ClientError::Closed)?;
-        source.start(start.samples, at)?;
+        match start.samples {
+            Some(samples) => source.start_finite(samples, at)?,
+            None => source.start_continuous(at)?,
+        }
         (self.active, self.left, self.next_ticks) = (true, start.samples, at);
         (self.start_time, self.pending, self.zeros, self.ended) = (start.time, None, 0, false);
         (self.failure, self.lost) = (None, None);
@@ -195,7 +200,7 @@ impl RxRun {
             return Ok(true);
         }
         let Some(source) = &mut self.source else { return Err(ClientError::Closed) };
-        match source.recv(outs, &(got.samples..room), wait) {
+        match parts_mut(outs, &(got.samples..room), |outs| source.recv_all(outs, wait)) {
             Ok(meta) => {
                 self.take(meta, got, status);
                 Ok(got.samples == room || got.end_of_burst)
@@ -227,8 +232,8 @@ impl RxRun {
         if self.pending.is_none() && !self.ended && self.active {
             let wait = if self.gaps == GapPolicy::Zeros { Duration::ZERO } else { wait };
             let Some(source) = &mut self.source else { return true };
-            match source.peek(wait) {
-                Ok(RxMeta { event: RxEvent::Timeout, .. }) => {
+            match peek(source, wait) {
+                Ok(RxMetadata { event: RxEvent::Timeout, .. }) => {
                     return self.gaps == GapPolicy::Zeros;
                 }
                 Ok(meta) => self.take(meta, got, status),
@@ -253,16 +258,16 @@ impl RxRun {
         self.failure.take().or_else(again)
     }
 
-    fn take(&mut self, meta: RxMeta, got: &mut Received, status: &StatusQueue) {
+    fn take(&mut self, meta: RxMetadata, got: &mut Received, status: &StatusQueue) {
         if meta.samples > 0 {
-            let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
+            let ticks = meta.time_ticks.or(self.next_ticks).unwrap_or(0);
             self.deliver(got, ticks, meta.samples);
         }
-        self.ended |= meta.ends;
+        self.ended |= meta.end_of_burst;
         match meta.event {
             RxEvent::None | RxEvent::Timeout => {}
             RxEvent::LateCommand => {
-                let ticks = meta.ticks.or(self.next_ticks).unwrap_or(0);
+                let ticks = meta.time_ticks.or(self.next_ticks).unwrap_or(0);
                 let time = self.time(ticks);
                 self.pending = Some(Pending::LateStart(time));
                 self.ended = true;
@@ -288,11 +293,11 @@ impl RxRun {
     }
 
     /// Treats a gap, and those that follow it without a sample between, by the policy.
-    fn gap(&mut self, first: RxMeta, status: &StatusQueue) {
-        let (mut samples, mut ticks) = (first.event.missing(), first.ticks);
+    fn gap(&mut self, first: RxMetadata, status: &StatusQueue) {
+        let (mut samples, mut ticks) = (first.event.missing(), first.time_ticks);
         self.start_time = None;
         while let Some(source) = self.source.as_mut().filter(|_| !self.ended) {
-            let meta = match source.peek(Duration::ZERO) {
+            let meta = match peek(source, Duration::ZERO) {
                 Ok(meta) => meta,
                 Err(error) => {
                     // The stream gives it once; reads return it behind the gap.
@@ -301,12 +306,12 @@ impl RxRun {
                     break;
                 }
             };
-            self.ended |= meta.ends;
+            self.ended |= meta.end_of_burst;
             if cause(&meta.event).is_none() {
                 break;
             }
             samples += meta.event.missing();
-            ticks = meta.ticks.or(ticks);
+            ticks = meta.time_ticks.or(ticks);
         }
         let after = self.next_ticks.map(|next| next.wrapping_add(self.rate.ticks(samples)));
         let resume_ticks = ticks.or(after).unwrap_or(0);
@@ -361,6 +366,14 @@ impl RxRun {
             got.end_of_burst = true;
         }
     }
+}
+
+/// Returns what comes next without receiving a sample: an event directly behind the last one, or
+/// none if it is a sample. Waits up to `timeout` until that is known.
+fn peek(source: &mut RxStreamer, timeout: Duration) -> Result<RxMetadata, RxError> {
+    let mut none: [&mut [[i16; 2]]; CHANNELS_MAX] = Default::default();
+    let channels = source.members().len();
+    source.recv_all(&mut none[..channels], timeout)
 }
 
 /// Returns the name of a gap's cause; `None` for other events.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_radio::{StreamRate, StreamSample, TxEvent, TxLedger, TxMetadata, TxStreams};
+use millstream_radio::{StreamRate, StreamSample, TxEvent, TxLedger, TxMetadata, TxStreamer};
 
 use super::TxWrite;
 use crate::StreamStart;
@@ -17,7 +17,7 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// The state of a transmit stream.
 #[derive(Debug)]
 pub(super) struct TxRun {
-    pub sink: Option<TxStreams>,
+    pub sink: Option<TxStreamer>,
     pub rate: StreamRate,
     /// Samples are taken.
     pub active: bool,
@@ -33,9 +33,9 @@ pub(super) struct TxRun {
 }
 
 impl TxRun {
-    pub fn new(sink: TxStreams) -> Self {
-        let rate = sink.first().rate();
-        let earlier = sink.members().iter().map(|_| TxLedger::default()).collect();
+    pub fn new(sink: TxStreamer) -> Self {
+        let rate = sink.rate();
+        let earlier = sink.ledgers().map(|_| TxLedger::default()).collect();
         Self {
             sink: Some(sink),
             rate,
@@ -53,17 +53,18 @@ impl TxRun {
     }
 
     /// Takes new streams, which may have another rate.
-    pub fn set_sink(&mut self, sink: TxStreams) {
+    pub fn set_sink(&mut self, sink: TxStreamer) {
         self.drop_sink();
-        self.rate = sink.first().rate();
+        self.rate = sink.rate();
         self.sink = Some(sink);
     }
 
     /// Ends the streams and keeps their ledgers.
     pub fn drop_sink(&mut self) {
-        if let Some(sink) = self.sink.take() {
-            for (earlier, ledger) in self.earlier.iter_mut().zip(sink.finish_within(END_TIME)) {
-                earlier.merge(&ledger);
+        if let Some(mut sink) = self.sink.take() {
+            sink.end(Some(END_TIME));
+            for (earlier, ledger) in self.earlier.iter_mut().zip(sink.ledgers()) {
+                earlier.merge(ledger);
             }
         }
         self.next_ticks = None;
@@ -95,8 +96,8 @@ impl TxRun {
 
     pub fn ledger(&self, position: usize) -> Option<TxLedger> {
         let mut ledger = self.earlier.get(position)?.clone();
-        if let Some(now) = self.sink.as_ref().and_then(|sink| sink.members().get(position)) {
-            ledger.merge(now.ledger());
+        if let Some(now) = self.sink.as_ref().and_then(|sink| sink.ledgers().nth(position)) {
+            ledger.merge(now);
         }
         Some(ledger)
     }
@@ -114,7 +115,7 @@ impl TxRun {
         done: &mut TxWrite,
         wait: Duration,
     ) -> Result<bool, ClientError> {
-        let in_burst = self.sink.as_ref().is_some_and(TxStreams::is_in_burst);
+        let in_burst = self.sink.as_ref().is_some_and(TxStreamer::is_in_burst);
         // A burst of given length ends by itself, and takes nothing of the buffer behind its end.
         let room = length - done.samples;
         let rest = self.left.map_or(room, |left| room.min(left.try_into().unwrap_or(room)));
@@ -132,7 +133,7 @@ impl TxRun {
             };
         }
         let Some(sink) = &mut self.sink else { return Err(ClientError::Closed) };
-        match parts::parts(ins, &(done.samples..end), |ins| sink.send(ins, meta, wait)) {
+        match parts::parts(ins, &(done.samples..end), |ins| sink.send_all(ins, meta, wait)) {
             Ok(sent) => {
                 if sent.samples > 0 {
                     let first = meta.time_ticks.or(self.next_ticks.filter(|_| in_burst));

@@ -85,7 +85,7 @@ impl TxStream {
             return samples;
         }
         self.parts.run.command(|run| {
-            let packet = run.sink.as_ref().map_or(1, |sink| sink.first().samples_per_packet());
+            let packet = run.sink.as_ref().map_or(1, |sink| sink.samples_per_packet());
             let hundredth = (run.rate.samples_hz() * WRITE_SECONDS) as usize;
             hundredth.min(WRITE_SAMPLES_MAX).max(packet)
         })

@@ -59,7 +59,7 @@ impl Run<RxStreamer> {
     /// Receives while `more` returns true, or until the stream hangs.
     fn receive(&mut self, mut more: impl FnMut(&Self) -> bool) -> Result<(), RxError> {
         while self.row.ending == Ending::GoesOn && more(self) {
-            let meta = self.stream.recv_sc16(&mut self.block, TURN)?;
+            let meta = self.stream.recv(&mut self.block, TURN)?;
             self.progress.note(self.delivered());
             match meta.event {
                 RxEvent::None => {}

@@ -41,7 +41,7 @@ impl Stream for TxStreamer {
         run.send(|run| run.transmitted() < goal)?;
         run.strikes_end();
         let until = Instant::now() + DRAIN;
-        while !run.stream.send_sc16(&[], TxMetadata::now().ending(), TURN)?.end_of_burst {
+        while !run.stream.send::<[i16; 2]>(&[], TxMetadata::now().ending(), TURN)?.end_of_burst {
             if Instant::now() > until {
                 run.row.ending = Ending::Hangs;
                 return Ok(());
@@ -88,7 +88,7 @@ impl Run<TxStreamer> {
             let mut left = self.block.len();
             while left > 0 {
                 let block = &self.block[self.block.len() - left..];
-                left -= self.stream.send_sc16(block, TxMetadata::now(), TURN)?.samples;
+                left -= self.stream.send(block, TxMetadata::now(), TURN)?.samples;
                 self.progress.note(self.rig.radio.counters().tx_samples);
                 if self.progress.hangs() {
                     self.row.ending = Ending::Hangs;
@@ -101,7 +101,7 @@ impl Run<TxStreamer> {
     }
 
     fn take_events(&mut self) -> Result<(), TxError> {
-        while let Some(event) = self.stream.poll_event()? {
+        while let Some((_, event)) = self.stream.poll_event()? {
             self.row.count(match event {
                 TxEvent::Underflow { .. } => "underflow",
                 TxEvent::Late { .. } => "late",

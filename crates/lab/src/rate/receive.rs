@@ -2,7 +2,7 @@
 
 use super::{RateError, RxOutcome, set_rate};
 use crate::lag::Lag;
-use millstream_radio::{Cause, Complex32, Device, Ledger, RxArgs, RxEvent, RxGroup, RxStreamer};
+use millstream_radio::{Cause, Complex32, Device, Ledger, RxArgs, RxEvent, RxMember, RxStreamer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -95,7 +95,7 @@ pub(super) fn receive_beside(
     set_rate(device, plan.rate_hz)?;
     let args: Vec<_> = plan.channels.iter().map(|&channel| plan.args(channel)).collect();
     let mut group = device.rx_group(&args)?;
-    let packet = group.members().iter().map(RxStreamer::samples_per_packet).max().unwrap_or(1);
+    let packet = group.samples_per_packet();
     let block = vec![Complex32::default(); packet as usize * BLOCK_PACKETS];
     let mut blocks = vec![block; plan.channels.len()];
     let mut lag = Lag::new(group.rate().ticks_hz);
@@ -104,15 +104,15 @@ pub(super) fn receive_beside(
     let drained = drain(&mut group, &mut blocks, &mut lag, plan, task)?;
     let cpu_s = (millstream_cpu::usage::process_cpu_time() - cpu_before).as_secs_f64();
 
+    let rate_hz = group.rate_hz();
     let lag_ns = [0.5, 0.99, 1.0].map(|quantile| lag.histogram().quantile_ns(quantile));
     let numbers = plan.channels.iter();
     let mut channels: Vec<_> = numbers
         .zip(group.members())
-        .map(|(&channel, stream)| RxChannelOutcome::of(channel, stream, lag_ns))
+        .map(|(&channel, member)| RxChannelOutcome::of(channel, member, rate_hz, lag_ns))
         .collect();
-    for (channel, ledger) in channels.iter_mut().zip(group.finish()) {
-        channel.close(&ledger);
-    }
+    group.end();
+    channels.iter_mut().zip(group.ledgers()).for_each(|(channel, ledger)| channel.close(ledger));
     let samples = channels.iter().map(|channel| channel.delivered).sum::<u64>();
     let sustained_hz = drained.samples as f64 / drained.seconds / plan.channels.len() as f64;
     Ok(RxOutcome {
@@ -140,7 +140,7 @@ struct Drained {
 
 /// Takes samples until the time is over, then stops.
 fn drain(
-    group: &mut RxGroup,
+    group: &mut RxStreamer,
     blocks: &mut [Vec<Complex32>],
     lag: &mut Lag,
     plan: &RxPlan,
@@ -153,7 +153,7 @@ fn drain(
     let mut first = None;
     let (mut samples, mut lossless) = (0, true);
     let last = loop {
-        let meta = group.recv(&mut outs, patience)?;
+        let meta = group.recv_all(&mut outs, patience)?;
         let beside = task.as_mut().map_or(Ok(SideTask::Done), |task| task())?;
         let last = Instant::now();
         let over = match first {
@@ -193,16 +193,16 @@ impl RxPlan {
 
 impl RxChannelOutcome {
     /// Reads a stream's counts before it is closed.
-    fn of(channel: usize, stream: &RxStreamer, lag_ns: [u64; 3]) -> Self {
-        let (counters, window_bytes) = (*stream.counters(), stream.credit_window_bytes());
+    fn of(channel: usize, member: &RxMember, rate_hz: f64, lag_ns: [u64; 3]) -> Self {
+        let (counters, window_bytes) = (member.counters(), member.credit_window_bytes());
         let share = |ns: u64| {
-            let waiting_bytes = ns as f64 / 1e9 * stream.rate_hz() * WIRE_BYTES;
+            let waiting_bytes = ns as f64 / 1e9 * rate_hz * WIRE_BYTES;
             (waiting_bytes / window_bytes as f64).min(1.0)
         };
         Self {
             channel,
             overruns: counters.overruns,
-            queue_drops: stream.queue_drops(),
+            queue_drops: member.queue_drops(),
             reports: counters.reports,
             reports_put_off: counters.reports_put_off,
             window_bytes,

@@ -3,7 +3,7 @@
 use super::shares::Shares;
 use super::{RateError, TxOutcome, set_rate};
 use millstream_radio::{
-    Complex32, Device, TxArgs, TxEvent, TxGroup, TxLedger, TxMetadata, TxStreamer,
+    Complex32, Device, TxArgs, TxEvent, TxLedger, TxMember, TxMetadata, TxStreamer,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,8 +19,6 @@ const PAUSE: Duration = Duration::from_millis(1);
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Packets of a call.
 const BLOCK_PACKETS: usize = 8;
-/// Largest number of channels of one generator.
-const CHANNELS_MAX: usize = 32;
 /// Level and period of the tone.
 const AMPLITUDE: f32 = 0.5;
 const PERIOD_SAMPLES: usize = 40;
@@ -77,7 +75,7 @@ pub struct TxChannelOutcome {
 
 /// A running generator.
 pub(super) struct LoadGenerator {
-    group: TxGroup,
+    group: TxStreamer,
     block: Vec<Complex32>,
     /// Longest wait of one call.
     pub patience: Duration,
@@ -123,11 +121,10 @@ impl LoadGenerator {
     pub fn open(device: &Device, plan: &TxPlan) -> Result<Self, RateError> {
         let args: Vec<_> = plan.channels.iter().map(|&channel| TxArgs::new(channel)).collect();
         let group = device.tx_group(&args)?;
-        let packet = group.members().iter().map(TxStreamer::samples_per_packet).max();
         let samples = (plan.rate_hz * plan.duration.as_secs_f64()).round().max(1.0);
         Ok(Self {
+            block: tone(group.samples_per_packet() * BLOCK_PACKETS),
             group,
-            block: tone(packet.unwrap_or(1) * BLOCK_PACKETS),
             patience: PATIENCE,
             left: samples as u64,
             shares: plan.channels.iter().map(|_| Shares::new()).collect(),
@@ -153,8 +150,7 @@ impl LoadGenerator {
         let count = self.block.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let meta = TxMetadata { end_of_burst: count as u64 == self.left, ..TxMetadata::now() };
         // The same tone on every channel.
-        let slices: [&[Complex32]; CHANNELS_MAX] = [&self.block[..count]; CHANNELS_MAX];
-        let sent = self.group.send(&slices[..self.shares.len()], meta, self.patience)?;
+        let sent = self.group.send(&self.block[..count], meta, self.patience)?;
         self.left -= sent.samples as u64;
         for (shares, stream) in self.shares.iter_mut().zip(self.group.members()) {
             shares.note(stream.in_flight_bytes(), stream.credit_window_bytes());
@@ -180,10 +176,8 @@ impl LoadGenerator {
 
     /// Ends the burst: the next samples begin another, at a future time.
     fn restart(&mut self) -> Result<(), RateError> {
-        let nothing: [&[Complex32]; CHANNELS_MAX] = [&[]; CHANNELS_MAX];
-        let meta = TxMetadata::now().ending();
-        let sent = self.group.send(&nothing[..self.shares.len()], meta, PATIENCE)?;
-        if sent.end_of_burst {
+        self.group.end_burst(PATIENCE)?;
+        if !self.group.is_in_burst() {
             (self.behind, self.burst_since) = (false, Instant::now());
         }
         Ok(())
@@ -229,7 +223,7 @@ impl LoadGenerator {
         self.left == 0 && !self.troubled && !self.acknowledged.contains(&false)
     }
 
-    fn end(self, numbers: &[usize]) -> Vec<TxChannelOutcome> {
+    fn end(mut self, numbers: &[usize]) -> Vec<TxChannelOutcome> {
         let streams = self.group.members().iter().zip(&self.shares);
         let parts = numbers.iter().zip(streams).zip(&self.acknowledged);
         let mut channels: Vec<_> = parts
@@ -237,17 +231,17 @@ impl LoadGenerator {
                 TxChannelOutcome::of(channel, stream, shares, acknowledged)
             })
             .collect();
-        for (channel, ledger) in channels.iter_mut().zip(self.group.finish()) {
-            channel.close(&ledger);
-        }
+        self.group.end(None);
+        let ledgers = self.group.ledgers();
+        channels.iter_mut().zip(ledgers).for_each(|(channel, ledger)| channel.close(ledger));
         channels
     }
 }
 
 impl TxChannelOutcome {
     /// Reads a stream's counts before it is closed.
-    fn of(channel: usize, stream: &TxStreamer, shares: &Shares, acknowledged: bool) -> Self {
-        let counters = *stream.counters();
+    fn of(channel: usize, member: &TxMember, shares: &Shares, acknowledged: bool) -> Self {
+        let counters = member.counters();
         Self {
             channel,
             underflows: counters.underflows,
@@ -256,7 +250,7 @@ impl TxChannelOutcome {
             acknowledged,
             trains: counters.trains,
             reports: counters.reports,
-            window_bytes: stream.credit_window_bytes(),
+            window_bytes: member.credit_window_bytes(),
             window_median: shares.quantile(0.5),
             window_p99: shares.quantile(0.99),
             ..Self::default()

@@ -4,8 +4,8 @@ use super::books::Books;
 use super::round::{RoundPlan, TX_BUFFER_SAMPLES};
 use crate::Direction;
 use millstream_radio::{
-    Cause, Device, Ledger, RadioError, RxArgs, RxError, RxEvent, RxGroup, RxStreamer, TxArgs,
-    TxError, TxEvent, TxLedger, TxMetadata, TxStreams,
+    Cause, Device, RadioError, RxArgs, RxError, RxEvent, RxMetadata, RxStreamer, TxArgs, TxError,
+    TxEvent, TxMetadata, TxStreamer,
 };
 use std::time::{Duration, Instant};
 
@@ -131,13 +131,8 @@ impl Streams {
     }
 }
 
-enum RxSide {
-    One(Box<RxStreamer>),
-    Several(RxGroup),
-}
-
 struct Receiving {
-    side: RxSide,
+    stream: RxStreamer,
     blocks: Vec<Vec<[i16; 2]>>,
     packet: u64,
     wrong: u64,
@@ -150,62 +145,38 @@ impl Receiving {
             let args = RxArgs::new(channel).with_samples_per_packet(plan.packet_samples);
             args.with_recv_queue_bytes(queue_bytes)
         };
-        let side = if plan.channels == 1 {
-            let mut stream = device.rx_stream(args(0))?;
-            stream.start_continuous(None)?;
-            RxSide::One(Box::new(stream))
-        } else {
-            let all: Vec<_> = (0..plan.channels).map(args).collect();
-            let mut group = device.rx_group(&all)?;
-            group.start_continuous(Some(device.time_ticks()? + lead_ticks(device)))?;
-            RxSide::Several(group)
-        };
+        let all: Vec<_> = (0..plan.channels).map(args).collect();
+        let mut stream = device.rx_group(&all)?;
+        let several = plan.channels > 1;
+        let at = several.then(|| device.time_ticks()).transpose()?;
+        stream.start_continuous(at.map(|now| now + lead_ticks(device)))?;
         let block = vec![[0; 2]; plan.packet_samples as usize * BLOCK_PACKETS];
         let packet = u64::from(plan.packet_samples);
-        Ok(Self { side, blocks: vec![block; plan.channels], packet, wrong: 0 })
-    }
-
-    fn members(&self) -> &[RxStreamer] {
-        match &self.side {
-            RxSide::One(stream) => std::slice::from_ref(&**stream),
-            RxSide::Several(group) => group.members(),
-        }
+        Ok(Self { stream, blocks: vec![block; plan.channels], packet, wrong: 0 })
     }
 
     fn delivered(&self) -> u64 {
-        self.members()[0].ledger().delivered
+        self.stream.members()[0].ledger().delivered
     }
 
     fn is_running(&self) -> bool {
-        match &self.side {
-            RxSide::One(stream) => stream.is_running(),
-            RxSide::Several(group) => group.is_running(),
-        }
+        self.stream.is_running()
     }
 
     fn stop(&mut self) -> Result<(), RxError> {
-        match &mut self.side {
-            RxSide::One(stream) => stream.stop(),
-            RxSide::Several(group) => group.stop(),
-        }
+        self.stream.stop()
     }
 
     fn step(&mut self, wait: Duration) -> Result<(), StreamError> {
-        let (samples, ticks, event) = match &mut self.side {
-            RxSide::One(stream) => {
-                let meta = stream.recv_sc16(&mut self.blocks[0], wait)?;
-                (meta.samples, meta.time_ticks, meta.event)
-            }
-            RxSide::Several(group) => {
-                let [first, second] = &mut self.blocks[..] else { return Ok(()) };
-                let meta = group.recv_sc16(&mut [first, second], wait)?;
-                (meta.samples, meta.time_ticks, meta.event)
-            }
+        let RxMetadata { samples, time_ticks, event, .. } = match &mut self.blocks[..] {
+            [only] => self.stream.recv(only, wait)?,
+            [first, second] => self.stream.recv_all(&mut [first, second], wait)?,
+            _ => return Ok(()),
         };
         if event == RxEvent::LateCommand && self.delivered() == 0 {
             return Err(StreamError::LateStart);
         }
-        let (Some(ticks), RxEvent::None) = (ticks, event) else { return Ok(()) };
+        let (Some(ticks), RxEvent::None) = (time_ticks, event) else { return Ok(()) };
         for block in &self.blocks {
             let wrong = block[..samples].iter().zip(ticks as u32..);
             self.wrong += wrong.filter(|(sample, tick)| ramp(**sample) != *tick).count() as u64;
@@ -213,17 +184,13 @@ impl Receiving {
         Ok(())
     }
 
-    fn close(self) -> Books {
+    fn close(mut self) -> Books {
         // The device may have received a start that it could not acknowledge: its samples belong
         // to no stream.
-        let stray: u64 = self.members().iter().map(|one| one.counters().stray).sum();
+        let stray = self.stream.counters().stray;
         let (wrong_samples, packet) = (self.wrong, self.packet);
-        let ledgers = match self.side {
-            RxSide::One(stream) => vec![stream.finish()],
-            RxSide::Several(group) => group.finish(),
-        };
-        let mut sum = Ledger::default();
-        ledgers.iter().for_each(|ledger| sum.merge(ledger));
+        self.stream.end();
+        let sum = self.stream.ledger();
         let mut lost = sum.lost_by_name();
         let alignment = lost.remove(Cause::Alignment.name()).unwrap_or(0);
         let unsent = [Cause::DeviceOverrun, Cause::LateCommand, Cause::ClockJump];
@@ -238,7 +205,7 @@ impl Receiving {
             delivered: sum.delivered,
             lost,
             alignment,
-            balances: ledgers.iter().all(|ledger| ledger.balance().is_ok()),
+            balances: self.stream.ledgers().all(|ledger| ledger.balance().is_ok()),
             radio_samples: (sent - unsure, sent + stray),
             wrong_samples,
             ..Books::default()
@@ -256,7 +223,7 @@ fn lead_ticks(device: &Device) -> u64 {
 }
 
 struct Sending {
-    streams: TxStreams,
+    stream: TxStreamer,
     block: Vec<[i16; 2]>,
     /// Samples of the block that are still to be sent: whole packets are, so that a lost packet is
     /// a known number of samples.
@@ -278,13 +245,10 @@ impl Sending {
         let all: Vec<_> = (0..plan.channels)
             .map(|channel| TxArgs::new(channel).with_samples_per_packet(plan.packet_samples))
             .collect();
-        let streams = match &all[..] {
-            [one] => TxStreams::new(vec![device.tx_stream(*one)?])?,
-            _ => TxStreams::of_group(device.tx_group(&all)?)?,
-        };
+        let stream = device.tx_group(&all)?;
         let at = (plan.channels > 1).then(|| device.time_ticks()).transpose()?;
         Ok(Self {
-            streams,
+            stream,
             block: vec![LEVEL; plan.packet_samples as usize * BLOCK_PACKETS],
             left: 0,
             at: at.map(|now| now + lead_ticks(device)),
@@ -297,7 +261,7 @@ impl Sending {
     }
 
     fn transmitted(&self) -> u64 {
-        self.streams.first().ledger().transmitted
+        self.stream.members()[0].ledger().transmitted
     }
 
     fn step(&mut self, wait: Duration) -> Result<(), StreamError> {
@@ -316,8 +280,8 @@ impl Sending {
     /// Ends the burst, and lets the next one start at a time that is to come.
     fn begin_again(&mut self) -> Result<(), StreamError> {
         if self.end()? {
-            let several = self.streams.members().len() > 1;
-            let now = self.streams.first().time_ticks()?;
+            let several = self.stream.members().len() > 1;
+            let now = self.stream.time_ticks()?;
             (self.is_late, self.at) = (false, several.then_some(now + self.lead_ticks));
         }
         Ok(())
@@ -326,7 +290,7 @@ impl Sending {
     fn send_rest(&mut self, wait: Duration) -> Result<(), TxError> {
         let meta = self.at.take().map_or(TxMetadata::now(), TxMetadata::at);
         let rest = &self.block[self.block.len() - self.left..];
-        let sent = self.streams.send_to_all(rest, meta, wait)?;
+        let sent = self.stream.send(rest, meta, wait)?;
         if sent.samples == 0 {
             // The start was not used.
             self.at = meta.time_ticks;
@@ -343,30 +307,31 @@ impl Sending {
         }
         // Those of earlier bursts are in by now.
         self.acknowledged = 0;
-        self.streams.end_burst(TURN)?;
-        Ok(!self.streams.is_in_burst())
+        self.stream.end_burst(TURN)?;
+        Ok(!self.stream.is_in_burst())
     }
 
     /// Whether the radio has transmitted the end on every channel.
     fn is_through(&mut self) -> bool {
-        self.listen().is_err() || self.acknowledged >= self.streams.members().len()
+        self.listen().is_err() || self.acknowledged >= self.stream.members().len()
     }
 
     fn listen(&mut self) -> Result<(), TxError> {
-        while let Some((_, event)) = self.streams.poll_event()? {
+        while let Some((_, event)) = self.stream.poll_event()? {
             self.is_late |= matches!(event, TxEvent::Late { .. });
             self.acknowledged += usize::from(matches!(event, TxEvent::BurstAck { .. }));
         }
         Ok(())
     }
 
-    fn close(self) -> Books {
-        let padding: u64 = self.streams.members().iter().map(|one| one.counters().padding).sum();
-        let rate_hz = self.streams.first().rate_hz();
+    fn close(mut self) -> Books {
+        let padding = self.stream.counters().padding;
+        let rate_hz = self.stream.rate_hz();
         // The end of an open burst takes a sample more on each channel.
-        let open = self.streams.members().iter().filter(|one| one.is_in_burst()).count() as u64;
-        let ledgers = self.streams.finish();
-        let sum = TxLedger::sum(&ledgers);
+        let is_open = self.stream.is_in_burst();
+        let open = if is_open { self.stream.members().len() as u64 } else { 0 };
+        self.stream.end(None);
+        let sum = self.stream.ledger();
         let mut lost = sum.lost_by_name();
         let (unknown, repeated) = (sum.unknown, sum.repeated);
         if unknown.samples > 0 {
@@ -379,7 +344,7 @@ impl Sending {
             expected: sum.accepted,
             delivered: sum.transmitted,
             lost,
-            balances: ledgers.iter().all(|ledger| ledger.balance().is_ok()),
+            balances: self.stream.ledgers().all(|ledger| ledger.balance().is_ok()),
             radio_samples: (least + surely, most.saturating_add(repeated.max - repeated.min)),
             away_s: self.away.as_secs_f64(),
             ahead_s: TX_BUFFER_SAMPLES as f64 / rate_hz,

@@ -35,20 +35,13 @@ impl Metrics {
         }
     }
 
-    /// Sets the counters to the sums over `streams`.
-    pub fn follow_counters<'a>(&self, streams: impl Iterator<Item = &'a RxCounters>) {
-        let (mut packets, mut overruns, mut duplicates, mut hostile) = (0, 0, 0, 0);
-        for counters in streams {
-            packets += counters.packets;
-            overruns += counters.overruns;
-            duplicates += counters.duplicates;
-            hostile += counters.foreign + counters.malformed + counters.misaddressed;
-            hostile += counters.unexpected + counters.too_long;
-        }
-        follow(&self.packets, packets);
-        follow(&self.overruns, overruns);
-        follow(&self.duplicates, duplicates);
-        follow(&self.hostile, hostile);
+    /// Sets the counters to those of the streams.
+    pub fn follow_counters(&self, counters: &RxCounters) {
+        follow(&self.packets, counters.packets);
+        follow(&self.overruns, counters.overruns);
+        follow(&self.duplicates, counters.duplicates);
+        let foreign = counters.foreign + counters.malformed + counters.misaddressed;
+        follow(&self.hostile, foreign + counters.unexpected + counters.too_long);
     }
 
     pub fn list(&self) -> Vec<(&'static str, Metric)> {
@@ -97,23 +90,14 @@ impl TransmitMetrics {
         }
     }
 
-    /// Sets the counters to the sums over `streams`.
-    pub fn follow_counters<'a>(&self, streams: impl Iterator<Item = &'a TxCounters>) {
-        let mut sum = TxCounters::default();
-        for counters in streams {
-            sum.packets += counters.packets;
-            sum.underflows += counters.underflows;
-            sum.lates += counters.lates;
-            sum.burst_acks += counters.burst_acks;
-            sum.stalls += counters.stalls;
-            sum.foreign += counters.foreign + counters.malformed + counters.unexpected;
-        }
-        follow(&self.packets, sum.packets);
-        follow(&self.underflows, sum.underflows);
-        follow(&self.lates, sum.lates);
-        follow(&self.burst_acks, sum.burst_acks);
-        follow(&self.stalls, sum.stalls);
-        follow(&self.hostile, sum.foreign);
+    /// Sets the counters to those of the stream.
+    pub fn follow_counters(&self, counters: &TxCounters) {
+        follow(&self.packets, counters.packets);
+        follow(&self.underflows, counters.underflows);
+        follow(&self.lates, counters.lates);
+        follow(&self.burst_acks, counters.burst_acks);
+        follow(&self.stalls, counters.stalls);
+        follow(&self.hostile, counters.foreign + counters.malformed + counters.unexpected);
     }
 
     pub fn list(&self) -> Vec<(&'static str, Metric)> {
@@ -134,42 +118,4 @@ impl TransmitMetrics {
         list.extend(causes.map(|(cause, counter)| (cause.name(), Metric::from(counter))));
         list
     }
-}
-
-/// Adds the counters of one stream to the sum of several; a field more is an error here.
-pub(super) fn add(sum: &mut RxCounters, counters: &RxCounters) {
-    let RxCounters {
-        packets,
-        foreign,
-        malformed,
-        too_long,
-        misaddressed,
-        duplicates,
-        reordered,
-        late,
-        unmeasured_gaps,
-        clock_jumps,
-        stray,
-        unexpected,
-        reports,
-        reports_put_off,
-        overruns,
-        stalls,
-    } = *counters;
-    sum.packets += packets;
-    sum.foreign += foreign;
-    sum.malformed += malformed;
-    sum.too_long += too_long;
-    sum.misaddressed += misaddressed;
-    sum.duplicates += duplicates;
-    sum.reordered += reordered;
-    sum.late += late;
-    sum.unmeasured_gaps += unmeasured_gaps;
-    sum.clock_jumps += clock_jumps;
-    sum.stray += stray;
-    sum.unexpected += unexpected;
-    sum.reports += reports;
-    sum.reports_put_off += reports_put_off;
-    sum.overruns += overruns;
-    sum.stalls += stalls;
 }

@@ -5,25 +5,23 @@
 //! stops it when the number is reached.
 
 mod gone;
-mod group;
 mod metrics;
-mod one;
 mod register;
 mod rehearsal;
 mod reopen;
 mod segments;
 mod settings;
+mod source;
 mod start;
 mod transmit;
 
 use std::time::Duration;
 
 pub use gone::NotBack;
-pub use group::{CHANNELS_MAX, GroupSource};
-pub use one::RadioSource;
 pub use register::register;
-pub use reopen::{OpenAgain, OpenGroupAgain};
-pub use segments::{GapCause, GroupReport, LateStart, RecordingSegment, TunedOutput};
+pub use reopen::OpenAgain;
+pub use segments::{GapCause, LateStart, RecordingSegment, TunedOutput};
+pub use source::{RadioSource, SourceReport};
 pub use start::StartSettings;
 pub use transmit::{RadioSink, TransmitStart};
 

@@ -92,7 +92,8 @@ impl RxParameters {
         let stream = device.rx_stream(RxArgs::new(self.channel))?;
         let speed = device.other_clock_speed()?;
         let source = RadioSource::<Complex32>::new(device, stream, self.samples).0;
-        Ok(source.tunable(self.channel).with_settings(settings).with_clock_speed(speed))
+        let places = vec![(0, self.channel)];
+        Ok(source.tunable(places).with_settings(vec![settings]).with_clock_speed(speed))
     }
 
     /// Makes a source of zeros at the radio's rate, which opens no radio.
@@ -100,7 +101,7 @@ impl RxParameters {
         let _: DeviceArgs = self.args.parse()?;
         let source = RehearsedBlock::<Complex32>::source().at_rate(self.rate_hz);
         let stops = StreamSwitch { may_stop: true, ..StreamSwitch::default() };
-        let tunable = TunableOutputs::one(self.channel).messages();
+        let tunable = TunableOutputs::new(vec![(0, self.channel)]).messages();
         let messages = tunable.into_iter().chain(stops.messages());
         Ok(source.with_messages(messages.collect()).ending_after(self.samples))
     }
@@ -120,16 +121,8 @@ impl TxParameters {
         for &channel in &channels {
             self.front_end.set(&mut device, StreamDirection::Tx, channel)?;
         }
-        Ok(match all[..] {
-            [only] => {
-                let stream = device.tx_stream(only)?;
-                RadioSink::new(device, stream, start)
-            }
-            _ => {
-                let group = device.tx_group(&all)?;
-                RadioSink::group(device, group, start)?
-            }
-        })
+        let stream = device.tx_group(&all)?;
+        Ok(RadioSink::new(device, stream, start))
     }
 
     /// Makes a sink that converts the samples and sends nothing.

@@ -14,21 +14,16 @@ use std::time::{Duration, Instant};
 use millstream_flow::BlockError;
 
 use super::gone::{NotBack, is_gone};
-use super::metrics::add;
 use super::segments::so_far;
-use super::settings::{LiveSettings, choose_rate, choose_rates};
+use super::settings::{LiveSettings, choose_rates};
 use crate::stream::RxError;
-use crate::{
-    Cause, Device, DeviceSet, Ledger, RadioError, RxCounters, RxGroup, RxStreamer, StreamRate,
-};
+use crate::{Cause, Device, DeviceSet, Ledger, RxCounters, RxStreamer, StreamRate};
 
-/// Opens the device of a source with a stream of the same channel, with all settings.
-pub type OpenAgain = OpenStreamsAgain<(Device, RxStreamer)>;
+/// Opens the device of a source with a stream of the same channels, with all settings.
+pub type OpenAgain = Box<dyn FnMut() -> Result<OpenedRadio, BlockError> + Send>;
 
-/// Opens the device of a source with streams of the same channels, with all settings.
-pub type OpenGroupAgain = OpenStreamsAgain<(DeviceSet, RxGroup)>;
-
-type OpenStreamsAgain<S> = Box<dyn FnMut() -> Result<S, BlockError> + Send>;
+/// A device with its stream. The set has one device.
+type OpenedRadio = (DeviceSet, RxStreamer);
 
 /// The interval between two attempts.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -43,126 +38,51 @@ struct StreamEnd {
     at: Instant,
 }
 
-/// A device with its streams.
-pub(super) trait OpenedStreams: Send + Sized + 'static {
-    fn counters(&self) -> Vec<RxCounters>;
-    /// Returns the ledger of each so far.
-    fn ledgers(&self) -> Vec<Ledger>;
-    fn rate(&self) -> StreamRate;
-    fn set_time(&self, ticks: u64) -> Result<(), RadioError>;
-    /// Makes the settings that messages had made, before the streams start.
-    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError>;
-    /// Starts them without an end. Returns the time of the start, ticks, if it is known before the
-    /// first samples.
-    fn start(&mut self) -> Result<Option<u64>, RxError>;
-    /// Ends them, and returns the ledger of each.
-    fn finish(self) -> Vec<Ledger>;
+/// Makes the settings that messages had made, before the stream starts.
+fn repeat(opened: OpenedRadio, settings: &LiveSettings) -> Result<OpenedRadio, BlockError> {
+    let (mut devices, stream) = opened;
+    settings.repeat(devices.devices_mut())?;
+    let Some((rate_hz, channels)) = &settings.rate else { return Ok((devices, stream)) };
+    let present = stream.rate();
+    drop(stream);
+    choose_rates(&mut devices, channels, *rate_hz, present)?;
+    let stream = devices.rx_group(channels)?;
+    Ok((devices, stream))
 }
 
-impl OpenedStreams for (Device, RxStreamer) {
-    fn counters(&self) -> Vec<RxCounters> {
-        vec![*self.1.counters()]
-    }
-
-    fn ledgers(&self) -> Vec<Ledger> {
-        vec![so_far(self.1.ledger())]
-    }
-
-    fn rate(&self) -> StreamRate {
-        self.1.rate()
-    }
-
-    fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
-        self.0.set_time_now(ticks)
-    }
-
-    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError> {
-        let (mut device, stream) = self;
-        settings.repeat(std::slice::from_mut(&mut device))?;
-        let Some((rate_hz, args)) = settings.rate_of_one() else { return Ok((device, stream)) };
-        let present = stream.rate();
-        drop(stream);
-        choose_rate(&mut device, args.channel, rate_hz, present)?;
-        let stream = device.rx_stream(args)?;
-        Ok((device, stream))
-    }
-
-    fn start(&mut self) -> Result<Option<u64>, RxError> {
-        self.1.start_continuous(None).map(|()| None)
-    }
-
-    fn finish(self) -> Vec<Ledger> {
-        vec![self.1.finish()]
-    }
-}
-
-/// The set has one device.
-impl OpenedStreams for (DeviceSet, RxGroup) {
-    fn counters(&self) -> Vec<RxCounters> {
-        self.1.counters().copied().collect()
-    }
-
-    fn ledgers(&self) -> Vec<Ledger> {
-        self.1.ledgers().map(so_far).collect()
-    }
-
-    fn rate(&self) -> StreamRate {
-        self.1.rate()
-    }
-
-    fn set_time(&self, ticks: u64) -> Result<(), RadioError> {
-        self.0.devices().iter().try_for_each(|device| device.set_time_now(ticks))
-    }
-
-    fn repeat(self, settings: &LiveSettings) -> Result<Self, BlockError> {
-        let (mut devices, group) = self;
-        settings.repeat(devices.devices_mut())?;
-        let Some((rate_hz, channels)) = &settings.rate else { return Ok((devices, group)) };
-        let present = group.rate();
-        drop(group);
-        choose_rates(&mut devices, channels, *rate_hz, present)?;
-        let group = devices.rx_group(channels)?;
-        Ok((devices, group))
-    }
-
-    fn start(&mut self) -> Result<Option<u64>, RxError> {
-        start_group(&self.0, &mut self.1)
-    }
-
-    fn finish(self) -> Vec<Ledger> {
-        self.1.finish()
-    }
-}
-
-/// Starts a group again, far enough ahead for all its members; returns the time of the start.
-pub(super) fn start_group(
+/// Starts a stream again, without an end; several channels far enough ahead for all. Returns the
+/// time of the start, ticks, if it is known before the first samples.
+pub(super) fn start_again(
     devices: &DeviceSet,
-    group: &mut RxGroup,
+    stream: &mut RxStreamer,
 ) -> Result<Option<u64>, RxError> {
-    let lead = (group.rate().ticks_hz * START_LEAD_S) as u64;
+    if stream.members().len() == 1 {
+        return stream.start_continuous(None).map(|()| None);
+    }
+    let lead = (stream.rate().ticks_hz * START_LEAD_S) as u64;
     let now = devices.devices().first().map(Device::time_ticks).transpose()?;
     let at = now.map(|now| now.wrapping_add(lead));
-    group.start_continuous(at).map(|()| at)
+    stream.start_continuous(at).map(|()| at)
 }
 
 /// The result of the worker: the ledgers of the old streams, and the new ones.
-struct Reopened<S> {
+struct Reopened {
     ledgers: Vec<Ledger>,
-    opened: Result<S, BlockError>,
-    open_again: OpenStreamsAgain<S>,
+    opened: Result<OpenedRadio, BlockError>,
+    open_again: OpenAgain,
 }
 
 /// The worker that ends streams and opens their device again.
-struct Reopening<S> {
+struct Reopening {
     stop: Arc<AtomicBool>,
-    worker: JoinHandle<Reopened<S>>,
+    worker: JoinHandle<Reopened>,
 }
 
-impl<S: OpenedStreams> Reopening<S> {
+impl Reopening {
     /// Starts it. It gives up after `patience`.
     fn start(
-        old: S,
-        mut open_again: OpenStreamsAgain<S>,
+        old: OpenedRadio,
+        mut open_again: OpenAgain,
         (settings, end): (LiveSettings, Option<StreamEnd>),
         patience: Duration,
     ) -> Result<Self, BlockError> {
@@ -170,9 +90,12 @@ impl<S: OpenedStreams> Reopening<S> {
         let asked = Arc::clone(&stop);
         let work = move || {
             let began = Instant::now();
-            let ledgers = old.finish();
+            let (devices, mut stream) = old;
+            stream.end();
+            let ledgers = stream.ledgers().cloned().collect();
+            drop((stream, devices));
             let opened = loop {
-                let opened = open_again().and_then(|opened| opened.repeat(&settings));
+                let opened = open_again().and_then(|opened| repeat(opened, &settings));
                 match opened.and_then(|opened| set_on(opened, end)) {
                     Ok(opened) => break Ok(opened),
                     Err(last) => {
@@ -192,27 +115,29 @@ impl<S: OpenedStreams> Reopening<S> {
     }
 
     /// Asks the worker to end after its present attempt, and returns the result.
-    fn end(self) -> Result<Reopened<S>, BlockError> {
+    fn end(self) -> Result<Reopened, BlockError> {
         self.stop.store(true, Ordering::Relaxed);
         self.worker.join().map_err(|_| "the thread that opens the radio again panicked".into())
     }
 }
 
 /// Sets the time of a device as if it had gone on since the end of the streams.
-fn set_on<S: OpenedStreams>(opened: S, end: Option<StreamEnd>) -> Result<S, BlockError> {
+fn set_on(opened: OpenedRadio, end: Option<StreamEnd>) -> Result<OpenedRadio, BlockError> {
     if let Some(end) = end {
-        let ticks = end.at.elapsed().as_secs_f64() * opened.rate().ticks_hz;
-        opened.set_time(end.ticks.wrapping_add(ticks.round() as u64))?;
+        let (devices, stream) = &opened;
+        let ticks = end.at.elapsed().as_secs_f64() * stream.rate().ticks_hz;
+        let ticks = end.ticks.wrapping_add(ticks.round() as u64);
+        devices.devices().iter().try_for_each(|device| device.set_time_now(ticks))?;
     }
     Ok(opened)
 }
 
 /// The streams of a source before the present ones, and the way to open more.
-pub(super) struct Comeback<S> {
+pub(super) struct Comeback {
     /// How to open the device again, and for how long to try.
-    open_again: Option<OpenStreamsAgain<S>>,
+    open_again: Option<OpenAgain>,
     patience: Duration,
-    reopening: Option<Reopening<S>>,
+    reopening: Option<Reopening>,
     /// The end of the samples so far, or the last start behind it; their rate.
     end: Option<StreamEnd>,
     rate: StreamRate,
@@ -227,7 +152,7 @@ pub(super) struct Comeback<S> {
     leaving: Vec<Ledger>,
 }
 
-impl<S: OpenedStreams> Comeback<S> {
+impl Comeback {
     /// Returns one of a source with so many channels, which does not open its device again.
     pub fn new(channels: usize) -> Self {
         Self {
@@ -245,7 +170,7 @@ impl<S: OpenedStreams> Comeback<S> {
     }
 
     /// Sets how to open the device again, and for how long to try.
-    pub fn set(&mut self, open_again: OpenStreamsAgain<S>, patience: Duration) {
+    pub fn set(&mut self, open_again: OpenAgain, patience: Duration) {
         (self.open_again, self.patience) = (Some(open_again), patience);
     }
 
@@ -270,24 +195,24 @@ impl<S: OpenedStreams> Comeback<S> {
     }
 
     /// Begins to open the device again, if that is wanted; it gets these settings.
-    pub fn begin(&mut self, old: S, settings: &LiveSettings) -> Result<(), BlockError> {
+    pub fn begin(&mut self, old: OpenedRadio, settings: &LiveSettings) -> Result<(), BlockError> {
         let Some(open_again) = self.open_again.take() else { return Ok(()) };
-        old.counters().iter().for_each(|counters| add(&mut self.counters, counters));
-        (self.rate, self.leaving) = (old.rate(), old.ledgers());
+        self.counters.merge(&old.1.counters());
+        (self.rate, self.leaving) = (old.1.rate(), old.1.ledgers().map(so_far).collect());
         let state = (settings.clone(), self.end);
         self.reopening = Some(Reopening::start(old, open_again, state, self.patience)?);
         Ok(())
     }
 
-    /// Keeps the counters and the ledgers of streams that others take the place of.
-    pub fn keep(&mut self, counters: impl IntoIterator<Item = RxCounters>, ledgers: &[Ledger]) {
-        counters.into_iter().for_each(|counters| add(&mut self.counters, &counters));
-        self.merge(ledgers);
+    /// Keeps the counters and the ledgers of a stream that has ended.
+    pub fn keep(&mut self, stream: &RxStreamer) {
+        self.counters.merge(&stream.counters());
+        self.merge(stream.ledgers());
     }
 
     /// Returns the new streams once they are there; started, if they are to run.
-    pub fn poll(&mut self, runs: bool) -> Result<Option<S>, BlockError> {
-        let over = |reopening: &mut Reopening<S>| reopening.worker.is_finished();
+    pub fn poll(&mut self, runs: bool) -> Result<Option<OpenedRadio>, BlockError> {
+        let over = |reopening: &mut Reopening| reopening.worker.is_finished();
         let Some(reopening) = self.reopening.take_if(over) else { return Ok(None) };
         let Reopened { ledgers, opened, open_again } = reopening.end()?;
         self.leaving.clear();
@@ -295,7 +220,7 @@ impl<S: OpenedStreams> Comeback<S> {
         let mut opened = opened?;
         self.open_again = Some(open_again);
         if runs {
-            self.start = opened.start()?;
+            self.start = start_again(&opened.0, &mut opened.1)?;
             self.end_before = self.end.map(|end| end.ticks);
         }
         Ok(Some(opened))
@@ -374,9 +299,9 @@ impl<S: OpenedStreams> Comeback<S> {
         })
     }
 
-    /// Returns the counters of earlier streams, summed: however many there were, it is one.
-    pub fn counters(&self) -> impl Iterator<Item = &RxCounters> {
-        std::iter::once(&self.counters)
+    /// Returns the sum of the counters of earlier streams.
+    pub fn counters(&self) -> &RxCounters {
+        &self.counters
     }
 
     /// Ends an attempt to open the device.
@@ -388,7 +313,7 @@ impl<S: OpenedStreams> Comeback<S> {
         Ok(())
     }
 
-    fn merge(&mut self, ledgers: &[Ledger]) {
+    fn merge<'a>(&mut self, ledgers: impl IntoIterator<Item = &'a Ledger>) {
         self.ledgers.iter_mut().zip(ledgers).for_each(|(sum, ledger)| sum.merge(ledger));
     }
 }

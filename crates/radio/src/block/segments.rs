@@ -14,7 +14,7 @@ type Losses = [u64; Cause::ALL.len()];
 const GAPS_WAITING_MAX: usize = 4096;
 
 /// The most tunings that wait for their samples: the last one of each output at least.
-const TUNINGS_WAITING: usize = super::CHANNELS_MAX;
+const TUNINGS_WAITING: usize = crate::stream::RX_CHANNELS_MAX;
 
 /// The gaps at one place for which memory is allocated at the start.
 const SEGMENTS_UNTAGGED: usize = 64;
@@ -149,14 +149,6 @@ impl RecordingSegment {
 )]
 #[non_exhaustive]
 pub struct LateStart;
-
-/// The results of a group while it runs, and at its end.
-pub struct GroupReport {
-    /// The segments that all channels share.
-    pub segments: Receiver<RecordingSegment>,
-    /// The ledger of every channel, sent at the end.
-    pub ledgers: Receiver<Vec<Ledger>>,
-}
 
 /// Counts the samples of time up to the end, and reports gaps.
 pub(super) struct SampleCount {

@@ -75,7 +75,7 @@ pub(super) fn set_exact_rate(device: &mut Device, wanted_hz: f64) -> Result<(), 
 
 /// Sets the rate of a channel for streams that are opened from now on, if it has just this rate;
 /// otherwise it keeps `present`.
-pub(super) fn choose_rate(
+fn choose_rate(
     device: &mut Device,
     channel: usize,
     wanted_hz: f64,
@@ -96,6 +96,9 @@ pub(super) fn choose_rates(
     wanted_hz: f64,
     present: StreamRate,
 ) -> Result<(), BlockError> {
+    if channels.is_empty() {
+        return Err(NOT_OPEN.into());
+    }
     let mut choose = |wanted_hz| {
         channels.iter().try_for_each(|(device, args)| {
             let device = devices.devices_mut().get_mut(*device).ok_or(NOT_OPEN)?;
@@ -127,7 +130,7 @@ macro_rules! of_outputs {
     };
 }
 
-const OF_OUTPUTS: [[MessageSpec; 2]; super::group::CHANNELS_MAX] = of_outputs! {
+const OF_OUTPUTS: [[MessageSpec; 2]; crate::stream::RX_CHANNELS_MAX] = of_outputs! {
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
 };
 
@@ -179,12 +182,6 @@ impl LiveSettings {
         })
     }
 
-    /// Returns the rate of a source with one output, and the arguments of its stream.
-    pub fn rate_of_one(&self) -> Option<(f64, RxArgs)> {
-        let (rate_hz, channels) = self.rate.as_ref()?;
-        channels.first().map(|(_, args)| (*rate_hz, *args))
-    }
-
     /// Returns whether a frequency is among them.
     fn has_tuning(&self) -> bool {
         let is_tuning = |made: &MadeSetting| matches!(made.setting, FrontEndSetting::Frequency(_));
@@ -217,14 +214,11 @@ pub(super) struct TunableOutputs {
 }
 
 impl TunableOutputs {
-    /// Those of a source with one output.
-    pub fn one(channel: usize) -> Self {
-        Self { places: vec![(0, channel)], ..Self::default() }
-    }
-
-    /// Those of a source with several outputs.
-    pub fn several(places: Vec<(usize, usize)>) -> Self {
-        Self { places, is_numbered: true, ..Self::default() }
+    /// `places` has the device and the channel of each output; the messages of a single one have no
+    /// number.
+    pub fn new(places: Vec<(usize, usize)>) -> Self {
+        let is_numbered = places.len() > 1;
+        Self { places, is_numbered, ..Self::default() }
     }
 
     pub fn messages(&self) -> Vec<MessageSpec> {

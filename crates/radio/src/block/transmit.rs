@@ -8,9 +8,7 @@ use millstream_wire::chdr::SC16_LEN;
 
 use super::metrics::TransmitMetrics;
 use crate::tx::{TX_CHANNELS_MAX, TxDelay};
-use crate::{
-    Device, RadioError, StreamSample, TxError, TxGroup, TxLedger, TxMetadata, TxStreamer, TxStreams,
-};
+use crate::{Device, RadioError, StreamSample, TxError, TxLedger, TxMetadata, TxStreamer};
 
 /// When the first sample of a sink leaves the antenna.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -51,8 +49,8 @@ enum Progress {
 /// radio's report of it ([`TxDelay`]).
 pub struct RadioSink<T: StreamSample> {
     inputs: Vec<In<T>>,
-    streams: Option<TxStreams>,
-    /// Holds the claim; declared after the streams, so that it is dropped last.
+    stream: Option<TxStreamer>,
+    /// Holds the claim; declared after the stream, so that it is dropped last.
     _device: Device,
     start: TransmitStart,
     begun: bool,
@@ -61,26 +59,14 @@ pub struct RadioSink<T: StreamSample> {
 }
 
 impl<T: StreamSample> RadioSink<T> {
-    /// Returns a sink of the stream of one channel of `device`.
+    /// Returns a sink of a stream of `device`.
     pub fn new(device: Device, stream: TxStreamer, start: TransmitStart) -> Self {
-        Self::with(device, TxStreams::One(Box::new(stream)), start)
-    }
-
-    /// Returns a sink of several channels.
-    ///
-    /// # Errors
-    /// [`TxError::BadGroup`] for more than [`TX_CHANNELS_MAX`] channels.
-    pub fn group(device: Device, group: TxGroup, start: TransmitStart) -> Result<Self, TxError> {
-        Ok(Self::with(device, TxStreams::of_group(group)?, start))
-    }
-
-    fn with(device: Device, streams: TxStreams, start: TransmitStart) -> Self {
-        let channels = streams.members().len();
-        let delay = TxDelay::new(streams.first().credit_window_bytes() / SC16_LEN as u64);
+        let channels = stream.members();
+        let delay = TxDelay::new(channels[0].credit_window_bytes() / SC16_LEN as u64);
         Self {
             // One sample stays until the next one, or the end.
-            inputs: (0..channels).map(|_| In::with_min_items(2)).collect(),
-            streams: Some(streams),
+            inputs: channels.iter().map(|_| In::with_min_items(2)).collect(),
+            stream: Some(stream),
             _device: device,
             start,
             begun: false,
@@ -92,7 +78,7 @@ impl<T: StreamSample> RadioSink<T> {
     /// Sends what is there on every input, except the last sample: it leaves with the end of the
     /// burst, once an input has ended.
     fn send(&mut self, timeout: Duration) -> Result<Progress, TxError> {
-        let Some(streams) = &mut self.streams else { return Ok(Progress::Over) };
+        let Some(stream) = &mut self.stream else { return Ok(Progress::Over) };
         let mut slices: [&[T]; TX_CHANNELS_MAX] = [&[]; TX_CHANNELS_MAX];
         let mut count = usize::MAX;
         for (slice, input) in slices.iter_mut().zip(&self.inputs) {
@@ -101,7 +87,7 @@ impl<T: StreamSample> RadioSink<T> {
         }
         let is_last = |input: &In<T>| input.is_ended() && input.slice().len() == count;
         let end_of_burst = self.inputs.iter().any(is_last);
-        if end_of_burst && count == 0 && !streams.is_in_burst() {
+        if end_of_burst && count == 0 && !stream.is_in_burst() {
             return Ok(Progress::Over);
         }
         let wanted = if end_of_burst { count } else { count.saturating_sub(1) };
@@ -110,24 +96,25 @@ impl<T: StreamSample> RadioSink<T> {
         }
         let slices = &mut slices[..self.inputs.len()];
         slices.iter_mut().for_each(|slice| *slice = &slice[..wanted]);
-        let time_ticks = if self.begun { None } else { self.start.ticks(streams.first())? };
+        let time_ticks = if self.begun { None } else { self.start.ticks(stream)? };
         let meta = TxMetadata { time_ticks, end_of_burst };
-        let sent = streams.send(slices, meta, timeout)?;
+        let sent = stream.send_all(slices, meta, timeout)?;
         self.begun |= sent.samples > 0;
         self.inputs.iter_mut().for_each(|input| input.consume(sent.samples));
         Ok(if sent.end_of_burst { Progress::Over } else { Progress::Sent })
     }
 
-    /// Publishes the state of the streams.
+    /// Publishes the state of the stream.
     fn follow(&mut self) -> Result<(), TxError> {
-        let Some(streams) = &mut self.streams else { return Ok(()) };
+        let Some(stream) = &mut self.stream else { return Ok(()) };
         // The counters have every event.
-        while streams.poll_event()?.is_some() {}
-        self.metrics.follow_ledger(&streams.ledger());
-        if let Some(delay) = self.delay.follow(streams.first().ledger(), Instant::now()) {
+        while stream.poll_event()?.is_some() {}
+        self.metrics.follow_ledger(&stream.ledger());
+        let first = stream.members()[0].ledger();
+        if let Some(delay) = self.delay.follow(first, Instant::now()) {
             self.metrics.transmit_delay_s.set(delay.as_secs_f64());
         }
-        self.metrics.follow_counters(streams.members().iter().map(TxStreamer::counters));
+        self.metrics.follow_counters(&stream.counters());
         Ok(())
     }
 }
@@ -174,10 +161,10 @@ impl<T: StreamSample> Block for RadioSink<T> {
 
     fn finish(&mut self) -> Result<(), BlockError> {
         self.follow()?;
-        let Some(streams) = self.streams.take() else { return Ok(()) };
-        let all = streams.finish();
-        self.metrics.follow_ledger(&TxLedger::sum(&all));
-        Ok(all.iter().try_for_each(TxLedger::balance)?)
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        stream.end(None);
+        self.metrics.follow_ledger(&stream.ledger());
+        Ok(stream.ledgers().try_for_each(TxLedger::balance)?)
     }
 
     fn facts(&self, facts: &mut BlockFacts) {

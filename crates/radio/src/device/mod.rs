@@ -36,9 +36,9 @@ use crate::channel::RxChannel;
 use crate::client_zero::ClientZero;
 use crate::control::Control;
 use crate::graph::StreamDirection;
-use crate::stream::{RxArgs, RxError, RxGroup, RxStreamer, StreamRate};
+use crate::stream::{RxArgs, RxError, RxMember, RxStreamer, StreamRate};
 use crate::topology::RadioTopology;
-use crate::tx::{TxArgs, TxChannel, TxError, TxGroup, TxStreamer};
+use crate::tx::{TxArgs, TxChannel, TxError, TxMember, TxStreamer};
 use crate::{Connection, DeviceArgs, RadioError};
 
 /// A claimed and initialised device. Dropping it releases the device.
@@ -218,11 +218,11 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn rx_stream(&self, args: RxArgs) -> Result<RxStreamer, RadioError> {
-        self.rx_stream_of(args, 0)
+        self.rx_member(args, 0).map(RxStreamer::one)
     }
 
-    /// The same for a stream after which `more` are opened together with it.
-    pub(super) fn rx_stream_of(&self, args: RxArgs, more: usize) -> Result<RxStreamer, RadioError> {
+    /// Opens a channel of a stream, after which `more` of the same device are opened for it.
+    pub(super) fn rx_member(&self, args: RxArgs, more: usize) -> Result<RxMember, RadioError> {
         let (channel, available) = (args.channel, self.rx.len());
         let what = "receive";
         let none = RadioError::NoSuchChannel { what, channel, available };
@@ -238,24 +238,17 @@ impl Device {
             ..PortOptions::default()
         };
         let port = self.stream_port(number, &path, &options)?;
-        RxStreamer::open(port, path, lease, &args, self.args.silence_max)
+        RxMember::open(port, path, lease, &args, self.args.silence_max)
     }
 
-    /// Opens several receive streams; those on one link share its memory equally.
-    ///
-    /// # Errors
-    /// Those of [`Device::rx_stream`].
-    pub fn rx_streams(&self, channels: &[RxArgs]) -> Result<Vec<RxStreamer>, RadioError> {
-        let rest = (0..channels.len()).rev();
-        channels.iter().zip(rest).map(|(args, more)| self.rx_stream_of(*args, more)).collect()
-    }
-
-    /// Opens several channels for aligned reception.
+    /// Opens several channels for aligned reception; those on one link share its memory equally.
     ///
     /// # Errors
     /// Those of [`Device::rx_stream`]; [`RxError::BadGroup`] without channels.
-    pub fn rx_group(&self, channels: &[RxArgs]) -> Result<RxGroup, RxError> {
-        RxGroup::new(self.rx_streams(channels)?)
+    pub fn rx_group(&self, channels: &[RxArgs]) -> Result<RxStreamer, RxError> {
+        let rest = (0..channels.len()).rev();
+        let open = |(args, more): (&RxArgs, usize)| Ok(self.rx_member(*args, more)?);
+        RxStreamer::new(channels.iter().zip(rest).map(open).collect::<Result<_, RxError>>()?)
     }
 
     /// Opens a transmit stream, on its own port or on that of its link
@@ -265,11 +258,11 @@ impl Device {
     /// [`RadioError::NoSuchChannel`], [`RadioError::ChannelBusy`]; [`RadioError::Silent`] when the
     /// handshake fails.
     pub fn tx_stream(&self, args: TxArgs) -> Result<TxStreamer, RadioError> {
-        self.tx_stream_of(args, 0)
+        self.tx_member(args, 0).map(TxStreamer::one)
     }
 
-    /// The same for a stream after which `more` are opened together with it.
-    pub(super) fn tx_stream_of(&self, args: TxArgs, more: usize) -> Result<TxStreamer, RadioError> {
+    /// Opens a channel of a stream, after which `more` of the same device are opened for it.
+    pub(super) fn tx_member(&self, args: TxArgs, more: usize) -> Result<TxMember, RadioError> {
         let (channel, available) = (args.channel, self.tx.len());
         let what = "transmit";
         let none = RadioError::NoSuchChannel { what, channel, available };
@@ -284,24 +277,17 @@ impl Device {
             ..PortOptions::default()
         };
         let port = self.stream_port(number, &path, &options)?;
-        TxStreamer::open(port, path, lease, &args)
+        TxMember::open(port, path, lease, &args)
     }
 
-    /// Opens several transmit streams; those on one link share its memory equally.
-    ///
-    /// # Errors
-    /// Those of [`Device::tx_stream`].
-    pub fn tx_streams(&self, channels: &[TxArgs]) -> Result<Vec<TxStreamer>, RadioError> {
-        let rest = (0..channels.len()).rev();
-        channels.iter().zip(rest).map(|(args, more)| self.tx_stream_of(*args, more)).collect()
-    }
-
-    /// Opens several channels for aligned transmission.
+    /// Opens several channels for aligned transmission; those on one link share its memory equally.
     ///
     /// # Errors
     /// Those of [`Device::tx_stream`]; [`TxError::BadGroup`] without channels.
-    pub fn tx_group(&self, channels: &[TxArgs]) -> Result<TxGroup, TxError> {
-        TxGroup::new(self.tx_streams(channels)?)
+    pub fn tx_group(&self, channels: &[TxArgs]) -> Result<TxStreamer, TxError> {
+        let rest = (0..channels.len()).rev();
+        let open = |(args, more): (&TxArgs, usize)| Ok(self.tx_member(*args, more)?);
+        TxStreamer::new(channels.iter().zip(rest).map(open).collect::<Result<_, TxError>>()?)
     }
 }
 

@@ -9,8 +9,8 @@ use rmpv::Value;
 use super::Device;
 use crate::channel::RxChannel;
 use crate::graph::StreamDirection;
-use crate::stream::{RemoteDestination, RemoteRxStream};
 use crate::{RadioError, RxArgs};
+use crate::{RemoteDestination, RemoteRxStream};
 
 /// The versions of MPM that know routes to other hosts.
 const MPM_WITH_ROUTES: RangeInclusive<(u64, u64)> = (4, 3)..=(u64::MAX, u64::MAX);

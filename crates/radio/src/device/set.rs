@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::Device;
 use crate::deadline::deadline;
-use crate::stream::{RxArgs, RxError, RxGroup};
-use crate::tx::{TxArgs, TxError, TxGroup};
+use crate::stream::{RxArgs, RxError, RxStreamer};
+use crate::tx::{TxArgs, TxError, TxStreamer};
 use crate::{DeviceArgs, RadioError};
 
 /// The interval of requests for a device's latest PPS.
@@ -40,7 +40,7 @@ impl DeviceSet {
         Ok(Self { devices: devices? })
     }
 
-    /// Returns the devices, in the order of their arguments.
+    /// Returns the devices, in their order.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
@@ -81,28 +81,28 @@ impl DeviceSet {
     ///
     /// # Errors
     /// Those of [`Device::rx_group`]; [`RxError::BadGroup`] for a device that does not exist.
-    pub fn rx_group(&self, channels: &[(usize, RxArgs)]) -> Result<RxGroup, RxError> {
+    pub fn rx_group(&self, channels: &[(usize, RxArgs)]) -> Result<RxStreamer, RxError> {
         let open = |(at, (number, args)): (usize, &(usize, RxArgs))| {
             let reason = "it names a device that is not in the set";
             let device = self.devices.get(*number).ok_or(RxError::BadGroup { reason })?;
-            Ok(device.rx_stream_of(*args, of_same_device(&channels[at + 1..], *number))?)
+            Ok(device.rx_member(*args, of_same_device(&channels[at + 1..], *number))?)
         };
-        let streams: Result<_, RxError> = channels.iter().enumerate().map(open).collect();
-        RxGroup::new(streams?)
+        let members: Result<_, RxError> = channels.iter().enumerate().map(open).collect();
+        RxStreamer::new(members?)
     }
 
     /// Opens channels of these devices for aligned transmission, as [`DeviceSet::rx_group`] does.
     ///
     /// # Errors
     /// Those of [`Device::tx_group`]; [`TxError::BadGroup`] for a device that does not exist.
-    pub fn tx_group(&self, channels: &[(usize, TxArgs)]) -> Result<TxGroup, TxError> {
+    pub fn tx_group(&self, channels: &[(usize, TxArgs)]) -> Result<TxStreamer, TxError> {
         let open = |(at, (number, args)): (usize, &(usize, TxArgs))| {
             let reason = "one is of a device that is not in the set";
             let device = self.devices.get(*number).ok_or(TxError::BadGroup { reason })?;
-            Ok(device.tx_stream_of(*args, of_same_device(&channels[at + 1..], *number))?)
+            Ok(device.tx_member(*args, of_same_device(&channels[at + 1..], *number))?)
         };
-        let streams: Result<_, TxError> = channels.iter().enumerate().map(open).collect();
-        TxGroup::new(streams?)
+        let members: Result<_, TxError> = channels.iter().enumerate().map(open).collect();
+        TxStreamer::new(members?)
     }
 
     /// Sets all devices to the time `ticks` at the same PPS edge, and checks that they took it.
@@ -171,6 +171,12 @@ impl DeviceSet {
             thread::sleep(POLL);
         }
         outcome
+    }
+}
+
+impl From<Device> for DeviceSet {
+    fn from(device: Device) -> Self {
+        Self { devices: vec![device] }
     }
 }
 

@@ -64,16 +64,20 @@ impl RxArgs {
 
 /// The result of one `recv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RxMetadata {
-    /// Samples written to the caller's slice. They are contiguous in time.
+    /// Samples written to each of the caller's slices. They are contiguous in time.
     pub samples: usize,
     /// Time of the first sample, ticks; after a gap, without samples, the time at which the stream
     /// continues. `None` when the device sends no time.
     pub time_ticks: Option<u64>,
-    /// The last sample of a burst is among these, or the burst ended before.
+    /// The last sample of a burst is among these, or the burst ended before, on all channels.
     pub end_of_burst: bool,
-    /// The event. Anything but [`RxEvent::None`] comes without samples.
+    /// The event. Anything but [`RxEvent::None`] comes without samples. A gap of several channels
+    /// counts the samples missing on *every* one, exactly, and the packets that were lost on any.
     pub event: RxEvent,
+    /// The position of the channel with the first event.
+    pub channel: usize,
 }
 
 /// An event of a stream other than samples.
@@ -170,6 +174,47 @@ pub struct RxCounters {
     pub overruns: u64,
     /// Stalls (all credit lost in the network) after which the stream was restarted.
     pub stalls: u64,
+}
+
+impl RxCounters {
+    /// Adds the counters of another stream.
+    pub fn merge(&mut self, counters: &Self) {
+        // A field more is an error here.
+        let Self {
+            packets,
+            foreign,
+            malformed,
+            too_long,
+            misaddressed,
+            duplicates,
+            reordered,
+            late,
+            unmeasured_gaps,
+            clock_jumps,
+            stray,
+            unexpected,
+            reports,
+            reports_put_off,
+            overruns,
+            stalls,
+        } = *counters;
+        self.packets += packets;
+        self.foreign += foreign;
+        self.malformed += malformed;
+        self.too_long += too_long;
+        self.misaddressed += misaddressed;
+        self.duplicates += duplicates;
+        self.reordered += reordered;
+        self.late += late;
+        self.unmeasured_gaps += unmeasured_gaps;
+        self.clock_jumps += clock_jumps;
+        self.stray += stray;
+        self.unexpected += unexpected;
+        self.reports += reports;
+        self.reports_put_off += reports_put_off;
+        self.overruns += overruns;
+        self.stalls += stalls;
+    }
 }
 
 /// Why a stream cannot continue.

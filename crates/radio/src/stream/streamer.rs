@@ -1,205 +1,683 @@
-//! The receive streamer: its parts, its opening and its end.
+//! The receive stream of one channel, or of several that are aligned in time: each moment is
+//! delivered on all of them or on none.
+//!
+//! ```text
+//! member 0 ─▶ front ─┐   align: a member behind the others gives up      convert n samples of
+//! member 1 ─▶ front ─┼─▶ what it has before the latest front     ─▶      each into its slice
+//! member 2 ─▶ front ─┘   (ledger: `alignment`)
+//! ```
+//!
+//! One thread serves all members. It waits at the port of a member without data, before which the
+//! others cannot deliver. Packets wait in the receive queues meanwhile, within each one's credit.
 
-mod command;
-mod recover;
-mod recv;
+use std::time::Duration;
 
-pub(super) use command::check_length;
-use std::net::SocketAddrV4;
-use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
-
-use millstream_link::port::Port;
-use millstream_wire::chdr::{DataRepr, SC16_LEN};
-
-use super::books::Losses;
-use super::core::RxCore;
-use super::credit::Credit;
-use super::meta::{RxArgs, RxCounters, RxError};
-use super::opening::{self, StreamPath};
+use super::arrival::{Pending, UnreadSamples};
+use super::member::{RxMember, RxStart, SAMPLE_BYTES};
+use super::meta::{RxCounters, RxError, RxEvent, RxMetadata};
 use super::rate::StreamRate;
-use crate::channel::RxChannel;
-use crate::control::AwaitedAccess;
-use crate::convert::{Converter, Wire};
-use crate::{Ledger, RadioError};
+use super::recovery::{Halt, check_attempts};
+use crate::convert::StreamSample;
+use crate::deadline::deadline_after;
+use crate::{Cause, Ledger};
 
-/// The longest GRO batch that one drop of a coalescing queue can take: bytes, and packets of the
-/// kernel's segmentation (`UDP_MAX_SEGMENTS`).
-const TRAIN_BYTES_MAX: u64 = 65_507;
-const TRAIN_PACKETS_MAX: u64 = 128;
+/// The time between the command and the start of a group without a start time, milliseconds.
+const START_LEAD_MS: f64 = 50.0;
 
-/// The time limit for packets in flight at the end of a stream.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most channels of one stream.
+pub const RX_CHANNELS_MAX: usize = 32;
 
-/// A receive stream of one channel, on its own port or on one that streams share
-/// ([`crate::Connection`]).
+/// The error behind one that a member had, until all are ended.
+const OUT_OF_STEP: RxError = RxError::BadGroup { reason: "one failed: end all, and start again" };
+
+/// A receive stream of one channel, or of several channels of one or several devices.
 ///
-/// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
-/// port it takes no lock, and makes one system call per batch of packets, one per wait for them,
-/// and one per credit report.
+/// Several start at one device time, so several devices must first be set to one time (see
+/// [`crate::DeviceSet::sync_at_pps`]). When a channel loses samples, the others drop the same
+/// moments. Each ledger counts them under its own cause, `alignment` if the samples had come. After
+/// an overrun all restart at one time.
+///
+/// In the steady state nothing is allocated.
+#[derive(Debug)]
 pub struct RxStreamer {
-    port: Port,
-    pub(super) path: StreamPath,
-    pub(super) channel: RxChannel,
-    converter: Converter,
-    scale: f32,
-    pub(super) core: RxCore,
-    /// The datagrams lent by the port: the index of the next, and their number.
-    batch: (usize, usize),
-    /// The register access that the recovery waits for.
-    access: Option<AwaitedAccess>,
-    /// An error to return after the samples that came before it.
+    members: Vec<RxMember>,
+    // The rest is about several channels; a single one has its state itself.
+    /// A burst has begun, and its end has not been reported.
+    running: bool,
+    /// The time of the next sample, once it is known.
+    due: Option<u64>,
+    /// Samples of a finite capture that are still to come.
+    left: Option<u64>,
+    /// The events of members since the last samples.
+    trouble: Option<NextGapCause>,
+    /// An error to return after the samples that came before it; then [`OUT_OF_STEP`].
     failure: Option<RxError>,
-    /// The losses in the ledger when the last sample was delivered.
-    before_gap: Losses,
+    /// All members are being restarted, after so many attempts.
+    restarting: Option<u32>,
 }
 
+/// The reason of the next gap.
+#[derive(Debug, Clone, Copy)]
+struct NextGapCause {
+    channel: usize,
+    event: RxEvent,
+    packets: u64,
+}
+
+/// The next result of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Front {
+    /// Samples of every member, from this time on.
+    Samples { ticks: u64, samples: usize },
+    /// This member has no data yet.
+    Nothing(usize),
+    /// The burst is over on all members.
+    Ended,
+}
+
+/// The next data of a member.
+enum Next {
+    Samples(UnreadSamples),
+    Trouble(Pending),
+    Nothing,
+    Ended,
+}
+
+/// A moment of a member's stream: the number of times its clock was set back, and its time, ticks.
+type Moment = (u64, u64);
+
 impl RxStreamer {
-    /// Routes and opens the stream of `channel` to `port`. [`crate::Device::rx_stream`] does this.
+    /// Returns the stream of idle channels. [`crate::Device::rx_group`] does this for channels of
+    /// one device.
     ///
     /// # Errors
-    /// [`RadioError::Silent`] when the handshake fails, [`RadioError::Unusable`] when the device
-    /// refuses it.
-    pub fn open(
-        mut port: Port,
-        path: StreamPath,
-        channel: RxChannel,
-        args: &RxArgs,
-        silence_max: Duration,
-    ) -> Result<Self, RadioError> {
-        channel.check_usable()?;
-        let samples_per_packet = samples_per_packet(&path, channel.samples_per_word(), args)?;
-        let capabilities = port.rx.capabilities();
-        let packet_bytes = packet_bytes(&path, samples_per_packet);
-        let mut credit = Credit::new(&capabilities, packet_bytes);
-        channel.stop_if_started()?;
-        opening::open(&mut port, &path, &mut credit)?;
-        channel.set_samples_per_packet(samples_per_packet)?;
-        let packets_per_drop =
-            if capabilities.coalescing { packets_per_train(samples_per_packet) } else { 1 };
-        let (lengths, now) = ((samples_per_packet, channel.samples_per_word()), path.clock.now());
-        let core = RxCore::new(path, lengths, packets_per_drop, credit, args, silence_max, now);
-        let (batch, access, failure) = ((0, 0), None, None);
-        let before_gap = Default::default();
-        let (converter, scale) = (Converter::new(Wire::Sc16), args.scale);
-        let mut stream = Self {
-            port,
-            path,
-            channel,
-            converter,
-            scale,
-            core,
-            batch,
-            access,
-            failure,
-            before_gap,
-        };
-        stream.look();
-        stream.core.see_reports();
-        Ok(stream)
+    /// [`RxError::BadGroup`] for no channel and for more than [`RX_CHANNELS_MAX`], or when one has
+    /// other rates than the first.
+    pub fn new(mut members: Vec<RxMember>) -> Result<Self, RxError> {
+        let bad = |reason| Err(RxError::BadGroup { reason });
+        let Some(first) = members.first() else { return bad("it has no channel") };
+        let rate = first.rate();
+        if members.len() > RX_CHANNELS_MAX {
+            return bad("32 channels at most can be received as one");
+        }
+        if members.iter().any(|member| member.rate().samples_hz() != rate.samples_hz()) {
+            return bad("its channels have different sample rates");
+        }
+        if members.iter().any(|member| member.rate() != rate) {
+            return bad("the radios of its channels count time at different rates");
+        }
+        if members.len() > 1 {
+            members.iter_mut().for_each(|member| member.core.join_group());
+        }
+        Ok(Self::of(members))
     }
 
-    /// Returns the outcome of every sample so far.
-    pub fn ledger(&self) -> &Ledger {
-        self.core.books().ledger()
+    /// Returns the stream of an idle channel.
+    pub fn one(member: RxMember) -> Self {
+        Self::of(vec![member])
     }
 
-    /// Counts the last `samples` that were received as lost, because the caller cannot store them.
+    fn of(members: Vec<RxMember>) -> Self {
+        let (due, left, trouble, failure, restarting) = (None, None, None, None, None);
+        Self { members, running: false, due, left, trouble, failure, restarting }
+    }
+
+    /// Returns the channels, in the order of the slices.
+    pub fn members(&self) -> &[RxMember] {
+        &self.members
+    }
+
+    /// Returns the outcome of every sample so far, summed over the channels.
+    pub fn ledger(&self) -> Ledger {
+        let mut sum = Ledger::default();
+        self.ledgers().for_each(|ledger| sum.merge(ledger));
+        sum
+    }
+
+    /// Returns the channels' ledgers; each balances.
+    pub fn ledgers(&self) -> impl Iterator<Item = &Ledger> {
+        self.members.iter().map(RxMember::ledger)
+    }
+
+    /// Returns the counters of the ports, summed over the channels.
+    pub fn counters(&self) -> RxCounters {
+        let mut sum = RxCounters::default();
+        self.members.iter().for_each(|member| sum.merge(member.counters()));
+        sum
+    }
+
+    /// Counts the last `samples` that were received as lost on every channel, because the caller
+    /// cannot store them.
     ///
     /// # Panics
     /// When fewer were delivered.
     pub fn refuse(&mut self, samples: u64) {
-        self.core.books_mut().refuse(samples);
+        self.members.iter_mut().for_each(|member| member.refuse(samples));
     }
 
-    /// Ends the ledger earlier: the caller asked neither for the last `received` samples that it
-    /// received, nor for the last `lost` ones of the newest gap.
+    /// Ends the ledger of every channel earlier: the caller asked neither for the last `received`
+    /// samples that it received, nor for the last `lost` ones of the newest gap.
     pub(crate) fn end_before(&mut self, received: u64, lost: u64) {
-        if received + lost > 0 {
-            self.core.books_mut().cut(received, lost, &self.before_gap);
-        }
-    }
-
-    /// Returns the counters of the port.
-    pub fn counters(&self) -> &RxCounters {
-        self.core.books().counters()
-    }
-
-    /// Returns the bytes that the device may send ahead: the actual size of the receive queue, less
-    /// a reserve.
-    pub fn credit_window_bytes(&self) -> u64 {
-        self.core.credit().capacity_bytes()
-    }
-
-    /// Returns the local address of the stream's port.
-    pub fn local(&self) -> SocketAddrV4 {
-        self.port.local
+        self.members.iter_mut().for_each(|member| member.end_before(received, lost));
     }
 
     /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> u32 {
-        self.core.samples_per_packet()
+        self.members[0].samples_per_packet()
     }
 
     /// Returns the sample rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
-        self.path.rate.samples_hz()
+        self.rate().samples_hz()
     }
 
-    /// Returns the rates of samples and of the radio's time when the stream was opened.
+    /// Returns the rates of samples and of the radios' time when the stream was opened.
     pub fn rate(&self) -> StreamRate {
-        self.path.rate
-    }
-
-    /// Datagrams (or, with coalescing, GRO batches) that the receive queue of this machine dropped.
-    pub fn queue_drops(&self) -> u64 {
-        self.port.rx.queue_drops()
+        self.members[0].rate()
     }
 
     /// Returns whether anything may still come: samples of a burst that has not ended, or the
     /// report of its end or of an error.
     pub fn is_running(&self) -> bool {
-        !self.core.run().is_idle() || self.core.has_report() || self.failure.is_some()
+        match &self.members[..] {
+            [only] => only.is_running(),
+            _ => self.running,
+        }
     }
 
-    /// Stops, takes packets in flight off the port, and returns the final ledger. The ledger ends
-    /// where the caller did: later samples are [`Ledger::after_end`], and not lost.
+    /// Starts reception until [`RxStreamer::stop`], at the device's time `at`; or at once, several
+    /// channels slightly later than now. A radio that makes several samples in a cycle starts with
+    /// its first cycle then.
+    ///
+    /// # Errors
+    /// [`RxError::Running`]; [`RxError::Radio`] when a device does not answer. No channel runs
+    /// then.
+    pub fn start_continuous(&mut self, at: Option<u64>) -> Result<(), RxError> {
+        self.start(None, at)
+    }
+
+    /// Starts reception of `samples` samples on each channel, like
+    /// [`RxStreamer::start_continuous`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::start_continuous`]; [`RxError::BadLength`].
+    pub fn start_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        self.start(Some(samples), at)
+    }
+
+    fn start(&mut self, samples: Option<u64>, at: Option<u64>) -> Result<(), RxError> {
+        self.check_length(samples)?;
+        if let [only] = &mut self.members[..] {
+            return only.start(samples, RxStart::At(at));
+        }
+        if self.running {
+            return Err(RxError::Running);
+        }
+        let at = match at {
+            Some(at) => at,
+            None => self.latest_ticks()?.wrapping_add(self.lead_ticks()),
+        };
+        let at = self.members[0].on_cycle(Some(at))?.unwrap_or(at);
+        for index in 0..self.members.len() {
+            if let Err(error) = self.members[index].start(samples, RxStart::At(Some(at))) {
+                self.members[..index].iter_mut().for_each(RxMember::end);
+                return Err(error);
+            }
+        }
+        (self.running, self.due, self.left) = (true, Some(at), samples);
+        (self.trouble, self.restarting) = (None, None);
+        Ok(())
+    }
+
+    /// Starts reception of `samples` samples, or until [`RxStreamer::stop`], with the next sample
+    /// that the transmitter of the same channel sends, or at once while it transmits. Until then
+    /// nothing comes, however long that takes.
+    ///
+    /// # Errors
+    /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::BadGroup`] for several channels;
+    /// [`RxError::Radio`] when the device does not answer, and for an image older than UHD 4.10,
+    /// which has no such start.
+    pub fn start_with_transmitter(&mut self, samples: Option<u64>) -> Result<(), RxError> {
+        self.check_length(samples)?;
+        self.only()?.start(samples, RxStart::WithTransmitter)
+    }
+
+    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, as soon as
+    /// the capture before it has ended. The first capture starts an idle stream.
+    ///
+    /// Each capture is a separate burst. Between two of them the radio needs three cycles of its
+    /// clock, and misses their samples: three, or one where a sample takes two cycles or more. So a
+    /// capture timed at the end of the one before is late; leave it that time. The radio holds up
+    /// to 32 that have not begun.
+    ///
+    /// # Errors
+    /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`];
+    /// [`RxError::BadGroup`] for several channels; [`RxError::Radio`] when the device does not
+    /// answer.
+    pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+        self.check_length(Some(samples))?;
+        self.only()?.queue_finite(samples, at)
+    }
+
+    /// Checks that a capture of `samples` samples is possible.
+    fn check_length(&self, samples: Option<u64>) -> Result<(), RxError> {
+        let Some(samples) = samples else { return Ok(()) };
+        self.members.iter().try_for_each(|member| member.check_length(samples))
+    }
+
+    fn only(&mut self) -> Result<&mut RxMember, RxError> {
+        let reason = "this is possible for one channel only";
+        match &mut self.members[..] {
+            [only] => Ok(only),
+            _ => Err(RxError::BadGroup { reason }),
+        }
+    }
+
+    /// Stops reception. Packets in flight still come; receive until the end of the burst, or with
+    /// queued captures until the stream [is not running](RxStreamer::is_running).
+    ///
+    /// # Errors
+    /// [`RxError::Radio`] when a device does not answer; the other channels are stopped.
+    pub fn stop(&mut self) -> Result<(), RxError> {
+        if let [only] = &mut self.members[..] {
+            return only.stop();
+        }
+        let mut outcome = Ok(());
+        self.restarting = None;
+        for member in &mut self.members {
+            if !member.core.run().is_idle() {
+                outcome = outcome.and(member.stop());
+            }
+        }
+        outcome
+    }
+
+    /// Stops, takes packets in flight off the port, and returns the final ledger, summed over the
+    /// channels. The ledger ends where the caller did: later samples are [`Ledger::after_end`], and
+    /// not lost.
     pub fn finish(mut self) -> Ledger {
         self.end();
-        self.core.books().ledger().clone()
+        self.ledger()
     }
 
-    /// Returns the current time for time-outs.
-    pub(super) fn now(&self) -> Instant {
-        self.path.clock.now()
-    }
-
-    /// Stops, takes packets in flight off the port, and ends the ledger where the caller did, like
+    /// Stops, takes packets in flight off the port, and ends the ledgers where the caller did, like
     /// [`RxStreamer::finish`]; the stream can be started again.
     pub fn end(&mut self) {
-        let until = self.now() + FINISH_TIMEOUT;
-        // The present counts stay: the rest is taken off the port, and was not expected.
-        let kept = self.core.books().closed();
-        let mut alive = self.core.run().is_idle() || self.stop().is_ok();
+        if self.members.len() > 1 {
+            // All are stopped before the wait for the first.
+            let _ = self.stop();
+        }
+        self.members.iter_mut().for_each(RxMember::end);
+        (self.running, self.due, self.left) = (false, None, None);
+        (self.trouble, self.failure) = (None, None);
+    }
+
+    /// Receives the samples of the only channel, see [`RxStreamer::recv_all`].
+    ///
+    /// # Errors
+    /// Those of [`RxStreamer::recv_all`].
+    ///
+    /// # Panics
+    /// When there are several channels.
+    pub fn recv<T: StreamSample>(
+        &mut self,
+        out: &mut [T],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        self.recv_all(&mut [out], timeout)
+    }
+
+    /// Receives samples of the same moments into each slice, in the order of the channels, as many
+    /// as the shortest slice holds: floats, which are the wire's samples times the stream's scale,
+    /// or the wire's own 16-bit samples as `[I, Q]`.
+    ///
+    /// Returns early for a gap, the end of a burst, or at the end of `timeout`. Samples of one call
+    /// are contiguous in time. An event is returned separately, before the samples behind it, and
+    /// an error after what came before it. A restart behind an overrun needs several answers of the
+    /// device; where `timeout` ends before, the next call goes on with it.
+    ///
+    /// # Errors
+    /// [`RxError::DeviceSilent`] when a device stopped answering, [`RxError::SamplesStopped`],
+    /// [`RxError::NotRestarted`], [`RxError::Radio`] when the system refuses. Of several channels,
+    /// none goes on behind an error until [`RxStreamer::end`] and a new start;
+    /// [`RxError::NoTime`] when a device sends no time stamps to align them by.
+    ///
+    /// # Panics
+    /// When the numbers of slices and channels differ.
+    pub fn recv_all<T: StreamSample>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        timeout: Duration,
+    ) -> Result<RxMetadata, RxError> {
+        assert_eq!(outs.len(), self.members.len(), "one slice per channel");
+        if let ([only], [out]) = (&mut self.members[..], &mut *outs) {
+            return only.recv(out, timeout);
+        }
+        let room = outs.iter().map(|out| out.len()).min().unwrap_or(0);
+        let mut meta = RxMetadata::default();
+        if self.failure.is_none() {
+            self.failure = self.fill(outs, room, timeout, &mut meta).err();
+        }
+        // Samples have left the streams, so they are returned first.
+        let failure = self.failure.as_mut().filter(|_| meta.samples == 0);
+        let Some(failure) = failure else { return Ok(meta) };
+        let failure = std::mem::replace(failure, OUT_OF_STEP);
+        Err(self.lose_all(failure))
+    }
+
+    fn fill<T: StreamSample>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        room: usize,
+        timeout: Duration,
+        meta: &mut RxMetadata,
+    ) -> Result<(), RxError> {
+        let mut until = None;
         loop {
-            if let Some(held) = self.core.held() {
-                let samples = (held.end - held.at) / SC16_LEN;
-                alive &= self.pass(held, samples).is_ok();
+            match self.front()? {
+                Front::Samples { ticks, .. } if self.due != Some(ticks) => {
+                    if meta.samples == 0 {
+                        *meta = self.gap(ticks);
+                    }
+                    return Ok(());
+                }
+                Front::Samples { samples, .. } if meta.samples < room || samples == 0 => {
+                    let samples = samples.min(room - meta.samples);
+                    self.hand_out(outs, samples, meta)?;
+                    // Later samples are not examined: the ledgers end with what the caller has.
+                    if meta.end_of_burst || (meta.samples == room && room > 0) {
+                        return Ok(());
+                    }
+                }
+                Front::Ended => {
+                    if meta.samples == 0 {
+                        *meta = self.end_burst();
+                    }
+                    return Ok(());
+                }
+                Front::Samples { .. } => return Ok(()),
+                Front::Nothing(index) => {
+                    let member = &mut self.members[index];
+                    let until = *until.get_or_insert_with(|| deadline_after(member.now(), timeout));
+                    // A member that recovers may have a result already, which waits for the others.
+                    let found = member.advance(until)? && !member.core.is_recovering();
+                    let over = member.now() >= until;
+                    if self.restarting.is_some() {
+                        // The start is not to wait for the next call.
+                        self.restart_if_wanted()?;
+                    }
+                    if !found && over {
+                        if meta.samples == 0 {
+                            meta.event = RxEvent::Timeout;
+                        }
+                        return Ok(());
+                    }
+                }
             }
-            self.core.drop_pending();
-            self.failure = None;
-            if self.core.run().is_idle() || !alive || self.now() >= until {
-                break;
+        }
+    }
+
+    /// Converts `samples` samples of every member's held packet.
+    fn hand_out<T: StreamSample>(
+        &mut self,
+        outs: &mut [&mut [T]],
+        samples: usize,
+        meta: &mut RxMetadata,
+    ) -> Result<(), RxError> {
+        for (member, out) in self.members.iter_mut().zip(outs) {
+            member.hand_over(&mut out[meta.samples..][..samples])?;
+        }
+        if meta.samples == 0 {
+            meta.time_ticks = self.due;
+        }
+        meta.samples += samples;
+        let ticks = self.rate().ticks(samples as u64);
+        self.due = self.due.map(|due| due.wrapping_add(ticks));
+        self.left = self.left.map(|left| left.saturating_sub(samples as u64));
+        // A further report about the end comes separately.
+        if self.members.iter().all(RxMember::is_over) && self.left.is_none_or(|left| left == 0) {
+            (meta.end_of_burst, self.running) = (true, false);
+        }
+        Ok(())
+    }
+
+    /// Continues all members at `ticks`, after a gap.
+    fn gap(&mut self, ticks: u64) -> RxMetadata {
+        let ahead = self.due.map_or(0, |due| ticks.wrapping_sub(due)) as i64;
+        self.due = Some(ticks);
+        let (channel, event) = self.explain(ahead);
+        // A jump of the clock removes nothing from the requested samples.
+        if !matches!(event, RxEvent::ClockJump { .. }) {
+            self.left = self.left.map(|left| left.saturating_sub(event.missing()));
+        }
+        RxMetadata { time_ticks: Some(ticks), event, channel, ..RxMetadata::default() }
+    }
+
+    /// Ends the burst on all members, perhaps early.
+    fn end_burst(&mut self) -> RxMetadata {
+        self.running = false;
+        let missing = self.left.take().unwrap_or(0);
+        let quiet = self.trouble.is_none() && missing == 0;
+        let missing = i64::try_from(self.rate().ticks(missing)).unwrap_or(i64::MAX);
+        let (channel, event) = if quiet { (0, RxEvent::None) } else { self.explain(missing) };
+        RxMetadata { end_of_burst: true, event, channel, ..RxMetadata::default() }
+    }
+
+    /// Returns the member at fault, and the event with the samples missing on all members, or with
+    /// the ticks by which the clock was set back.
+    fn explain(&mut self, ticks: i64) -> (usize, RxEvent) {
+        let samples = self.rate().samples(u64::try_from(ticks).unwrap_or(0));
+        let Some(NextGapCause { channel, event, packets }) = self.trouble.take() else {
+            return (0, RxEvent::SequenceGap { packets: 0, samples });
+        };
+        let event = match event {
+            RxEvent::Overrun { .. } => RxEvent::Overrun { samples },
+            RxEvent::LateCommand => RxEvent::LateCommand,
+            RxEvent::ClockJump { samples: 0, .. } => RxEvent::ClockJump { ticks, samples: 0 },
+            RxEvent::ClockJump { .. } => RxEvent::ClockJump { ticks, samples },
+            _ => RxEvent::SequenceGap { packets, samples },
+        };
+        (channel, event)
+    }
+
+    /// Returns how far ahead of the device's time a group starts, ticks.
+    fn lead_ticks(&self) -> u64 {
+        (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64
+    }
+
+    // Aligning
+
+    /// Drops samples that only some members have, until all are at the same moment or one has no
+    /// data.
+    fn front(&mut self) -> Result<Front, RxError> {
+        loop {
+            if self.restarting.is_some() {
+                self.restart_if_wanted()?;
             }
-            alive = self.advance(until).is_ok();
+            if let Some(index) = self.members.iter().position(|member| member.core.is_recovering())
+            {
+                return Ok(Front::Nothing(index));
+            }
+            let (mut latest, mut samples) = (None::<Moment>, usize::MAX);
+            let (mut aligned, mut ended) = (true, 0);
+            for index in 0..self.members.len() {
+                let Some(next) = self.next_of(index)? else { return Ok(Front::Nothing(index)) };
+                let Next::Samples(held) = next else {
+                    ended += 1;
+                    continue;
+                };
+                let member = &self.members[index];
+                let ticks = held.ticks.ok_or(RxError::NoTime { address: member.path.device })?;
+                let moment = (member.core.epoch(), ticks);
+                aligned &= latest.is_none_or(|latest| latest == moment);
+                latest = Some(latest.map_or(moment, |latest| later_moment(latest, moment)));
+                samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+            }
+            match latest {
+                None => return Ok(Front::Ended),
+                Some(_) if ended > 0 => self.give_up_all()?,
+                Some((_, ticks)) if aligned => return Ok(Front::Samples { ticks, samples }),
+                Some(latest) => self.give_up_until(latest)?,
+            }
+            // Dropping samples may free the last packet of an overrun burst.
+            self.restart_if_wanted()?;
         }
-        if alive {
-            // The next user finds the radio stopped. A device without an answer has gone.
-            let _ = self.channel.stop_if_started();
+    }
+
+    /// Returns the next data of a member, or `None` when it has to wait. Records events on the way.
+    fn next_of(&mut self, index: usize) -> Result<Option<Next>, RxError> {
+        loop {
+            let next = self.members[index].next()?;
+            self.restart_if_wanted()?;
+            match next {
+                Next::Trouble(pending) => self.note(index, pending.event),
+                Next::Nothing => return Ok(None),
+                next => return Ok(Some(next)),
+            }
         }
-        self.core.abandon();
-        self.access = None;
-        self.core.books_mut().end(kept);
+    }
+
+    /// Records the first reason of the next gap, and every lost packet. A jump of the clock has
+    /// priority over lost packets, an overrun over both, and a late command over all of them.
+    fn note(&mut self, channel: usize, event: RxEvent) {
+        let weight = |event: &RxEvent| match event {
+            RxEvent::LateCommand => 4,
+            RxEvent::Overrun { .. } => 3,
+            RxEvent::ClockJump { .. } => 2,
+            RxEvent::SequenceGap { .. } => 1,
+            RxEvent::None | RxEvent::Timeout => 0,
+        };
+        if weight(&event) == 0 {
+            return;
+        }
+        let trouble = self.trouble.get_or_insert(NextGapCause { channel, event, packets: 0 });
+        if weight(&event) > weight(&trouble.event) {
+            (trouble.channel, trouble.event) = (channel, event);
+        }
+        if let RxEvent::SequenceGap { packets, .. } = event {
+            trouble.packets += packets;
+        }
+    }
+
+    /// Counts on every member what is lost because the samples of one have stopped.
+    fn lose_all(&mut self, failure: RxError) -> RxError {
+        if let RxError::SamplesStopped { samples, .. } = failure {
+            let others = self.members.iter_mut().filter(|member| !member.core.has_stopped());
+            others.for_each(|member| member.core.lose_due(samples));
+        }
+        failure
+    }
+
+    /// Drops the rest of all members, because one has ended.
+    fn give_up_all(&mut self) -> Result<(), RxError> {
+        for member in &mut self.members {
+            if member.core.run().is_continuous() {
+                member.stop()?;
+            }
+            if let Some(held) = member.core.held() {
+                member.give_up(held, usize::MAX)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_up_until(&mut self, latest: Moment) -> Result<(), RxError> {
+        for member in &mut self.members {
+            let Some(held) = member.core.held() else { continue };
+            let Some(ticks) = held.ticks else { continue };
+            if (member.core.epoch(), ticks) == latest {
+                continue;
+            }
+            // Behind by an epoch, the whole packet has another time.
+            let behind = if member.core.epoch() == latest.0 {
+                latest.1.wrapping_sub(ticks)
+            } else {
+                u64::MAX
+            };
+            // A member between two samples of the others gives up one more.
+            let samples =
+                member.path.rate.samples(behind.saturating_add(member.path.rate.ticks(1) - 1));
+            member.give_up(held, usize::try_from(samples).unwrap_or(usize::MAX))?;
+        }
+        Ok(())
+    }
+
+    // Restarting: each member runs the stages of its own recovery, so no call waits longer than its
+    // time-out.
+    //
+    // member 0: time ─▶ stop ─▶ time ─┐                  ┌─▶ start ─▶ samples
+    // member 1: time ─▶ stop ─▶ time ─┴─ one start time ─┴─▶ start ─▶ samples
+
+    /// Goes on with the restart of all members if one of them wants it; the recovery of each member
+    /// is completed before that.
+    fn restart_if_wanted(&mut self) -> Result<(), RxError> {
+        if self.members.iter().any(|member| member.core.is_recovering()) {
+            return Ok(());
+        }
+        let wanted = self.members.iter().filter_map(|member| member.core.recovery().wanted()).max();
+        match wanted.max(self.restarting) {
+            Some(attempts) => self.restart(attempts),
+            None => Ok(()),
+        }
+    }
+
+    fn restart(&mut self, attempts: u32) -> Result<(), RxError> {
+        // A member that is not halted by now could not be: another attempt.
+        let is_halted = |member: &RxMember| member.core.recovery().halted().is_some();
+        let all = self.members.iter().all(is_halted);
+        let attempts = attempts + u32::from(self.restarting.is_some() && !all);
+        self.restarting = None;
+        if self.members.iter().any(|member| !member.core.run().is_continuous()) {
+            // The burst ends anyway, and no member may wait for a start.
+            let mut stopped = Ok(());
+            for member in &mut self.members {
+                if is_halted(member) || member.core.recovery().wanted().is_some() {
+                    stopped = stopped.and(member.stop());
+                }
+            }
+            return stopped;
+        }
+        if let Err(error) = check_attempts(attempts) {
+            self.members.iter_mut().for_each(|member| member.core.abandon());
+            return Err(error);
+        }
+        if all {
+            self.start_again(attempts);
+            return Ok(());
+        }
+        self.restarting = Some(attempts);
+        for member in self.members.iter_mut().filter(|member| !is_halted(member)) {
+            member.core.halt(attempts);
+        }
+        Ok(())
+    }
+
+    /// Begins the start of all members, which have stopped.
+    fn start_again(&mut self, attempts: u32) {
+        let halts = || self.members.iter().filter_map(|member| member.core.recovery().halted());
+        let Some(first) = halts().next() else { return };
+        let before = halts().map(|halt| halt.before).fold(first.before, earlier);
+        let now = halts().map(|halt| halt.behind).fold(first.behind, later);
+        // All members have samples at the same times.
+        let core = &self.members[0].core;
+        let start = core.restart_at(now.wrapping_sub(before), now, first.behind, attempts);
+        for member in &mut self.members {
+            // A member that overran by itself has reported that before it acknowledged the stop.
+            member.look();
+            let halt: Halt = member.core.recovery().halted().unwrap_or(first);
+            member.core.begin_start(halt, start, attempts + 1);
+        }
+    }
+
+    /// Returns the time of the device that is furthest ahead, ticks.
+    fn latest_ticks(&self) -> Result<u64, RxError> {
+        let mut latest = self.members[0].channel.time_ticks()?;
+        for member in &self.members[1..] {
+            if member.path.device != self.members[0].path.device {
+                latest = latest.max(member.channel.time_ticks()?);
+            }
+        }
+        Ok(latest)
     }
 }
 
@@ -209,46 +687,55 @@ impl Drop for RxStreamer {
     }
 }
 
-impl std::fmt::Debug for RxStreamer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RxStreamer")
-            .field("path", &self.path)
-            .field("run", self.core.run())
-            .field("counters", self.counters())
-            .finish_non_exhaustive()
+impl RxMember {
+    fn next(&mut self) -> Result<Next, RxError> {
+        loop {
+            if let Some(pending) = self.core.take_pending() {
+                return Ok(Next::Trouble(pending));
+            }
+            if let Some(held) = self.core.held() {
+                return Ok(Next::Samples(held));
+            }
+            if self.core.run().is_idle() {
+                return Ok(Next::Ended);
+            }
+            if !self.inspect_batch()? {
+                return Ok(Next::Nothing);
+            }
+        }
+    }
+
+    /// Drops up to `samples` samples of the current packet, because another member lacks them.
+    fn give_up(&mut self, held: UnreadSamples, samples: usize) -> Result<(), RxError> {
+        let samples = samples.min((held.end - held.at) / SAMPLE_BYTES);
+        self.core.books_mut().discard(Cause::Alignment, samples as u64);
+        self.pass(held, samples).map(drop)
+    }
+
+    /// Converts samples of the current packet into all of `out`.
+    fn hand_over<T: StreamSample>(&mut self, out: &mut [T]) -> Result<(), RxError> {
+        let Some(held) = self.core.held() else { return Ok(()) };
+        self.hand_out(held, out, &mut RxMetadata::default())
+    }
+
+    /// Returns whether the burst is over, and reported completely.
+    fn is_over(&self) -> bool {
+        !self.is_running() && self.core.held().is_none()
     }
 }
 
-/// Bytes of a sample on the wire.
-pub(super) const SAMPLE_BYTES: usize = SC16_LEN;
-
-/// Returns the most full packets that arrive in one GRO batch.
-fn packets_per_train(samples_per_packet: u32) -> u64 {
-    let packet_bytes = u64::from(samples_per_packet) * SC16_LEN as u64;
-    (TRAIN_BYTES_MAX / packet_bytes).clamp(1, TRAIN_PACKETS_MAX)
+/// Returns the later of two moments. Within an epoch, time wraps modulo 2⁶⁴.
+fn later_moment(a: Moment, b: Moment) -> Moment {
+    let b_is_later = if a.0 == b.0 { b.1.wrapping_sub(a.1) < 1 << 63 } else { b.0 > a.0 };
+    if b_is_later { b } else { a }
 }
 
-/// Returns the bytes of a packet with time and `samples` samples.
-fn packet_bytes(path: &StreamPath, samples: u32) -> usize {
-    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
-    timed.header_len(path.width) + samples as usize * SC16_LEN
+/// Returns the earlier one of two times, which wrap modulo 2⁶⁴.
+fn earlier(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { one } else { other }
 }
 
-/// Returns the samples that fit the path, or fewer if requested; whole radio words.
-pub(crate) fn samples_per_packet(
-    path: &StreamPath,
-    word: NonZeroU32,
-    args: &RxArgs,
-) -> Result<u32, RadioError> {
-    let room = path.frame_bytes.saturating_sub(packet_bytes(path, 0));
-    let most = u32::try_from(room / SC16_LEN).unwrap_or(u32::MAX);
-    if word.get() > most {
-        let reason = format!(
-            "the radio makes {word} samples at a time, but a packet on this network can carry \
-             only {most}: raise the MTU (9000 bytes), or use another device image"
-        );
-        return Err(RadioError::Unusable { address: *path.device.ip(), reason });
-    }
-    let wanted = args.samples_per_packet.unwrap_or(most).min(most);
-    Ok((wanted / word * word.get()).max(word.get()))
+/// Returns the later one.
+fn later(one: u64, other: u64) -> u64 {
+    if other.wrapping_sub(one) < 1 << 63 { other } else { one }
 }

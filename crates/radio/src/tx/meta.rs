@@ -174,6 +174,51 @@ pub struct TxCounters {
     pub reports_missed: u64,
 }
 
+impl TxCounters {
+    /// Adds the counters of another stream.
+    pub fn merge(&mut self, counters: &Self) {
+        // A field more is an error here.
+        let Self {
+            packets,
+            trains,
+            padding,
+            bursts,
+            reports,
+            stale_reports,
+            foreign,
+            malformed,
+            unexpected,
+            sequence_errors,
+            queries,
+            stalls,
+            reestablished,
+            underflows,
+            lates,
+            burst_acks,
+            events_dropped,
+            reports_missed,
+        } = *counters;
+        self.packets += packets;
+        self.trains += trains;
+        self.padding += padding;
+        self.bursts += bursts;
+        self.reports += reports;
+        self.stale_reports += stale_reports;
+        self.foreign += foreign;
+        self.malformed += malformed;
+        self.unexpected += unexpected;
+        self.sequence_errors += sequence_errors;
+        self.queries += queries;
+        self.stalls += stalls;
+        self.reestablished += reestablished;
+        self.underflows += underflows;
+        self.lates += lates;
+        self.burst_acks += burst_acks;
+        self.events_dropped += events_dropped;
+        self.reports_missed += reports_missed;
+    }
+}
+
 /// Why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

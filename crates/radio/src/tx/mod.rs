@@ -33,9 +33,9 @@
 //! | `pending_bursts` | the samples that were late |
 //! | `ledger` | the outcome of every sample |
 //! | `core` | the device's messages, and the schedule of the recovery, without port or clock |
-//! | `streamer`, `recover` | polls, waits and the end; the schedule of the recovery from silence |
+//! | `member`, `recover` | one channel: polls, waits, the end; the recovery from silence |
 //! | `opening`, `channel` | the set-up: the stream's and the radio's |
-//! | `group`, `streams` | several streams as one; one stream or several |
+//! | `streamer` | the stream of one channel, or of several as one |
 //! | `delay` | the time from sending to the report |
 
 mod accounting;
@@ -44,8 +44,8 @@ mod channel;
 mod core;
 mod delay;
 mod filling;
-mod group;
 mod ledger;
+mod member;
 mod meta;
 mod opening;
 mod order;
@@ -54,16 +54,14 @@ mod progress;
 mod recover;
 mod send;
 mod streamer;
-mod streams;
 mod window;
 
 pub use channel::TxChannel;
 pub use delay::TxDelay;
-pub use group::TxGroup;
 pub use ledger::{TxCause, TxImbalance, TxLedger, TxRepeated, TxUnknown};
+pub use member::TxMember;
 pub(crate) use meta::SC16_FULL_SCALE;
 pub use meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata, TxSent};
 pub use recover::{ASK_AFTER, ASKS, RECOVERY_MAX};
-pub use streamer::TxStreamer;
-pub use streams::{TX_CHANNELS_MAX, TxStreams};
+pub use streamer::{TX_CHANNELS_MAX, TxStreamer};
 pub(crate) use window::report_period;

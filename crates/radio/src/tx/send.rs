@@ -4,62 +4,16 @@ use std::io;
 use std::time::Duration;
 
 use millstream_link::port::PortTx;
-use num_complex::Complex32;
 
 use super::core::TxCore;
+use super::member::TxMember;
 use super::meta::{TxError, TxMetadata, TxSent};
-use super::streamer::TxStreamer;
 use crate::convert::StreamSample;
 use crate::error::io_error;
 
-impl TxStreamer {
-    /// Sends complex floats: times the stream's scale, rounded to the wire's 16 bits.
-    ///
-    /// Any number of samples is allowed. Packets are filled across calls, so the division of a
-    /// burst into calls changes neither the packets nor their times; samples that do not fill a
-    /// packet wait for the next call, the end of the burst or [`TxStreamer::flush`].
-    ///
-    /// In a burst with time every packet has a time, so a lost packet leaves a gap, and later ones
-    /// are on time.
-    ///
-    /// Waits up to `timeout` for space in the device; with `Duration::ZERO` takes the samples for
-    /// which there is space. The end of the burst counts only when all samples were taken. A call
-    /// that finds a device silent for longer than [`super::RECOVERY_MAX`] checks by control reads
-    /// whether it is alive, which may take some seconds more than `timeout` until the error.
-    ///
-    /// # Errors
-    /// [`TxError::DeviceSilent`] when the device stopped answering; [`TxError::Radio`] when the
-    /// system refuses. Samples taken until then are in the ledger.
-    pub fn send(
-        &mut self,
-        samples: &[Complex32],
-        meta: TxMetadata,
-        timeout: Duration,
-    ) -> Result<TxSent, TxError> {
-        self.send_as(samples, meta, timeout)
-    }
-
-    /// Sends the wire's own 16-bit samples as `[I, Q]`, otherwise like [`TxStreamer::send`].
-    ///
-    /// # Errors
-    /// Those of [`TxStreamer::send`].
-    pub fn send_sc16(
-        &mut self,
-        samples: &[[i16; 2]],
-        meta: TxMetadata,
-        timeout: Duration,
-    ) -> Result<TxSent, TxError> {
-        self.send_as(samples, meta, timeout)
-    }
-
-    /// Sends samples that wait for their packet to fill, in a short packet.
-    ///
-    /// A radio that takes several samples in a cycle gets whole cycles: the samples of an
-    /// incomplete one wait on, and all do while the device has no space for another packet.
-    ///
-    /// # Errors
-    /// [`TxError::Radio`] when the system refuses.
-    pub fn flush(&mut self) -> Result<(), TxError> {
+impl TxMember {
+    /// Sends samples that wait for their packet to fill, see [`crate::TxStreamer::flush`].
+    pub(super) fn flush(&mut self) -> Result<(), TxError> {
         let rest = self.with_tx(TxCore::complete_cycles)?;
         let departs = !self.core.filling.train.is_empty();
         let launched = self.launch();
@@ -68,11 +22,8 @@ impl TxStreamer {
         if departs { self.keep_up() } else { Ok(()) }
     }
 
-    /// Sends samples of any type, otherwise like [`TxStreamer::send`].
-    ///
-    /// # Errors
-    /// Those of [`TxStreamer::send`].
-    pub fn send_as<T: StreamSample>(
+    /// Sends samples, see [`crate::TxStreamer::send`].
+    pub(super) fn send<T: StreamSample>(
         &mut self,
         samples: &[T],
         meta: TxMetadata,

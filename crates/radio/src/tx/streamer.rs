@@ -1,415 +1,374 @@
-//! The transmit streamer: its parts, its opening and its end.
+//! The transmit stream of one channel, or of several that take the same moments.
 
-use std::net::SocketAddrV4;
 use std::time::{Duration, Instant};
 
-use millstream_link::port::Port;
-use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
-use millstream_wire::ctrl::CLIENT_ZERO_PORT;
-use millstream_wire::regs::client_zero::PROTO_VER;
-
-use super::channel::TxChannel;
-use super::core::{QUERY_BYTES_MAX, TxCore, TxStep};
-use super::filling::{Burst, Filling};
 use super::ledger::TxLedger;
-use super::meta::{TxArgs, TxCounters, TxError, TxEvent, TxMetadata};
-use super::opening;
-use super::recover::ASKS;
-use super::window::CreditWindow;
-use crate::RadioError;
-use crate::deadline::deadline_after;
-use crate::error::io_error;
-use crate::stream::{StreamPath, StreamRate};
+use super::member::{FINISH_TIMEOUT, TxMember};
+use super::meta::{TxCounters, TxError, TxEvent, TxMetadata, TxSent};
+use crate::convert::StreamSample;
+use crate::stream::StreamRate;
+use crate::{Clock, RadioError};
 
-/// How long the end of a stream waits for the device to take the samples in flight, besides the
-/// time to play them.
-pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most channels of one stream.
+pub const TX_CHANNELS_MAX: usize = 32;
 
-/// How long the end waits for reports about packets that the device has taken, also where packets
-/// were late, so that the acknowledgement may be missing.
-const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
-const LATE_TIMEOUT: Duration = Duration::from_millis(50);
+/// The time from the first samples to the start of a burst of several channels without a start
+/// time, milliseconds.
+const START_LEAD_MS: f64 = 50.0;
 
-/// A transmit stream of one channel, on its own port or on one that streams share
-/// ([`crate::Connection`]).
+/// The samples for one member before the next one is served: about one GSO batch.
+const TURN_SAMPLES: usize = 16 * 1024;
+
+/// The interval of polls for events of several channels.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A transmit stream of one channel, or of several channels of one or several devices.
 ///
-/// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
-/// port it takes no lock, and makes one system call per GSO batch and one per report period to read
-/// the credit.
+/// Every burst of several channels has time, and so has every packet: lost or late samples of one
+/// do not shift it against the others. Several devices must first be set to one time (see
+/// [`crate::DeviceSet::sync_at_pps`]).
+#[derive(Debug)]
 pub struct TxStreamer {
-    pub(super) port: Port,
-    pub(super) path: StreamPath,
-    pub(super) channel: TxChannel,
-    pub(super) scale: f32,
-    pub(super) samples_per_packet: usize,
-
-    pub(super) core: TxCore,
-    pub(super) async_seen: u64,
-    /// Reports that were missed before the stream was opened.
-    pub(super) missed_before: u64,
+    members: Vec<TxMember>,
+    /// A member failed, and the others may have more or fewer samples than it.
+    failed: bool,
 }
 
 impl TxStreamer {
-    /// Routes and opens the stream of `channel` from `port`. [`crate::Device::tx_stream`] does
-    /// this.
+    /// Returns the stream of channels that are not in a burst. [`crate::Device::tx_group`] does
+    /// this for channels of one device.
     ///
     /// # Errors
-    /// [`RadioError::Silent`] when the handshake fails, [`RadioError::Unusable`] for a window in
-    /// which no packet fits.
-    pub fn open(
-        mut port: Port,
-        path: StreamPath,
-        channel: TxChannel,
-        args: &TxArgs,
-    ) -> Result<Self, RadioError> {
-        let device = path.device;
-        let opened = opening::open(&mut port, &path)?;
-        let whole = path.rate.whole_cycles(channel.samples_per_word()).get() as usize;
-        let samples_per_packet = samples_per_packet(&path, &opened.window, args, whole)?;
-        let filling = Filling::new(path.width, samples_per_packet, whole);
-        let core = TxCore::new(path, opened, samples_per_packet as u64, filling);
-        // Reports of an earlier stream.
-        let async_seen = channel.events().tx_reported();
-        while channel.events().take_tx().is_some() {}
-        let missed_before = channel.missed();
-        let mut stream = Self {
-            port,
-            scale: args.scale,
-            samples_per_packet,
-            core,
-            path,
-            async_seen,
-            missed_before,
-            channel,
-        };
-        // The device does not check the number of the first command, so it is sent before it
-        // matters.
-        stream.query().map_err(|error| match error {
-            TxError::Radio(error) => error,
-            other => RadioError::Unusable { address: *device.ip(), reason: other.to_string() },
-        })?;
-        Ok(stream)
+    /// [`TxError::BadGroup`] for no channel and for more than [`TX_CHANNELS_MAX`], or when one has
+    /// other rates than the first.
+    pub fn new(members: Vec<TxMember>) -> Result<Self, TxError> {
+        let bad = |reason| Err(TxError::BadGroup { reason });
+        let Some(first) = members.first() else { return bad("it has no channel") };
+        if members.len() > TX_CHANNELS_MAX {
+            return bad("32 channels at most can transmit as one");
+        }
+        let rate = first.rate();
+        if members.iter().any(|member| member.rate().samples_hz() != rate.samples_hz()) {
+            return bad("its channels have different sample rates");
+        }
+        if members.iter().any(|member| member.rate() != rate) {
+            return bad("the radios of its channels count time at different rates");
+        }
+        Ok(Self { members, failed: false })
     }
 
-    /// Returns the outcome of every sample so far.
-    pub fn ledger(&self) -> &TxLedger {
-        self.core.account.ledger()
+    /// Returns the stream of a channel that is not in a burst.
+    pub fn one(member: TxMember) -> Self {
+        Self { members: vec![member], failed: false }
     }
 
-    /// Returns the counters of the port.
-    pub fn counters(&self) -> &TxCounters {
-        &self.core.counters
+    /// Returns the channels, in the order of the slices.
+    pub fn members(&self) -> &[TxMember] {
+        &self.members
     }
 
-    /// Returns the bytes that may be in flight.
-    pub fn credit_window_bytes(&self) -> u64 {
-        self.core.account.window().capacity_bytes()
+    /// Returns the outcome of every sample so far, summed over the channels.
+    pub fn ledger(&self) -> TxLedger {
+        TxLedger::sum(self.ledgers())
     }
 
-    /// Returns the bytes that may be in flight, by the reports so far.
-    pub fn in_flight_bytes(&self) -> u64 {
-        self.core.account.in_flight().bytes
+    /// Returns the channels' ledgers; each balances.
+    pub fn ledgers(&self) -> impl Iterator<Item = &TxLedger> {
+        self.members.iter().map(TxMember::ledger)
     }
 
-    /// Returns the local address of the stream's port.
-    pub fn local(&self) -> SocketAddrV4 {
-        self.port.local
+    /// Returns the counters of the ports, summed over the channels.
+    pub fn counters(&self) -> TxCounters {
+        let mut sum = TxCounters::default();
+        self.members.iter().for_each(|member| sum.merge(member.counters()));
+        sum
     }
 
     /// Returns the samples of a full packet.
     pub fn samples_per_packet(&self) -> usize {
-        self.samples_per_packet
+        self.members[0].samples_per_packet
     }
 
     /// Returns the sample rate, per second, when the stream was opened.
     pub fn rate_hz(&self) -> f64 {
-        self.path.rate.samples_hz()
+        self.rate().samples_hz()
     }
 
     /// Returns the rates of samples and of the radio's time when the stream was opened.
     pub fn rate(&self) -> StreamRate {
-        self.path.rate
+        self.members[0].rate()
     }
 
-    /// Reads the device's time, ticks.
+    /// Reads the time of the first channel's device, ticks.
     ///
     /// # Errors
     /// Those of [`crate::control::Control::read`].
     pub fn time_ticks(&self) -> Result<u64, RadioError> {
-        self.channel.time_ticks()
+        self.members[0].time_ticks()
     }
 
     /// Returns whether a burst has been started and not ended.
     pub fn is_in_burst(&self) -> bool {
-        self.core.filling.burst != Burst::Idle
+        self.members.iter().any(TxMember::is_in_burst)
     }
 
-    /// Ends an open burst, waits until the device has taken everything, and returns the final
-    /// ledger.
+    /// Sends the same samples to every channel: floats, times the stream's scale and rounded to the
+    /// wire's 16 bits, or the wire's own samples as `[I, Q]`.
     ///
-    /// A burst whose time is still to come is waited for. Samples that a lost device may not have
-    /// taken are unknown.
-    pub fn finish(self) -> TxLedger {
-        let held = self.still_holds(Duration::ZERO).unwrap_or_default();
-        self.finish_within(FINISH_TIMEOUT + held)
+    /// Any number of samples is allowed. Packets are filled across calls, so the division of a
+    /// burst into calls changes neither the packets nor their times; samples that do not fill a
+    /// packet wait for the next call, the end of the burst or [`TxStreamer::flush`].
+    ///
+    /// In a burst with time every packet has a time, so a lost packet leaves a gap, and later ones
+    /// are on time. A burst of several channels without time starts 50 ms after the first one's
+    /// time.
+    ///
+    /// Waits up to `timeout` for space in the device; with `Duration::ZERO` takes the samples for
+    /// which there is space. The end of the burst counts only when all samples were taken. A call
+    /// that finds a device silent for longer than [`super::RECOVERY_MAX`] checks by control reads
+    /// whether it is alive, which may take some seconds more than `timeout` until the error.
+    ///
+    /// # Errors
+    /// [`TxError::DeviceSilent`] when the device stopped answering; [`TxError::Radio`] when the
+    /// system refuses. Samples taken until then are in the ledger. Behind an error, several
+    /// channels may be out of step and send nothing more: [`TxError::BadGroup`].
+    pub fn send<T: StreamSample>(
+        &mut self,
+        samples: &[T],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let channels = self.members.len();
+        self.send_all(&[samples; TX_CHANNELS_MAX][..channels], meta, timeout)
     }
 
-    /// Does the same as [`Self::finish`] with a time limit, for bursts whose time is far away:
-    /// samples that the device has not taken within `timeout` are unknown.
-    pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
-        self.end(timeout);
-        self.core.account.ledger().clone()
+    /// Sends one slice to each channel, otherwise like [`TxStreamer::send`]. All take the same
+    /// number of samples.
+    ///
+    /// # Errors
+    /// Those of [`TxStreamer::send`]; [`TxError::BadGroup`] for slices of different lengths or in a
+    /// wrong number.
+    pub fn send_all<T: StreamSample>(
+        &mut self,
+        samples: &[&[T]],
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        if let ([only], [samples]) = (&mut self.members[..], samples) {
+            return only.send(samples, meta, timeout);
+        }
+        let length = self.length_of(samples)?;
+        if self.failed {
+            let reason = "an earlier send failed on one of them: finish them, and open new ones";
+            return Err(TxError::BadGroup { reason });
+        }
+        self.send_in_step(samples, length, meta, timeout).inspect_err(|_| self.failed = true)
     }
 
-    fn end(&mut self, timeout: Duration) {
-        let clock = self.path.clock;
-        let until = deadline_after(clock.now(), timeout);
-        let left = || clock.left(until);
-        let alive = match self.core.filling.burst {
-            Burst::Idle => Ok(true),
-            Burst::Open { .. } => {
-                let ended = self.send_sc16(&[], TxMetadata::now().ending(), left());
-                ended.map(|sent| sent.end_of_burst)
+    fn send_in_step<T: StreamSample>(
+        &mut self,
+        samples: &[&[T]],
+        length: usize,
+        meta: TxMetadata,
+        timeout: Duration,
+    ) -> Result<TxSent, TxError> {
+        let mut sent = TxSent::default();
+        if length == 0 && !meta.end_of_burst {
+            return Ok(sent);
+        }
+        let (mut begun, mut until) = (length == 0, None);
+        loop {
+            let ready =
+                self.members.iter().map(|member| member.core.ready_samples()).min().unwrap_or(0);
+            if ready == 0 {
+                if !self.wait(timeout, &mut until)? {
+                    return Ok(sent);
+                }
+                continue;
             }
-        };
-        if alive.is_ok() {
-            // A silent device shows in the ledger.
-            let _ = self.drain(left());
-            let _ = self.hear_all(left());
-            let _ = self.ask_again(left());
-        }
-        self.core.account.close();
-        self.core.filling.burst = Burst::Idle;
-    }
-
-    /// Waits for the device's reports about the ends of bursts. All reports sent before its answer
-    /// to a register read have arrived with that answer.
-    fn hear_all(&mut self, timeout: Duration) -> Result<(), TxError> {
-        let late = self.core.account.may_all_be_late();
-        let most = if late { LATE_TIMEOUT } else { REPORTS_TIMEOUT };
-        self.wait(timeout.min(most), |stream| !stream.core.account.is_unacknowledged())?;
-        if self.core.account.is_unacknowledged() {
-            self.channel.time_ticks()?;
-        }
-        self.poll()
-    }
-
-    /// Asks once more for packets that count as lost: the network may have delivered them since,
-    /// and the device reports a late one only when it has passed it.
-    fn ask_again(&mut self, timeout: Duration) -> Result<(), TxError> {
-        if !self.core.account.may_come_late() {
-            return Ok(());
-        }
-        let timeout = timeout.min(REPORTS_TIMEOUT);
-        for _ in 0..ASKS {
-            self.query()?;
-            if self.wait(timeout, |stream| !stream.core.account.is_asking())? {
-                break;
+            if !begun {
+                self.begin(&meta)?;
+                begun = true;
+                // An incomplete packet may have been sent, which took credit.
+                continue;
+            }
+            let left = length - sent.samples;
+            let count = left.min(ready).min(TURN_SAMPLES);
+            let end_of_burst = meta.end_of_burst && count == left;
+            let range = sent.samples..sent.samples + count;
+            for (member, samples) in self.members.iter_mut().zip(samples) {
+                let taken = member.send_ready(&samples[range.clone()], end_of_burst)?;
+                debug_assert_eq!(taken, count, "the members are in step");
+            }
+            sent = TxSent { samples: range.end, end_of_burst };
+            if count == left {
+                return Ok(sent);
             }
         }
-        self.drain(timeout).map(drop)
     }
 
-    /// Waits until the device has taken everything that was sent, and the ledger has the packets
-    /// that did not arrive. Returns false at the time-out.
+    /// Waits until every member has credit for samples. Returns false at the time-out.
+    fn wait(&mut self, timeout: Duration, until: &mut Option<Instant>) -> Result<bool, TxError> {
+        let until = *until.get_or_insert_with(|| self.clock().deadline(timeout));
+        loop {
+            for member in &mut self.members {
+                member.poll()?;
+            }
+            let now = self.clock().now();
+            let mut sleep = Duration::MAX;
+            let mut closed = None;
+            // All at once, so that windows closed by loss open at the same time.
+            for member in self.members.iter_mut().filter(|member| member.core.ready_samples() == 0)
+            {
+                member.recover(now)?;
+                sleep = sleep.min(member.core.sleep(now, until));
+                closed = Some(member);
+            }
+            let Some(member) = closed else { return Ok(true) };
+            if now >= until {
+                return Ok(false);
+            }
+            member.receive(sleep)?;
+        }
+    }
+
+    /// Returns the clock of the members.
+    fn clock(&self) -> Clock {
+        self.members.first().map_or(Clock::MACHINE, |member| member.path.clock)
+    }
+
+    fn length_of<T>(&self, samples: &[&[T]]) -> Result<usize, TxError> {
+        let bad = |reason| Err(TxError::BadGroup { reason });
+        if samples.len() != self.members.len() {
+            return bad("there must be one slice of samples for each member");
+        }
+        let length = samples.first().map_or(0, |samples| samples.len());
+        if samples.iter().any(|samples| samples.len() != length) {
+            return bad("the slices of samples have different lengths");
+        }
+        Ok(length)
+    }
+
+    /// Starts a burst, which needs a time, or continues one.
+    fn begin(&mut self, meta: &TxMetadata) -> Result<(), TxError> {
+        let mut time_ticks = meta.time_ticks;
+        if time_ticks.is_none() && !self.is_in_burst() {
+            let ticks_hz = self.members[0].rate().ticks_hz;
+            let lead = (ticks_hz * START_LEAD_MS / 1e3).ceil() as u64;
+            time_ticks = Some(self.members[0].time_ticks()?.wrapping_add(lead));
+        }
+        self.members.iter_mut().try_for_each(|member| member.begin(time_ticks))
+    }
+
+    /// Sends samples that wait for their packet to fill, in a short packet.
+    ///
+    /// A radio that takes several samples in a cycle gets whole cycles: the samples of an
+    /// incomplete one wait on, and all do while the device has no space for another packet.
+    ///
+    /// # Errors
+    /// [`TxError::Radio`] when the system refuses.
+    pub fn flush(&mut self) -> Result<(), TxError> {
+        self.members.iter_mut().try_for_each(TxMember::flush)
+    }
+
+    /// Waits until the devices have taken everything that was sent, and the ledgers have the
+    /// packets that did not arrive. Returns false at the time-out.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
     pub fn drain(&mut self, timeout: Duration) -> Result<bool, TxError> {
-        let until = self.path.clock.deadline(timeout);
-        loop {
-            let asks = self.core.account.is_query_worth();
-            if asks {
-                self.query()?;
-            }
-            let left = self.path.clock.left(until);
-            let done = |stream: &Self| {
-                // A query in flight must be answered before another one's answer can be assigned.
-                stream.core.account.is_known() || !asks && stream.core.account.is_query_worth()
-            };
-            if !self.wait(left, done)? || self.core.account.is_known() {
-                return Ok(self.core.account.is_known());
-            }
+        let until = self.clock().deadline(timeout);
+        let mut all = true;
+        for member in &mut self.members {
+            all &= member.drain(member.path.clock.left(until))?;
         }
+        Ok(all)
     }
 
-    /// Returns the next event, if there is one.
+    /// Ends an open burst, after waiting up to `timeout` for room.
+    ///
+    /// # Errors
+    /// Those of [`TxStreamer::send`].
+    pub fn end_burst(&mut self, timeout: Duration) -> Result<(), TxError> {
+        if !self.is_in_burst() {
+            return Ok(());
+        }
+        self.send::<[i16; 2]>(&[], TxMetadata::now().ending(), timeout).map(drop)
+    }
+
+    /// Returns the next event and the position of its channel, if there is one.
     ///
     /// # Errors
     /// [`TxError::Radio`] when the system refuses.
-    pub fn poll_event(&mut self) -> Result<Option<TxEvent>, TxError> {
-        if self.core.events.is_empty() {
-            self.poll()?;
+    pub fn poll_event(&mut self) -> Result<Option<(usize, TxEvent)>, TxError> {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            if let Some(event) = member.poll_event()? {
+                return Ok(Some((index, event)));
+            }
         }
-        Ok(self.core.events.pop_front())
+        Ok(None)
     }
 
-    /// Returns the next event, waiting for one up to `timeout`.
+    /// Returns the next event and the position of its channel, waiting for one up to `timeout`.
     ///
     /// # Errors
     /// [`TxError::DeviceSilent`], [`TxError::Radio`].
-    pub fn next_event(&mut self, timeout: Duration) -> Result<Option<TxEvent>, TxError> {
-        self.wait(timeout, |stream| !stream.core.events.is_empty())?;
-        Ok(self.core.events.pop_front())
-    }
-
-    /// Takes received packets, without waiting.
-    pub(super) fn poll(&mut self) -> Result<(), TxError> {
-        self.receive(Duration::ZERO)
-    }
-
-    /// Waits until `done`, no longer than `timeout`. It also reopens a closed window, even with a
-    /// zero `timeout`, so that a caller that never waits does not stall.
-    pub(super) fn wait(
-        &mut self,
-        timeout: Duration,
-        done: impl Fn(&Self) -> bool,
-    ) -> Result<bool, TxError> {
-        self.poll()?;
-        let until = self.path.clock.deadline(timeout);
+    pub fn next_event(&mut self, timeout: Duration) -> Result<Option<(usize, TxEvent)>, TxError> {
+        if let [only] = &mut self.members[..] {
+            return Ok(only.next_event(timeout)?.map(|event| (0, event)));
+        }
+        let until = self.clock().deadline(timeout);
         loop {
-            if done(self) {
-                return Ok(true);
+            let event = self.poll_event()?;
+            let left = self.clock().left(until);
+            if event.is_some() || left.is_zero() {
+                return Ok(event);
             }
-            let now = self.path.clock.now();
-            self.recover(now)?;
-            if now >= until {
-                return Ok(false);
-            }
-            self.receive(self.core.sleep(now, until))?;
+            std::thread::sleep(left.min(POLL));
         }
     }
 
-    pub(super) fn receive(&mut self, timeout: Duration) -> Result<(), TxError> {
-        let received = self.port.rx.recv_batch(timeout);
-        let count = received.map_err(io_error("receive from", self.path.device))?;
-        for index in 0..count {
-            let datagram = self.port.rx.datagram(index);
-            self.core.take(datagram.payload, datagram.source);
-        }
-        self.take_async();
-        Ok(())
+    /// Ends an open burst, waits until the device has taken everything, and returns the final
+    /// ledger, summed over the channels.
+    ///
+    /// A burst whose time is still to come is waited for. Samples that a lost device may not have
+    /// taken are unknown.
+    pub fn finish(mut self) -> TxLedger {
+        self.end(None);
+        self.ledger()
     }
 
-    /// Gives the core the messages that the control thread stored.
-    fn take_async(&mut self) {
-        self.core.miss_messages(self.channel.missed().saturating_sub(self.missed_before));
-        let reported = self.channel.events().tx_reported();
-        if reported == self.async_seen {
-            return;
-        }
-        self.async_seen = reported;
-        while let Some((event, time_ticks)) = self.channel.events().take_tx() {
-            self.core.take_event(event, time_ticks);
-        }
+    /// Does the same as [`Self::finish`] with a time limit for each channel, for bursts whose time
+    /// is far away: samples that the device has not taken within `timeout` are unknown.
+    pub fn finish_within(mut self, timeout: Duration) -> TxLedger {
+        self.end(Some(timeout));
+        self.ledger()
     }
 
-    /// Executes the steps that are due during a silence.
-    pub(super) fn recover(&mut self, now: Instant) -> Result<(), TxError> {
-        let closed = self.core.room_packets() == 0;
-        match self.core.recover(now, closed) {
-            None => Ok(()),
-            Some(TxStep::Query) => self.query(),
-            Some(TxStep::Examine { silent }) => self.examine(silent),
+    /// Does the same as [`Self::finish_within`], or as [`Self::finish`] for `None`, and leaves the
+    /// ledgers to be read.
+    pub fn end(&mut self, timeout: Option<Duration>) {
+        self.end_bursts();
+        for member in &mut self.members {
+            let timeout = timeout.unwrap_or_else(|| member.finish_time());
+            member.end(timeout);
         }
     }
 
-    /// Finds the reason when all queries stayed without an answer.
-    fn examine(&mut self, silent: Duration) -> Result<(), TxError> {
-        let asked = self.path.clock.now();
-        match self.channel.control().read(CLIENT_ZERO_PORT, PROTO_VER) {
-            Ok(_) => {}
-            Err(RadioError::Silent { .. } | RadioError::Io { .. }) => {
-                return Err(TxError::DeviceSilent {
-                    address: self.path.device,
-                    claim_lost: self.channel.control().claim_lost(),
-                    silent_ms: (silent + self.path.clock.now().duration_since(asked)).as_millis()
-                        as u64,
-                });
-            }
-            Err(error) => return Err(error.into()),
+    /// Ends an open burst on every one of several members, before a wait for one could let another
+    /// underflow.
+    fn end_bursts(&mut self) {
+        if self.members.len() > 1 {
+            // The end of each member tries again, and a silent device shows in the ledger.
+            let _ = self.end_burst(FINISH_TIMEOUT);
         }
-        let wait = self.still_holds(silent)?;
-        if wait > Duration::ZERO {
-            if let Some(stall) = &mut self.core.stall {
-                stall.put_off(self.path.clock.now() + wait);
-            }
-            return Ok(());
-        }
-        self.reestablish()
-    }
-
-    /// Returns how long the device has a valid reason to take no samples.
-    fn still_holds(&self, silent: Duration) -> Result<Duration, TxError> {
-        let timed = self.core.account.has_times();
-        let ticks = timed.then(|| self.channel.time_ticks()).transpose()?;
-        Ok(self.core.still_holds(silent, ticks))
-    }
-
-    /// Sets the stream up again: the device is alive, but does not answer for the stream.
-    fn reestablish(&mut self) -> Result<(), TxError> {
-        let opened = opening::open(&mut self.port, &self.path)?;
-        self.core.reopen(opened);
-        self.query()
-    }
-
-    /// Queries the device's place, if there is credit for that.
-    fn query(&mut self) -> Result<(), TxError> {
-        let mut query = [0; QUERY_BYTES_MAX];
-        let Some(length) = self.core.query(&mut query) else { return Ok(()) };
-        let device = self.path.device;
-        let sent = self.port.tx.send(&query[..length], device);
-        sent.map_err(io_error("send to", device)).map_err(TxError::from)
     }
 }
 
 impl Drop for TxStreamer {
     fn drop(&mut self) {
-        if self.core.filling.burst != Burst::Idle || self.core.account.ledger().in_flight > 0 {
-            self.end(FINISH_TIMEOUT);
+        if self.is_in_burst() || self.ledger().in_flight > 0 {
+            self.end(Some(FINISH_TIMEOUT));
         }
     }
-}
-
-impl std::fmt::Debug for TxStreamer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TxStreamer")
-            .field("path", &self.path)
-            .field("burst", &self.core.filling.burst)
-            .field("window", self.core.account.window())
-            .field("counters", &self.core.counters)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Returns the samples that fit the path and half the window, or fewer if requested; a multiple of
-/// `whole`.
-fn samples_per_packet(
-    path: &StreamPath,
-    window: &CreditWindow,
-    args: &TxArgs,
-    whole: usize,
-) -> Result<usize, RadioError> {
-    let timed = DataRepr { timestamp: Some(0), ..DataRepr::default() };
-    let window_bytes = usize::try_from(window.packet_bytes_max()).unwrap_or(usize::MAX);
-    let word = round_to_word(1, path.width);
-    let room = path.frame_bytes.min(window_bytes / word * word);
-    let most = room.saturating_sub(timed.header_len(path.width)) / SC16_LEN;
-    let too_small = if most == 0 {
-        Some(format!("{} bytes", window.capacity_bytes()))
-    } else {
-        (window.packets_max() == 0).then(|| format!("{} packets", window.capacity_packets()))
-    };
-    let reason = match too_small {
-        Some(size) => format!("its transmit window of {size} is too small for a packet"),
-        None if whole > most => format!(
-            "the radio takes {whole} samples at a time, but a packet to it can carry only {most}: \
-             raise the MTU (9000 bytes), or use another device image"
-        ),
-        None => {
-            let wanted = args.samples_per_packet.map_or(most, |samples| samples as usize);
-            return Ok((wanted.min(most) / whole * whole).max(whole));
-        }
-    };
-    Err(RadioError::Unusable { address: *path.device.ip(), reason })
 }

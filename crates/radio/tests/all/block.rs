@@ -7,7 +7,7 @@ use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{
     BlockStats, Graph, GraphFile, Mock, Plan, Registry, RunError, RunningGraph, WaitMode, Work,
 };
-use millstream_radio::block::{GapCause, GroupSource, RadioSource, RecordingSegment, register};
+use millstream_radio::block::{GapCause, RadioSource, RecordingSegment, SourceReport, register};
 use millstream_radio::{Cause, Complex32, DeviceSet, RxArgs, RxEvent};
 
 /// Returns a plan with everything on one thread.
@@ -26,7 +26,7 @@ pub fn into_nothing(source: RadioSource<Complex32>) -> (Graph, Plan) {
 }
 
 /// Starts a graph of a source of two channels, and a sink for each that drops the samples.
-pub fn start_group(source: GroupSource<Complex32>) -> RunningGraph {
+pub fn start_group(source: RadioSource<Complex32>) -> RunningGraph {
     let mut graph = Graph::new();
     graph.add("tuner", source).unwrap();
     for channel in 0..2 {
@@ -62,7 +62,8 @@ pub fn check_times(samples: &[Complex32], segments: &[RecordingSegment]) {
 fn a_block_alone_brings_the_wires_samples_and_one_segment() {
     let (_radio, device) = device(2e6);
     let stream = device.rx_stream(args()).unwrap();
-    let (source, segments) = RadioSource::<[i16; 2]>::new(device, stream, Some(20 * SPP + 7));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<[i16; 2]>::new(device, stream, Some(20 * SPP + 7));
     let mut mock = Mock::new(source);
     let mut samples = Vec::new();
     while mock.call().unwrap() != Work::Finished {
@@ -87,7 +88,8 @@ fn each_gap_begins_a_segment_and_is_booked() {
     let meddler = Meddler::data(move |n, _| if lost(n) { Action::Drop } else { Action::Pass });
     let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, Some(100 * SPP));
     let (sink, collected) = VectorSink::<Complex32>::new();
     let mut graph = Graph::new();
     graph.add("tuner", source).unwrap();
@@ -131,7 +133,8 @@ fn a_source_goes_on_behind_an_overrun_and_ends_at_its_number_of_samples_of_time(
     let (_radio, device) = meddled(meddler, 2e6);
     let stream = device.rx_stream(args()).unwrap();
     let wanted = 2_000_003;
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, Some(wanted));
     let (graph, plan) = into_nothing(source);
     let snapshot = graph.run(&plan).unwrap();
     let stats = snapshot.block("tuner").unwrap();
@@ -152,7 +155,7 @@ fn a_start_that_has_passed_is_told() {
     let (_radio, device) = device(2e6);
     while device.time_ticks().unwrap() < 10 {}
     let stream = device.rx_stream(args()).unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(100));
+    let (source, _report) = RadioSource::<Complex32>::new(device, stream, Some(100));
     let (graph, plan) = into_nothing(source.starting_at(Some(1)));
     let error = graph.run(&plan).unwrap_err().to_string();
     assert!(
@@ -172,7 +175,8 @@ fn channels_are_recorded_at_the_same_moments_and_end_together() {
     devices.set_rate(2e6).unwrap();
     let channels = [0, 1].map(|channel| (0, RxArgs::new(channel).with_samples_per_packet(500)));
     let group = devices.rx_group(&channels).unwrap();
-    let (source, report) = GroupSource::<Complex32>::new(devices, group, Some(100_001)).unwrap();
+    let (source, report) = RadioSource::<Complex32>::new(devices, group, Some(100_001));
+    let source = source.without_waiting();
     let mut graph = Graph::new();
     graph.add("tuner", source).unwrap();
     let collected = [0, 1].map(|channel| {
@@ -202,7 +206,8 @@ fn channels_are_recorded_at_the_same_moments_and_end_together() {
 fn stopping_the_graph_stops_the_radio_and_closes_the_ledger() {
     let (radio, device) = device(2e6);
     let stream = device.rx_stream(args()).unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 100 * SPP {
@@ -227,7 +232,7 @@ fn a_device_that_dies_fails_its_block_by_name() {
     let (radio, device) = device(2e6);
     let address = radio.chdr_addr().to_string();
     let stream = device.rx_stream(args()).unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, None);
+    let (source, _report) = RadioSource::<Complex32>::new(device, stream, None);
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 10 * SPP {

@@ -10,7 +10,7 @@ use crate::common::{PATIENCE, SPP, patient, radio};
 use millstream_emulator::{DeviceKind, Radio, RadioConfig, RunningRadio, RxBand, RxWatcher};
 use millstream_flow::RunningGraph;
 use millstream_radio::block::{
-    GapCause, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment, TunedOutput,
+    GapCause, OpenAgain, RadioSource, RecordingSegment, SourceReport, TunedOutput,
 };
 use millstream_radio::graph::StreamDirection::Rx;
 use millstream_radio::{Complex32, Device, DeviceArgs, DeviceSet, RxArgs, TuneRequest};
@@ -70,7 +70,7 @@ fn again(args: &DeviceArgs, freq_hz: Option<f64>) -> OpenAgain {
             device.tune(Rx, 0, TuneRequest::new(hz))?;
         }
         let stream = device.rx_stream(RxArgs::new(0))?;
-        Ok((device, stream))
+        Ok((device.into(), stream))
     })
 }
 
@@ -101,9 +101,11 @@ fn has_tuning(
 fn a_device_that_reboots_gets_the_last_frequency_gain_and_rate_again() {
     let (radio, args, [band, _]) = e320();
     let (device, stream) = again(&args, Some(BEGIN_HZ))().unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.tunable(0).with_rates(RxArgs::new(0));
-    let (graph, plan) = into_nothing(source.reopening(again(&args, Some(BEGIN_HZ)), PATIENCE));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let source = source.tunable(vec![(0, 0)]).with_rates(vec![(0, RxArgs::new(0))]);
+    let (graph, plan) =
+        into_nothing(source.reopening(again(&args, Some(BEGIN_HZ)), PATIENCE).unwrap());
     let running = graph.start(&plan).unwrap();
     wait_for(&running, "sink", 20 * SPP);
     assert!(band.is_near(1e6, BEGIN_HZ));
@@ -134,7 +136,7 @@ fn a_device_that_reboots_gets_the_last_frequency_gain_and_rate_again() {
 }
 
 /// Returns how to open both channels again with the settings of the start.
-fn both_again(args: &DeviceArgs) -> OpenGroupAgain {
+fn both_again(args: &DeviceArgs) -> OpenAgain {
     let args = args.clone();
     Box::new(move || {
         let mut set = DeviceSet::open([args.clone()])?;
@@ -151,7 +153,8 @@ fn both_again(args: &DeviceArgs) -> OpenGroupAgain {
 fn a_channel_whose_oscillator_was_moved_says_so_and_so_do_both_behind_a_reboot() {
     let (radio, args, bands) = e320();
     let (set, group) = both_again(&args)().unwrap();
-    let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
+    let (source, report) = RadioSource::<Complex32>::new(set, group, None);
+    let source = source.without_waiting();
     let source = source.tunable(vec![(0, 0), (0, 1)]);
     let running = start_group(source.reopening(both_again(&args), PATIENCE).unwrap());
     wait_for(&running, "sink1", 20 * SPP);
@@ -191,8 +194,9 @@ fn away(running: &RunningGraph) -> u64 {
 fn a_pause_that_begins_while_the_device_is_opened_is_not_lost() {
     let (radio, args) = radio(patient());
     let (device, stream) = again(&args, None)().unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.tunable(0).reopening(again(&args, None), 6 * PATIENCE);
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let source = source.tunable(vec![(0, 0)]).reopening(again(&args, None), 6 * PATIENCE).unwrap();
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     let gone = Instant::now();
@@ -229,8 +233,9 @@ fn a_device_that_went_away_in_a_pause_is_opened_by_the_start() {
     let (radio, args) = radio(patient());
     let args = DeviceArgs { silence_max: Duration::from_millis(300), ..args };
     let (device, stream) = again(&args, None)().unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.tunable(0).reopening(again(&args, None), 6 * PATIENCE);
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let source = source.tunable(vec![(0, 0)]).reopening(again(&args, None), 6 * PATIENCE).unwrap();
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     wait_for(&running, "sink", 20 * SPP);
@@ -260,7 +265,8 @@ fn what_is_lost_right_before_a_stop_of_a_group_is_told_as_its_own() {
     set.set_rate(1e6).unwrap();
     let small = |channel| RxArgs::new(channel).with_samples_per_packet(SPP as u32);
     let group = set.rx_group(&[(0, small(0)), (0, small(1))]).unwrap();
-    let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
+    let (source, report) = RadioSource::<Complex32>::new(set, group, None);
+    let source = source.without_waiting();
     let running = start_group(source.tunable(vec![(0, 0), (0, 1)]));
     for turn in 0..10 {
         if turn > 0 {

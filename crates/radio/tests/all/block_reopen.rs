@@ -6,9 +6,7 @@ use crate::block::{balance, into_nothing, metric, start_group};
 use crate::common::{PATIENCE, SPP, args, patient, radio};
 use millstream_emulator::RunningRadio;
 use millstream_flow::RunningGraph;
-use millstream_radio::block::{
-    GapCause, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
-};
+use millstream_radio::block::{GapCause, OpenAgain, RadioSource, RecordingSegment, SourceReport};
 use millstream_radio::{Cause, Complex32, Device, DeviceArgs, DeviceSet, RxArgs};
 
 /// Returns how to open the device again.
@@ -18,7 +16,7 @@ fn again(args_of: &DeviceArgs, rate_hz: f64) -> OpenAgain {
         let mut device = Device::open(args_of.clone())?;
         device.set_rate(rate_hz)?;
         let stream = device.rx_stream(args())?;
-        Ok((device, stream))
+        Ok((device.into(), stream))
     })
 }
 
@@ -47,8 +45,9 @@ fn run_through_reboots(radio: &RunningRadio, running: &RunningGraph, sink: &str,
 fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
     let (radio, args_of) = radio(patient());
     let (device, stream) = again(&args_of, 1e6)().unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.reopening(again(&args_of, 1e6), PATIENCE);
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let source = source.reopening(again(&args_of, 1e6), PATIENCE).unwrap();
     let (graph, plan) = into_nothing(source);
     let running = graph.start(&plan).unwrap();
     run_through_reboots(&radio, &running, "sink", 2);
@@ -69,7 +68,7 @@ fn a_device_that_reboots_is_opened_again_and_the_gap_has_a_length() {
 }
 
 /// Returns how to open both channels of the device again.
-fn both_again(args_of: &DeviceArgs, rate_hz: f64) -> OpenGroupAgain {
+fn both_again(args_of: &DeviceArgs, rate_hz: f64) -> OpenAgain {
     let args_of = args_of.clone();
     Box::new(move || {
         let mut set = DeviceSet::open([args_of.clone()])?;
@@ -83,7 +82,8 @@ fn both_again(args_of: &DeviceArgs, rate_hz: f64) -> OpenGroupAgain {
 fn a_group_goes_on_behind_one_gap_when_its_device_reboots() {
     let (radio, args_of) = radio(patient());
     let (set, group) = both_again(&args_of, 1e6)().unwrap();
-    let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
+    let (source, report) = RadioSource::<Complex32>::new(set, group, None);
+    let source = source.without_waiting();
     let source = source.reopening(both_again(&args_of, 1e6), PATIENCE).unwrap();
     let running = start_group(source);
     run_through_reboots(&radio, &running, "sink1", 1);
@@ -112,7 +112,8 @@ fn several_devices_cannot_be_opened_again() {
     let mut set = DeviceSet::open(args.iter().cloned()).unwrap();
     set.set_rate(1e6).unwrap();
     let group = set.rx_group(&[(0, RxArgs::new(0)), (1, RxArgs::new(0))]).unwrap();
-    let (source, _report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
+    let (source, _report) = RadioSource::<Complex32>::new(set, group, None);
+    let source = source.without_waiting();
     let refused = source.reopening(both_again(&args[0], 1e6), PATIENCE).err().unwrap();
     assert!(refused.to_string().contains("only one device can be opened again"), "{refused}");
 }
@@ -121,9 +122,9 @@ fn several_devices_cannot_be_opened_again() {
 fn a_device_that_does_not_come_back_fails_with_the_last_error() {
     let (radio, args_of) = radio(patient());
     let (device, stream) = again(&args_of, 1e6)().unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, None);
+    let (source, _report) = RadioSource::<Complex32>::new(device, stream, None);
     let (graph, plan) =
-        into_nothing(source.reopening(again(&args_of, 1e6), Duration::from_millis(1)));
+        into_nothing(source.reopening(again(&args_of, 1e6), Duration::from_millis(1)).unwrap());
     let running = graph.start(&plan).unwrap();
     while running.snapshot().block("sink").unwrap().items_in < 10 * SPP {
         std::thread::sleep(Duration::from_millis(5));

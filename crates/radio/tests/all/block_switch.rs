@@ -7,7 +7,7 @@ use crate::common::{PATIENCE, SPP, device, patient, radio, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig};
 use millstream_flow::blocks::{NullSink, VectorSink};
 use millstream_flow::{Graph, RunningGraph, Snapshot};
-use millstream_radio::block::{GroupSource, RadioSource, RecordingSegment};
+use millstream_radio::block::{RadioSource, RecordingSegment, SourceReport};
 use millstream_radio::{Complex32, Device, DeviceSet, RxArgs};
 
 /// Waits until something is so.
@@ -48,10 +48,11 @@ pub fn end(running: RunningGraph) -> Snapshot {
 fn a_stop_loses_nothing_and_the_start_begins_a_segment_with_its_time() {
     let (_radio, device) = device(1e6);
     let stream = device.rx_stream(crate::common::args()).unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
     let (sink, collected) = VectorSink::<Complex32>::new();
     let mut graph = Graph::new();
-    graph.add("tuner", source.tunable(0)).unwrap();
+    graph.add("tuner", source.tunable(vec![(0, 0)])).unwrap();
     graph.add("sink", sink).unwrap();
     graph.connect("tuner", "sink").unwrap();
     let plan = plan(&graph);
@@ -90,8 +91,8 @@ fn a_source_that_was_stopped_ends_and_one_with_a_length_gets_all_its_samples() {
     let (_radio, device) = device(1e5);
     let stream = device.rx_stream(crate::common::args()).unwrap();
     let wanted = 200 * SPP;
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
-    let (graph, plan) = crate::block::into_nothing(source.tunable(0));
+    let (source, _report) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
+    let (graph, plan) = crate::block::into_nothing(source.tunable(vec![(0, 0)]));
     let running = graph.start(&plan).unwrap();
     wait_for(&running, "sink", 20 * SPP);
     send(&running, "stop", true);
@@ -102,8 +103,8 @@ fn a_source_that_was_stopped_ends_and_one_with_a_length_gets_all_its_samples() {
 
     let (_radio, device) = crate::common::device(1e6);
     let stream = device.rx_stream(crate::common::args()).unwrap();
-    let (source, _segments) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
-    let (graph, plan) = crate::block::into_nothing(source.tunable(0));
+    let (source, _report) = RadioSource::<Complex32>::new(device, stream, Some(wanted));
+    let (graph, plan) = crate::block::into_nothing(source.tunable(vec![(0, 0)]));
     let running = graph.start(&plan).unwrap();
     send(&running, "stop", true);
     let snapshot = end(running);
@@ -116,7 +117,8 @@ fn both_channels_of_a_group_stop_and_start_together() {
     let mut set = DeviceSet::open([args]).unwrap();
     set.set_rate(1e6).unwrap();
     let group = set.rx_group(&[(0, RxArgs::new(0)), (0, RxArgs::new(1))]).unwrap();
-    let (source, report) = GroupSource::<Complex32>::new(set, group, None).unwrap();
+    let (source, report) = RadioSource::<Complex32>::new(set, group, None);
+    let source = source.without_waiting();
     let mut graph = Graph::new();
     graph.add("tuner", source.tunable(vec![(0, 0), (0, 1)])).unwrap();
     for channel in 0..2 {
@@ -149,8 +151,9 @@ fn another_rate_is_received_with_one_ledger_and_one_that_is_not_there_changes_no
     device.set_rate(1e6).unwrap();
     let clock_hz = device.tick_rate_hz();
     let stream = device.rx_stream(RxArgs::new(0)).unwrap();
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let source = source.tunable(0).with_rates(RxArgs::new(0));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let source = source.tunable(vec![(0, 0)]).with_rates(vec![(0, RxArgs::new(0))]);
     let (graph, plan) = crate::block::into_nothing(source);
     let running = graph.start(&plan).unwrap();
     wait_for(&running, "sink", 20 * SPP);

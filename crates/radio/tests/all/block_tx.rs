@@ -69,7 +69,7 @@ fn several_inputs_leave_the_antennas_at_the_same_moments() {
     device.set_rate(2e6).unwrap();
     let group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
     let start = TransmitStart::After(std::time::Duration::from_millis(300));
-    let sink = RadioSink::<Complex32>::group(device, group, start).unwrap();
+    let sink = RadioSink::<Complex32>::new(device, group, start);
     let mut graph = Graph::new();
     graph.add("radio", sink).unwrap();
     // The longer input ends with the shorter one.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::common::burst::{sample, send};
-use crate::common::group::receive_group;
+use crate::common::group::{finish_rx, receive_group};
 use crate::common::{PATIENCE, args, patient, radio, radio_with, receive};
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio};
 use millstream_radio::{Cause, Device, RxArgs, RxError, RxEvent, TxArgs, TxEvent, TxMetadata};
@@ -107,7 +107,7 @@ fn channels_of_two_radios_begin_with_the_same_cycle() {
         let first = brought.first_ticks.unwrap();
         assert!(first - at < CYCLE && first % CYCLE == phase, "{at} {first} {phase}");
     }
-    assert!(group.finish().iter().all(|ledger| ledger.lost_total() == 0));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.lost_total() == 0));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_burst_of_any_length_in_any_calls_is_transmitted_without_a_hole() {
         let mut heard = vec![[0; 2]; 8000];
         let mut count = 0;
         while count < heard.len() {
-            let meta = rx.recv_sc16(&mut heard[count..], PATIENCE).unwrap();
+            let meta = rx.recv(&mut heard[count..], PATIENCE).unwrap();
             assert_eq!(meta.event, RxEvent::None);
             count += meta.samples;
         }
@@ -152,11 +152,11 @@ fn a_gap_within_a_burst_begins_behind_a_whole_cycle() {
     let device = Device::open(args).unwrap();
     let mut tx = device.tx_stream(TxArgs::new(0)).unwrap();
     let at = device.time_ticks().unwrap() + 300_000;
-    tx.send_sc16(&[[1, 1]; 10], TxMetadata::at(at), PATIENCE).unwrap();
-    tx.send_sc16(&[[2, 2]; 9], TxMetadata::at(at + 100).ending(), PATIENCE).unwrap();
+    tx.send(&[[1i16, 1]; 10], TxMetadata::at(at), PATIENCE).unwrap();
+    tx.send(&[[2i16, 2]; 9], TxMetadata::at(at + 100).ending(), PATIENCE).unwrap();
     let events = std::iter::from_fn(|| tx.next_event(PATIENCE).unwrap());
     let acked = |event: &TxEvent| matches!(event, TxEvent::BurstAck { .. });
-    assert!(events.into_iter().any(|event| acked(&event)));
+    assert!(events.into_iter().any(|(_, event)| acked(&event)));
     assert_eq!(tx.counters().padding, 2 + 3);
     let ledger = tx.finish();
     assert_eq!((ledger.transmitted, ledger.balance()), (19, Ok(())), "{ledger:?}");

@@ -53,7 +53,7 @@ fn a_stop_behind_a_stall_waits_for_the_end_of_the_new_run() {
         stream.recv(&mut buffer, Duration::from_millis(1)).unwrap();
     }
     // The recovery is completed, and the first packets wait.
-    stream.recv(&mut [], PATIENCE).unwrap();
+    stream.recv(&mut [] as &mut [Complex32], PATIENCE).unwrap();
     // The delayed packets of the device come first, with a separate end.
     let now = device.time_ticks().unwrap();
     let now = pass(&device, now + 400_000);
@@ -170,12 +170,12 @@ fn a_group_hands_out_what_came_before_its_device_died() {
     let mut group = device.rx_group(&[RxArgs::new(0), RxArgs::new(1)]).unwrap();
     group.start_continuous(None).unwrap();
     let (mut one, mut two) = (vec![Complex32::default(); 999], vec![Complex32::default(); 999]);
-    let mut got = group.recv(&mut [&mut one, &mut two], PATIENCE).unwrap().samples as u64;
+    let mut got = group.recv_all(&mut [&mut one, &mut two], PATIENCE).unwrap().samples as u64;
     radio.stop();
     one.resize(1 << 22, Complex32::default());
     two.resize(1 << 22, Complex32::default());
     let error = loop {
-        match group.recv(&mut [&mut one, &mut two], PATIENCE) {
+        match group.recv_all(&mut [&mut one, &mut two], PATIENCE) {
             Ok(meta) => got += meta.samples as u64,
             Err(error) => break error,
         }

@@ -56,7 +56,7 @@ fn copies_are_passed_over_and_a_packet_that_is_too_late_stays_lost() {
     let gap = RxEvent::SequenceGap { packets: 1, samples: SPP };
     // A packet one place late is waited for, one forty places late is not.
     assert_eq!(brought.events, [gap]);
-    let counters = *stream.counters();
+    let counters = stream.counters();
     assert_eq!((counters.duplicates, counters.late, counters.packets), (2, 1, 99));
     assert!((1 + 1..=1 + 32).contains(&counters.reordered), "{counters:?}");
     let ledger = stream.finish();
@@ -104,7 +104,7 @@ fn random_faults_leave_every_sample_in_one_place() {
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_finite(1000 * SPP, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     println!("{counters:?}\n{ledger}");
     assert_eq!(ledger.balance(), Ok(()));
@@ -246,7 +246,7 @@ fn a_slow_consumer_loses_samples_and_not_the_stream() {
     // Far longer than the capacity of the queue and of the device's buffer.
     std::thread::sleep(Duration::from_secs(1));
     let after = receive(&mut stream, 800_000);
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     println!("{counters:?}\n{ledger}");
     assert!(after.events.iter().any(|event| matches!(event, RxEvent::Overrun { .. })));
@@ -309,7 +309,7 @@ fn a_stream_that_lost_all_its_credit_is_set_up_anew() {
     let mut missing = receive(&mut stream, 100_000).missing;
     stream.stop().unwrap();
     missing += receive(&mut stream, u64::MAX).missing;
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     println!("{counters:?}\n{ledger}");
     assert!(missing > 0 && counters.stalls == 1);
@@ -328,7 +328,7 @@ fn drops_of_the_hosts_own_queue_are_booked_as_such() {
         let before = receive(&mut stream, 50_000).missing;
         std::thread::sleep(Duration::from_millis(200));
         let missing = before + receive(&mut stream, 200_000).missing;
-        let drops = stream.queue_drops();
+        let drops = stream.members()[0].queue_drops();
         let ledger = stream.finish();
         println!("{link}: {drops} drops\n{ledger}");
         assert!(drops > 0 && missing > 0, "{link}");
@@ -348,6 +348,11 @@ fn the_window_holds_for_small_packets_too() {
     receive(&mut stream, 1_000);
     std::thread::sleep(Duration::from_millis(500));
     let brought = receive(&mut stream, 150_000);
-    assert_eq!((stream.queue_drops(), brought.missing), (0, 0), "{:?}", stream.counters());
+    assert_eq!(
+        (stream.members()[0].queue_drops(), brought.missing),
+        (0, 0),
+        "{:?}",
+        stream.counters()
+    );
     assert_eq!(stream.finish().balance(), Ok(()));
 }

@@ -7,7 +7,7 @@ use crate::block::{balance, into_nothing};
 use crate::common::burst::{sample, send};
 use crate::common::{PATIENCE, args, patient, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio, UhdGeneration};
-use millstream_radio::block::RadioSource;
+use millstream_radio::block::{OpenAgain, RadioSource, SourceReport};
 use millstream_radio::graph::StreamDirection;
 use millstream_radio::noc::Replay;
 use millstream_radio::{
@@ -29,7 +29,7 @@ const ALL: [(UhdGeneration, (u64, u64), u8); 7] = [
 fn receive(stream: &mut RxStreamer, count: usize, at: u64) -> Vec<[i16; 2]> {
     let (mut heard, mut done) = (vec![[0; 2]; count], 0);
     while done < count {
-        let meta = stream.recv_sc16(&mut heard[done..], PATIENCE).unwrap();
+        let meta = stream.recv(&mut heard[done..], PATIENCE).unwrap();
         let due = at + stream.rate().ticks(done as u64);
         assert_eq!((meta.event, meta.time_ticks), (RxEvent::None, Some(due)));
         done += meta.samples;
@@ -47,7 +47,7 @@ fn loop_back(device: &Device, samples: &[[i16; 2]]) -> Vec<[i16; 2]> {
     send(&mut tx, at, samples, &[usize::MAX], Duration::from_millis(1), |_| ());
     let heard = receive(&mut rx, samples.len(), at);
     loop {
-        let event = tx.next_event(PATIENCE).unwrap().expect("the burst is acknowledged");
+        let (_, event) = tx.next_event(PATIENCE).unwrap().expect("the burst is acknowledged");
         if matches!(event, TxEvent::BurstAck { .. }) {
             break;
         }
@@ -116,19 +116,20 @@ fn endless(uhd: UhdGeneration) -> (RunningRadio, DeviceArgs) {
 fn a_radio_that_comes_back_as_another_generation_is_opened_again() {
     let (first, args_of) = endless(UhdGeneration::V4_3);
     let place = Arc::new(Mutex::new(args_of));
-    let again = || {
+    let again = || -> OpenAgain {
         let place = Arc::clone(&place);
         Box::new(move || {
             let mut device = Device::open(place.lock().unwrap().clone())?;
             device.set_rate(1e6)?;
             let stream = device.rx_stream(args())?;
-            Ok((device, stream))
+            Ok((device.into(), stream))
         })
     };
     let (device, stream) = again()().unwrap();
-    assert_eq!(device.info().mpm, (4, 2));
-    let (source, segments) = RadioSource::<Complex32>::new(device, stream, None);
-    let (graph, plan) = into_nothing(source.reopening(again(), PATIENCE));
+    assert_eq!(device.devices()[0].info().mpm, (4, 2));
+    let (source, SourceReport { segments, .. }) =
+        RadioSource::<Complex32>::new(device, stream, None);
+    let (graph, plan) = into_nothing(source.reopening(again(), PATIENCE).unwrap());
     let running = graph.start(&plan).unwrap();
     let received = || running.snapshot().block("sink").unwrap().items_in;
     let wait_for = |done: &dyn Fn() -> bool| {
@@ -164,7 +165,7 @@ fn messages_of_protocol_2_tell_the_fate_of_bursts() {
         let sent = tx.send(&samples, TxMetadata::at(at).ending(), PATIENCE).unwrap();
         assert!(sent.end_of_burst);
         if burst >= 20 {
-            let event = tx.next_event(PATIENCE).unwrap().expect("it is acknowledged");
+            let (_, event) = tx.next_event(PATIENCE).unwrap().expect("it is acknowledged");
             // The radio transmits two ticks later.
             let time_ticks = begin + (burst - 20) * 10_000 + 399 + 2;
             assert_eq!(event, TxEvent::BurstAck { time_ticks });

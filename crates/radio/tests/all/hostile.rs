@@ -48,7 +48,7 @@ fn hostile_datagrams_are_counted_and_change_nothing() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stream.start_finite(100 * SPP, None).unwrap();
     for size in [0, 1, 8, 16, 1000, 2016] {
-        let to = ("127.0.0.1", stream.local().port());
+        let to = ("127.0.0.1", stream.members()[0].local().port());
         stranger.send_to(&vec![0xA5; size], to).unwrap();
     }
     let brought = receive(&mut stream, u64::MAX);
@@ -90,7 +90,7 @@ fn a_flood_from_elsewhere_does_not_hide_that_the_device_is_gone() {
     let mut stream = device.rx_stream(args()).unwrap();
     stream.start_continuous(None).unwrap();
     receive(&mut stream, 20_000);
-    let _flood = Flood::of(stream.local());
+    let _flood = Flood::of(stream.members()[0].local());
     radio.stop();
     let mut buffer = vec![Complex32::default(); 4096];
     let step = Duration::from_millis(100);
@@ -111,7 +111,7 @@ fn a_flood_from_elsewhere_does_not_hold_up_a_start() {
     });
     let (_radio, device) = meddled(meddler, 2e6);
     let mut stream = device.rx_stream(args()).unwrap();
-    let _flood = Flood::of(stream.local());
+    let _flood = Flood::of(stream.members()[0].local());
     let (done, started) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         stream.start_continuous(None).unwrap();
@@ -194,7 +194,7 @@ fn a_packet_whose_number_is_damaged_is_told_by_its_time() {
     stream.start_finite(200 * SPP, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
     assert_eq!((brought.samples, &brought.events[..]), (200 * SPP, &[][..]));
-    let counters = *stream.counters();
+    let counters = stream.counters();
     assert_eq!((counters.reordered, counters.clock_jumps), (0, 0), "it does not wait");
     assert_eq!((stream.finish().lost_total(), counters.malformed), (0, 0));
 }

@@ -39,7 +39,7 @@ fn packets_that_three_or_twenty_overtake_are_put_in_order() {
         let mut stream = device.rx_stream(args()).unwrap();
         stream.start_finite(1000 * SPP, None).unwrap();
         let brought = receive(&mut stream, u64::MAX);
-        let counters = *stream.counters();
+        let counters = stream.counters();
         assert_eq!((brought.samples, brought.missing), (1000 * SPP, 0), "{counters:?}");
         assert!(counters.reordered >= 32 && counters.late == 0, "{counters:?}");
         assert_eq!(stream.finish().lost_total(), 0);
@@ -57,7 +57,7 @@ fn packets_that_come_three_milliseconds_late_are_put_in_order() {
     while stream.counters().late * SPP < stream.ledger().lost_total() {
         missing += receive(&mut stream, SPP).missing;
     }
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     assert_eq!((ledger.lost(Cause::NetworkLoss), ledger.lost_total()), (missing, missing));
     assert!(counters.reordered >= 32 && counters.late * SPP == missing, "{counters:?}");
@@ -73,7 +73,7 @@ fn packets_that_come_too_late_stay_lost_and_are_counted() {
     while stream.counters().late * SPP < stream.ledger().lost_total() {
         brought.missing += receive(&mut stream, SPP).missing;
     }
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     assert_eq!(
         (ledger.lost(Cause::NetworkLoss), ledger.lost_total()),

@@ -19,7 +19,7 @@ fn looped(config: RadioConfig) -> (RunningRadio, DeviceArgs) {
 fn receive(stream: &mut RxStreamer, count: usize) -> (u64, Vec<[i16; 2]>) {
     let (mut heard, mut done, mut first) = (vec![[0; 2]; count], 0, None);
     while done < count {
-        let meta = stream.recv_sc16(&mut heard[done..], PATIENCE).unwrap();
+        let meta = stream.recv(&mut heard[done..], PATIENCE).unwrap();
         assert_eq!(meta.event, RxEvent::None);
         first = first.or(meta.time_ticks);
         done += meta.samples;
@@ -38,7 +38,7 @@ fn a_capture_waits_for_the_transmission_however_long_it_takes() {
         for _ in 0..2 {
             rx.start_with_transmitter(Some(1_000)).unwrap();
             // Many times the silence after which a stream asks whether the device is alive.
-            let meta = rx.recv_sc16(&mut [[0; 2]; 1], Duration::from_millis(300)).unwrap();
+            let meta = rx.recv(&mut [[0i16; 2]; 1], Duration::from_millis(300)).unwrap();
             assert_eq!((meta.event, meta.samples), (RxEvent::Timeout, 0), "{uhd:?}");
             let at = device.time_ticks().unwrap() + device.tick_rate_hz() as u64 / 4;
             let samples: Vec<_> = (0..1_500).map(sample).collect();

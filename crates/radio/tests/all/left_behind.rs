@@ -31,8 +31,8 @@ fn exchange(radio: &RunningRadio, args: &DeviceArgs, turn: &str) {
         assert_eq!((brought.samples, brought.events.len()), (SAMPLES, 0), "{turn}: {brought:?}");
         let before = radio.counters().tx_samples;
         let mut stream = device.tx_stream(TxArgs::new(channel)).unwrap();
-        let samples = [[1, 2]; SAMPLES as usize];
-        let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
+        let samples = [[1i16, 2]; SAMPLES as usize];
+        let sent = stream.send(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
         assert_eq!(sent.samples, samples.len(), "{turn}");
         let ledger = stream.finish();
         assert_eq!((ledger.transmitted, ledger.balance()), (SAMPLES, Ok(())), "{turn}: {ledger}");
@@ -52,7 +52,7 @@ fn what_a_killed_host_has_left_running_does_not_reach_the_next_one() {
         rx.start_continuous(None).unwrap();
         assert!(receive(&mut rx, 5_000).samples > 0);
         let mut tx = device.tx_stream(TxArgs::new(1)).unwrap();
-        tx.send_sc16(&[[1, 1]; 5_000], TxMetadata::now(), PATIENCE).unwrap();
+        tx.send(&[[1i16, 1]; 5_000], TxMetadata::now(), PATIENCE).unwrap();
         let null = NullSrcSink::open(&device).unwrap();
         let _stream = device.block_receiver(null.place()).unwrap();
         null.start(500).unwrap();
@@ -99,7 +99,7 @@ fn a_block_that_a_lost_acknowledgement_has_stopped_serves_the_next_session() {
         let mut stream = device.rx_stream(RxArgs::new(0)).unwrap();
         silent.store(true, Ordering::Relaxed);
         stream.start_finite(SAMPLES, Some(0)).unwrap();
-        let event = stream.recv_sc16(&mut [[0; 2]; 4], PATIENCE).unwrap().event;
+        let event = stream.recv(&mut [[0i16; 2]; 4], PATIENCE).unwrap().event;
         assert_eq!(event, RxEvent::LateCommand);
     }
     exchange(&radio, &args, "the session behind it");

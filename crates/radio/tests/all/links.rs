@@ -73,7 +73,7 @@ fn receive_in_time(device: &Device) -> Option<u64> {
     let mut samples = vec![[0i16; 2]; SAMPLES];
     let mut got = 0;
     while got < SAMPLES {
-        let meta = stream.recv_sc16(&mut samples[got..], PATIENCE).expect("the device lives");
+        let meta = stream.recv(&mut samples[got..], PATIENCE).expect("the device lives");
         if meta.event == RxEvent::LateCommand {
             return None;
         }
@@ -81,7 +81,7 @@ fn receive_in_time(device: &Device) -> Option<u64> {
         assert_eq!(meta.event, RxEvent::None, "{got} samples came; {counters:?}");
         got += meta.samples;
     }
-    assert_eq!(stream.queue_drops(), 0);
+    assert_eq!(stream.members()[0].queue_drops(), 0);
     let ledger = stream.finish();
     assert_eq!((ledger.delivered, ledger.lost_total()), (SAMPLES as u64, 0));
     ledger.balance().expect("the ledger balances");
@@ -96,7 +96,7 @@ fn transmit(device: &Device) -> u64 {
     let pair = |s: &[u8; 4]| [[s[0], s[1]], [s[2], s[3]]].map(i16::from_le_bytes);
     let words: Vec<_> = samples.iter().map(pair).collect();
     let mut stream = device.tx_stream(TxArgs::new(0)).expect("the stream opens");
-    let sent = stream.send_sc16(&words, TxMetadata::now().ending(), PATIENCE).expect("it is sent");
+    let sent = stream.send(&words, TxMetadata::now().ending(), PATIENCE).expect("it is sent");
     assert_eq!(sent.samples, words.len());
     let ledger = stream.finish();
     assert_eq!((ledger.transmitted, ledger.balance()), (words.len() as u64, Ok(())));

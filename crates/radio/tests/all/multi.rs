@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::group::receive_group;
+use crate::common::group::{finish_rx, receive_group};
 use crate::common::{Action, HostIds, Meddler, SPP, device, is_data, meddled, patient, radio};
 use millstream_emulator::RadioConfig;
-use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent, RxGroup};
+use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent, RxStreamer};
 
 fn of(channel: usize) -> RxArgs {
     RxArgs::new(channel).with_samples_per_packet(SPP as u32)
 }
 
-fn both(device: &Device) -> RxGroup {
+fn both(device: &Device) -> RxStreamer {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn two_channels_bring_the_same_moments() {
     // Without a time they also start together, also the second time.
     group.start_finite(10_007, None).unwrap();
     assert_eq!(receive_group(&mut group, u64::MAX).samples, 10_007);
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!((ledger.expected, ledger.delivered, ledger.lost_total()), (310_007, 310_007, 0));
     }
     drop(device);
@@ -68,7 +68,7 @@ fn what_one_channel_loses_the_other_gives_up() {
     assert_eq!(brought.events, [gap(1, 1), gap(10, 7), gap(1, 1), gap(1, 1), gap(1, 1)]);
     assert_eq!(brought.channels, [0, 0, 0, 1, 1]);
     assert!(brought.ended);
-    let ledgers = group.finish();
+    let ledgers = finish_rx(group);
     for (ledger, own) in ledgers.iter().zip([7, 7]) {
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!((ledger.expected, ledger.delivered), (200 * SPP, 189 * SPP));
@@ -97,7 +97,7 @@ fn random_losses_on_both_channels_leave_them_aligned() {
     group.start_finite(500 * SPP, None).unwrap();
     let brought = receive_group(&mut group, u64::MAX);
     assert_eq!(brought.samples + brought.missing, 500 * SPP);
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!((ledger.expected, ledger.delivered), (500 * SPP, brought.samples));
         assert_eq!(ledger.balance(), Ok(()));
         assert!(ledger.lost(Cause::Alignment) > 0);
@@ -122,7 +122,7 @@ fn after_an_overrun_all_channels_go_on_at_one_time() {
     let rest = receive_group(&mut group, u64::MAX);
     assert!(rest.ended && after.missing > 0);
     let missing = first.missing + after.missing + rest.missing;
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         println!("{ledger}");
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.delivered, first.samples + after.samples + rest.samples);
@@ -147,7 +147,7 @@ fn a_stopped_group_ends_on_all_channels() {
         let rest = receive_group(&mut group, u64::MAX);
         assert!(rest.ended && rest.events.is_empty(), "{rest:?}");
     }
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!(ledger.balance(), Ok(()));
         // The stop reaches one channel after the other.
         assert_eq!(ledger.lost_total(), ledger.lost(Cause::Alignment));
@@ -164,7 +164,7 @@ fn a_late_start_is_late_for_all() {
     assert!(brought.ended && brought.samples == 0);
     group.start_finite(5000, None).unwrap();
     assert_eq!(receive_group(&mut group, u64::MAX).samples, 5000);
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!((ledger.expected, ledger.lost(Cause::LateCommand)), (10_000, 5000));
         assert_eq!(ledger.balance(), Ok(()));
     }
@@ -200,7 +200,7 @@ fn a_channel_that_falls_silent_is_brought_back_with_the_others() {
     });
     assert!(receive_group(&mut group, 100_000).missing > 0);
     ends.join().unwrap();
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         println!("{ledger}");
         assert_eq!(ledger.balance(), Ok(()));
     }
@@ -215,7 +215,7 @@ fn a_group_without_members_is_refused_and_waiting_ends() {
     let at = device.time_ticks().unwrap() + 2_000_000;
     group.start_finite(1000, Some(at)).unwrap();
     let (mut first, mut second) = ([Complex32::default(); 8], [Complex32::default(); 8]);
-    let meta = group.recv(&mut [&mut first, &mut second], Duration::ZERO).unwrap();
+    let meta = group.recv_all(&mut [&mut first, &mut second], Duration::ZERO).unwrap();
     assert_eq!((meta.event, meta.samples), (RxEvent::Timeout, 0));
     assert_eq!(receive_group(&mut group, u64::MAX).samples, 1000);
 }

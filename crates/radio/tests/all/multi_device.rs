@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::group::receive_group;
+use crate::common::group::{finish_rx, receive_group};
 use crate::common::{PATIENCE, patient, radio};
 use millstream_emulator::{RadioConfig, RunningRadio};
 use millstream_radio::{Cause, Complex32, DeviceSet, RadioError, RxArgs, RxError, RxEvent};
@@ -46,7 +46,7 @@ fn four_channels_of_two_devices_bring_the_same_moments() {
     let brought = receive_group(&mut group, u64::MAX);
     assert!(brought.ended && brought.events.is_empty(), "{brought:?}");
     assert_eq!((brought.samples, brought.first_ticks), (100_000, Some(at)));
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!((ledger.expected, ledger.lost_total()), (100_000, 0));
     }
     drop(set);
@@ -92,7 +92,7 @@ fn after_an_overrun_of_one_device_both_go_on_at_one_time() {
         // machine the radio may lag behind its clock, or have overrun already, and then does not
         // again: there must be an overrun that the group has not come to.
         let until = Instant::now() + PATIENCE;
-        while radios[0].counters().rx_overruns <= group.counters().next().unwrap().overruns {
+        while radios[0].counters().rx_overruns <= group.members()[0].counters().overruns {
             assert!(Instant::now() < until, "it does not overrun");
             std::thread::sleep(Duration::from_millis(400));
             // A restart that is under way goes on with a call only.
@@ -101,13 +101,13 @@ fn after_an_overrun_of_one_device_both_go_on_at_one_time() {
         }
         let after = receive_group(&mut group, 400_000);
         sums = (sums.0 + after.samples, sums.1 + after.missing);
-        assert!(group.counters().next().unwrap().overruns >= round);
+        assert!(group.members()[0].counters().overruns >= round);
         assert!(after.events.iter().all(|event| matches!(event, RxEvent::Overrun { .. })));
     }
     group.stop().unwrap();
     let rest = receive_group(&mut group, u64::MAX);
     assert!(rest.ended);
-    for (index, ledger) in group.finish().into_iter().enumerate() {
+    for (index, ledger) in finish_rx(group).into_iter().enumerate() {
         println!("{ledger}");
         assert_eq!(ledger.balance(), Ok(()));
         assert_eq!(ledger.delivered, sums.0 + rest.samples);
@@ -134,13 +134,13 @@ fn a_device_that_dies_is_named_and_the_ledgers_balance() {
     gone.stop();
     let (mut one, mut two) = (vec![Complex32::default(); 999], vec![Complex32::default(); 999]);
     let error = loop {
-        match group.recv(&mut [&mut one, &mut two], Duration::from_millis(100)) {
+        match group.recv_all(&mut [&mut one, &mut two], Duration::from_millis(100)) {
             Ok(meta) => assert!(meta.samples > 0 || meta.event != RxEvent::None),
             Err(error) => break error.to_string(),
         }
     };
     assert!(error.contains(&address) && error.contains("stopped answering"), "{error}");
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!(ledger.balance(), Ok(()));
     }
 }

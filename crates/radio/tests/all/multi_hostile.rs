@@ -1,8 +1,8 @@
 //! Tests of groups of channels on devices that misbehave.
 
-use crate::common::group::receive_group;
+use crate::common::group::{finish_rx, receive_group};
 use crate::common::{Action, Meddler, PATIENCE, SPP, device, is_data, meddled, ramp};
-use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent, RxGroup};
+use millstream_radio::{Cause, Complex32, Device, RxArgs, RxError, RxEvent, RxStreamer};
 use millstream_wire::regs::client_zero::noc_id;
 use millstream_wire::regs::radio::{RX_HAS_TIME, channel_register};
 
@@ -10,7 +10,7 @@ fn of(channel: usize) -> RxArgs {
     RxArgs::new(channel).with_samples_per_packet(SPP as u32)
 }
 
-fn both(device: &Device) -> RxGroup {
+fn both(device: &Device) -> RxStreamer {
     device.rx_group(&[of(0), of(1)]).unwrap()
 }
 
@@ -47,12 +47,12 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
     let mut group = both(&device);
     group.start_finite(10 * SPP, None).unwrap();
     let mut second = buffer.clone();
-    let error = group.recv(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
+    let error = group.recv_all(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
     assert!(matches!(error, RxError::NoTime { .. }), "{error}");
     assert!(error.to_string().contains("contain no time, so its channels cannot be aligned"));
     // The members may be out of step from here on.
     for _ in 0..2 {
-        let error = group.recv(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
+        let error = group.recv_all(&mut [&mut buffer, &mut second], PATIENCE).unwrap_err();
         assert!(error.to_string().contains("one failed: end all, and start again"), "{error}");
     }
     with_time(&device, true);
@@ -60,7 +60,7 @@ fn a_device_without_time_cannot_be_aligned_but_received_from() {
     group.start_finite(10 * SPP, None).unwrap();
     let brought = receive_group(&mut group, u64::MAX);
     assert_eq!((brought.samples, brought.ended, brought.missing), (10 * SPP, true, 0));
-    assert!(group.finish().iter().all(|ledger| ledger.balance() == Ok(())));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.balance() == Ok(())));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_clock_that_is_set_back_or_ahead_takes_all_channels_along() {
         let mut samples = 0;
         // Packets in flight come first.
         while samples < 100_000 {
-            let meta = group.recv(&mut [&mut one, &mut two], PATIENCE).unwrap();
+            let meta = group.recv_all(&mut [&mut one, &mut two], PATIENCE).unwrap();
             let time = meta.time_ticks.expect("packets carry time");
             let is_new = time >= ticks && (ahead || time < ticks + 100_000_000);
             if is_new {
@@ -91,7 +91,7 @@ fn a_clock_that_is_set_back_or_ahead_takes_all_channels_along() {
     }
     group.stop().unwrap();
     assert!(receive_group(&mut group, u64::MAX).ended);
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         assert_eq!((ledger.balance(), ledger.lost(Cause::Malformed)), (Ok(()), 0), "{ledger}");
     }
 }
@@ -120,7 +120,7 @@ fn a_wrong_time_in_one_packet_takes_its_channel_nowhere() {
         assert!(brought.samples >= 100_000, "{} behind {wrong}", brought.samples);
         group.stop().unwrap();
         assert!(receive_group(&mut group, u64::MAX).ended);
-        for ledger in group.finish() {
+        for ledger in finish_rx(group) {
             assert_eq!(ledger.balance(), Ok(()));
             // That packet, and what the other channel gives up for it: on a busy machine as much as
             // packets wait for others (10 ms), otherwise a packet.
@@ -155,7 +155,7 @@ fn damaged_and_empty_packets_cost_what_they_hold() {
     group.start_finite(300 * SPP, None).unwrap();
     let brought = receive_group(&mut group, u64::MAX);
     assert_eq!(brought.samples + brought.missing, 300 * SPP);
-    for ledger in group.finish() {
+    for ledger in finish_rx(group) {
         println!("{ledger}");
         assert_eq!((ledger.expected, ledger.balance()), (300 * SPP, Ok(())));
     }

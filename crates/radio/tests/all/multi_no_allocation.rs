@@ -11,7 +11,7 @@ fn receiving_two_channels_allocates_nothing() {
     group.start_finite(2_000_000, None).unwrap();
     let (mut first, mut second) =
         (vec![Complex32::default(); 4096], vec![Complex32::default(); 4096]);
-    let mut receive = || group.recv(&mut [&mut first, &mut second], PATIENCE).unwrap();
+    let mut receive = || group.recv_all(&mut [&mut first, &mut second], PATIENCE).unwrap();
     receive();
     let before = allocations();
     while !receive().end_of_burst {}

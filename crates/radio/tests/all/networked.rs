@@ -3,6 +3,7 @@
 
 use std::net::Ipv4Addr;
 
+use crate::common::group::{finish_rx, finish_tx};
 use crate::common::{PATIENCE, patient, radio_with};
 use millstream_emulator::scene::Scene;
 use millstream_emulator::{DeviceKind, RadioConfig, RunningRadio, SecondLink};
@@ -46,12 +47,12 @@ fn channels_are_spread_over_two_links_in_both_directions() {
     let mut samples = 0;
     while group.is_running() {
         let mut outs: Vec<&mut [Complex32]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
-        let meta = group.recv(&mut outs, PATIENCE).unwrap();
+        let meta = group.recv_all(&mut outs, PATIENCE).unwrap();
         assert_eq!(meta.event, RxEvent::None);
         samples += meta.samples;
     }
     assert_eq!(samples, 20_000);
-    assert!(group.finish().iter().all(|ledger| ledger.delivered == 20_000));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.delivered == 20_000));
 
     let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
     let texts: Vec<_> = group.members().iter().map(|stream| format!("{stream:?}")).collect();
@@ -60,9 +61,9 @@ fn channels_are_spread_over_two_links_in_both_directions() {
     let both = [&tone[..], &tone[..]];
     // The device's time is slow.
     let soon = device.time_ticks().unwrap() + 400_000;
-    let sent = group.send(&both, TxMetadata::at(soon).ending(), PATIENCE).unwrap();
+    let sent = group.send_all(&both, TxMetadata::at(soon).ending(), PATIENCE).unwrap();
     assert_eq!((sent.samples, sent.end_of_burst), (10_000, true));
-    assert!(group.finish().iter().all(|ledger| ledger.transmitted == 10_000));
+    assert!(finish_tx(group).iter().all(|ledger| ledger.transmitted == 10_000));
 
     // A stream alone takes the first link.
     let stream = device.rx_stream(RxArgs::new(1)).unwrap();
@@ -80,10 +81,11 @@ fn many_bursts_over_two_radio_blocks_are_all_reported() {
     let (bursts, soon) = (70, device.time_ticks().unwrap() + 400_000);
     for burst in 0..bursts {
         let at = TxMetadata::at(soon + burst * 6_000).ending();
-        let sent = group.send(&[&tone, &tone], at, PATIENCE).unwrap();
+        let sent = group.send_all(&[&tone, &tone], at, PATIENCE).unwrap();
         assert_eq!((sent.samples, sent.end_of_burst), (500, true));
     }
-    for ledger in group.finish_within(PATIENCE) {
+    group.end(Some(PATIENCE));
+    for ledger in group.ledgers() {
         assert_eq!((ledger.transmitted, ledger.unknown.samples), (500 * bursts, 0), "{ledger:?}");
     }
 }

@@ -20,7 +20,8 @@ fn receiving_allocates_nothing_and_reports_once_per_period() {
     // 16 reports per window of credit, at most one per packet, and a few after silences.
     let counters = stream.counters();
     println!("{counters:?}");
-    let (packet_bytes, period_bytes) = (8016, stream.credit_window_bytes().div_ceil(16));
+    let (packet_bytes, period_bytes) =
+        (8016, stream.members()[0].credit_window_bytes().div_ceil(16));
     let packets_per_report = period_bytes.div_ceil(packet_bytes);
     let due = counters.packets / packets_per_report;
     assert!((due..due + 20).contains(&counters.reports), "{due} due, {}", counters.reports);

@@ -1,6 +1,6 @@
 //! Tests of a device whose streams share a port of this host.
 
-use crate::common::group::receive_group;
+use crate::common::group::{finish_rx, receive_group};
 use crate::common::{Action, Meddler, PATIENCE, SPP, patient, radio, receive};
 use millstream_emulator::{RadioConfig, RunningRadio};
 use millstream_radio::{Cause, Device, DeviceArgs, RxArgs, TxArgs, TxMetadata};
@@ -22,17 +22,17 @@ fn aligned_channels_and_a_transmission_share_a_port() {
     let (radio, device) = opened(None, 2e6);
     let mut tx = device.tx_stream(TxArgs::new(0)).unwrap();
     let mut group = device.rx_group(&[of(0), of(1)]).unwrap();
-    assert!(group.members().iter().all(|member| member.local() == tx.local()));
+    assert!(group.members().iter().all(|member| member.local() == tx.members()[0].local()));
     let at = device.time_ticks().unwrap() + 400_000;
-    let burst = vec![[7, 7]; 100_001];
-    let sent = tx.send_sc16(&burst, TxMetadata::at(at).ending(), PATIENCE).unwrap();
+    let burst = vec![[7i16, 7]; 100_001];
+    let sent = tx.send(&burst, TxMetadata::at(at).ending(), PATIENCE).unwrap();
     assert_eq!(sent.samples, burst.len());
     group.start_finite(300_000, Some(at)).unwrap();
     let brought = receive_group(&mut group, u64::MAX);
     assert!(brought.events.is_empty() && brought.samples == 300_000, "{brought:?}");
     let ledger = tx.finish();
     assert_eq!((ledger.transmitted, ledger.lost_total()), (100_001, 0));
-    assert!(group.finish().iter().all(|ledger| ledger.delivered == 300_000));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.delivered == 300_000));
     assert_eq!(device.strays(), 0);
     drop(device);
     assert_eq!(radio.stop().rx_overruns, 0);

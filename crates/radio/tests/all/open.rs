@@ -44,7 +44,7 @@ fn only_streams_poll_where_users_of_ports_poll() {
     let control = opened.lock().unwrap()[0];
     assert!(control.1, "{opened:?}");
     let stream = device.rx_stream(RxArgs::new(0)).unwrap();
-    let of_stream = (stream.local(), false);
+    let of_stream = (stream.members()[0].local(), false);
     assert!(opened.lock().unwrap().contains(&of_stream), "{of_stream:?} of {opened:?}");
 }
 

@@ -40,7 +40,7 @@ fn a_report_that_the_link_has_no_room_for_is_made_later_and_costs_no_sample() {
     let mut stream = device.rx_stream(args().with_recv_queue_bytes(64 << 10)).unwrap();
     stream.start_finite(200_000, None).unwrap();
     let brought = receive(&mut stream, u64::MAX);
-    let counters = *stream.counters();
+    let counters = stream.counters();
     assert_eq!((brought.samples, brought.events, brought.ended), (200_000, vec![], true));
     assert_eq!(counters.reports_put_off, REFUSED, "{counters:?}");
     assert!(counters.reports > GOOD, "{counters:?}");

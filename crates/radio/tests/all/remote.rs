@@ -61,8 +61,8 @@ fn a_third_host_gets_every_sample_in_each_mode_from_radios_of_each_kind_of_calls
         // The next stream of the channel comes to this host again.
         let mut stream = device.rx_stream(RxArgs::new(1)).unwrap();
         stream.start_finite(500, None).unwrap();
-        let mut samples = [[0; 2]; 1];
-        let meta = stream.recv_sc16(&mut samples, PATIENCE).unwrap();
+        let mut samples = [[0i16; 2]; 1];
+        let meta = stream.recv(&mut samples, PATIENCE).unwrap();
         assert_eq!(meta.samples, 1, "{uhd:?}");
     }
 }

@@ -6,7 +6,7 @@ use crate::common::simulated::{self, Host};
 use crate::common::{SPP, args, receive};
 use millstream_emulator::RadioConfig;
 use millstream_link::fault::{FaultEffect, FaultRule, FaultSwitch, Select};
-use millstream_radio::{Cause, Ledger, RxStreamer};
+use millstream_radio::{Cause, Ledger, RxMember, RxStreamer};
 
 /// 250 µs a packet.
 const RATE_HZ: f64 = 2e6;
@@ -29,7 +29,7 @@ fn capture(window: Option<Duration>, behind: u32) -> (Ledger, u64) {
     args.reorder_window = window;
     let (port, path, channel) = host.rx(0, 8 << 20);
     let silence = Duration::from_millis(500);
-    let mut stream = RxStreamer::open(port, path, channel, &args, silence).unwrap();
+    let mut stream = RxStreamer::one(RxMember::open(port, path, channel, &args, silence).unwrap());
     let effect = FaultEffect::Reorder { datagrams: behind };
     let select = Select { every: 200, ..Select::default() };
     switch.add(FaultRule::new(crate::common::is_data, effect).select(select)).unwrap();

@@ -4,7 +4,7 @@ use crate::common::{PATIENCE, patient, radio, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig};
 use millstream_radio::device::SourceKind;
 use millstream_radio::graph::StreamDirection::{Rx, Tx};
-use millstream_radio::{Complex32, Device, RadioError, RxArgs, RxEvent, RxGroup, TuneRequest};
+use millstream_radio::{Complex32, Device, RadioError, RxArgs, RxEvent, RxStreamer, TuneRequest};
 
 #[test]
 fn sensors_are_listed_and_read() {
@@ -43,12 +43,12 @@ fn a_source_is_one_that_the_device_has() {
 }
 
 /// The samples that a group of two channels receives.
-fn receive_both(mut group: RxGroup) -> [Vec<Complex32>; 2] {
+fn receive_both(mut group: RxStreamer) -> [Vec<Complex32>; 2] {
     let (mut all, mut blocks) =
         ([Vec::new(), Vec::new()], vec![vec![Complex32::default(); 4096]; 2]);
     while group.is_running() {
         let mut outs: Vec<&mut [Complex32]> = blocks.iter_mut().map(Vec::as_mut_slice).collect();
-        let meta = group.recv(&mut outs, PATIENCE).unwrap();
+        let meta = group.recv_all(&mut outs, PATIENCE).unwrap();
         assert_eq!(meta.event, RxEvent::None);
         for (all, block) in all.iter_mut().zip(&blocks) {
             all.extend_from_slice(&block[..meta.samples]);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::common::group::finish_rx;
 use crate::common::{PATIENCE, patient, radio_with};
 use millstream_emulator::{DeviceKind, RadioConfig};
 use millstream_radio::{
@@ -64,7 +65,7 @@ fn channels_behind_their_own_filters_are_aligned() {
     let (mut samples, mut next) = (0, None);
     while group.is_running() {
         let mut outs = blocks.each_mut().map(Vec::as_mut_slice);
-        let meta = group.recv_sc16(&mut outs, PATIENCE).unwrap();
+        let meta = group.recv_all(&mut outs, PATIENCE).unwrap();
         assert_eq!(meta.event, RxEvent::None);
         let due = next.or(meta.time_ticks);
         assert!(meta.samples == 0 || meta.time_ticks == due);
@@ -72,7 +73,7 @@ fn channels_behind_their_own_filters_are_aligned() {
         samples += meta.samples;
     }
     assert_eq!(samples, 10_000);
-    assert!(group.finish().iter().all(|ledger| ledger.delivered == 10_000));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.delivered == 10_000));
 }
 
 #[test]
@@ -107,7 +108,8 @@ fn a_burst_through_a_duc_is_accounted_to_its_last_sample() {
     let sent = stream.send(&samples, TxMetadata::at(at).ending(), PATIENCE).unwrap();
     assert_eq!((sent.samples, sent.end_of_burst), (10_001, true));
     let event = loop {
-        let event = stream.next_event(Duration::from_secs(5)).unwrap().expect("it is acknowledged");
+        let event = stream.next_event(Duration::from_secs(5)).unwrap();
+        let (_, event) = event.expect("it is acknowledged");
         if matches!(event, TxEvent::BurstAck { .. }) {
             break event;
         }

@@ -118,7 +118,7 @@ fn raw_and_converted_samples_agree() {
     let start = device.time_ticks().unwrap() + 2_000_000;
     stream.start_finite(4000, Some(start)).unwrap();
     let mut raw = vec![[0i16; 2]; 2500];
-    let meta = stream.recv_sc16(&mut raw, PATIENCE).unwrap();
+    let meta = stream.recv(&mut raw, PATIENCE).unwrap();
     assert_eq!((meta.samples, meta.time_ticks), (2500, Some(start)));
     let mut floats = vec![Complex32::default(); 2500];
     let meta = stream.recv(&mut floats, PATIENCE).unwrap();

@@ -1,5 +1,6 @@
 //! Tests of the settings of the front end.
 
+use crate::common::group::finish_rx;
 use crate::common::{patient, radio};
 use millstream_radio::graph::StreamDirection::{Rx, Tx};
 use millstream_radio::{Device, RadioError, RxArgs, TuneRequest};
@@ -59,5 +60,5 @@ fn both_channels_stream_after_their_chains_are_powered() {
     let mut group = device.rx_group(&[RxArgs::new(0), RxArgs::new(1)]).unwrap();
     group.start_finite(1000, None).unwrap();
     group.stop().unwrap();
-    assert!(group.finish().iter().all(|ledger| ledger.balance().is_ok()));
+    assert!(finish_rx(group).iter().all(|ledger| ledger.balance().is_ok()));
 }

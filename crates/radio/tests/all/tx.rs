@@ -15,7 +15,7 @@ fn samples(count: usize) -> Vec<[i16; 2]> {
 }
 
 fn send_all(stream: &mut TxStreamer, samples: &[[i16; 2]], meta: TxMetadata) {
-    let sent = stream.send_sc16(samples, meta, PATIENCE).expect("the device lives");
+    let sent = stream.send(samples, meta, PATIENCE).expect("the device lives");
     assert_eq!(sent, TxSent { samples: samples.len(), end_of_burst: meta.end_of_burst });
 }
 
@@ -29,7 +29,7 @@ fn a_million_samples_arrive() {
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
     send_all(&mut stream, &samples(1_000_000), TxMetadata::now().ending());
     assert!(!stream.is_in_burst());
-    let counters = *stream.counters();
+    let counters = stream.counters();
     println!("{counters:?}");
     assert!(counters.trains < counters.packets / 4, "trains, not packets");
     let ledger = stream.finish();
@@ -104,7 +104,7 @@ fn lost_packets_are_booked_to_the_sample_and_do_not_stall() {
     let samples = samples(4_000_123);
     send_all(&mut stream, &samples, TxMetadata::now().ending());
     assert!(stream.drain(PATIENCE).unwrap());
-    let counters = *stream.counters();
+    let counters = stream.counters();
     println!("{counters:?}");
     assert!(counters.sequence_errors > 50);
     let ledger = stream.finish();
@@ -122,7 +122,7 @@ fn a_device_that_has_gone_is_one_error() {
     drop(radio);
     let samples = samples(10_000_000);
     let error = loop {
-        match stream.send_sc16(&samples, TxMetadata::now(), PATIENCE) {
+        match stream.send(&samples, TxMetadata::now(), PATIENCE) {
             Ok(sent) => assert!(sent.samples > 0),
             Err(error) => break error,
         }
@@ -163,7 +163,7 @@ fn partial_sends_say_how_far_they_came() {
     let sent = stream.send(&samples, meta, Duration::from_millis(5)).unwrap();
     assert!(sent.samples > 0 && sent.samples < samples.len() && !sent.end_of_burst, "{sent:?}");
     assert!(stream.is_in_burst());
-    assert!(stream.in_flight_bytes() <= stream.credit_window_bytes());
+    assert!(stream.members()[0].in_flight_bytes() <= stream.members()[0].credit_window_bytes());
     let none = stream.send(&samples[sent.samples..], meta, Duration::ZERO).unwrap();
     assert_eq!(none, TxSent::default());
     assert_eq!(stream.ledger().accepted, sent.samples as u64);

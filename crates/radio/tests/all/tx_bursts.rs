@@ -19,12 +19,12 @@ fn zeros(count: usize) -> Vec<[i16; 2]> {
 }
 
 fn send(stream: &mut TxStreamer, count: usize, meta: TxMetadata) {
-    let sent = stream.send_sc16(&zeros(count), meta, PATIENCE).expect("the device lives");
+    let sent = stream.send(&zeros(count), meta, PATIENCE).expect("the device lives");
     assert_eq!(sent, TxSent { samples: count, end_of_burst: meta.end_of_burst });
 }
 
 fn event(stream: &mut TxStreamer) -> TxEvent {
-    stream.next_event(PATIENCE).expect("the device lives").expect("there is an event")
+    stream.next_event(PATIENCE).expect("the device lives").expect("there is an event").1
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn a_device_that_waits_for_the_time_of_a_burst_is_not_a_stall() {
     let (radio, device) = device(RATE_HZ);
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
     // Far more than the window, and further ahead than the time of all count queries.
-    let window_samples = stream.credit_window_bytes() as usize / 4;
+    let window_samples = stream.members()[0].credit_window_bytes() as usize / 4;
     let at = device.time_ticks().unwrap() + 1_500_000;
     let samples = zeros(window_samples + 100_000);
     let meta = TxMetadata::at(at).ending();
-    let early = stream.send_sc16(&samples, meta, Duration::from_millis(5)).unwrap();
+    let early = stream.send(&samples, meta, Duration::from_millis(5)).unwrap();
     assert!(early.samples < samples.len() && early.samples > window_samples / 2);
     let rest = &samples[early.samples..];
-    let sent = stream.send_sc16(rest, TxMetadata::now().ending(), PATIENCE).unwrap();
+    let sent = stream.send(rest, TxMetadata::now().ending(), PATIENCE).unwrap();
     assert_eq!(sent.samples, rest.len());
     assert!(device.time_ticks().unwrap() > at);
     println!("{:?}", stream.counters());

@@ -36,13 +36,13 @@ fn send(of: u8, effect: &FaultEffect, every: u64) -> (TxLedger, CounterSnapshot)
     let rule = FaultRule::new(move |bytes| kind(bytes) == of, effect.clone());
     let id = switch.add(rule.select(Select { every, ..Select::default() })).unwrap();
     let samples = vec![[1i16, 2]; SAMPLES];
-    let sent = stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
+    let sent = stream.send(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
     assert_eq!((sent.samples, sent.end_of_burst), (SAMPLES, true), "{effect:?}");
     // The packets for the end of the stream are not lost.
     let hit = switch.remove(id).unwrap().hit;
     assert!(hit > 0, "{effect:?}");
     assert!(stream.drain(PATIENCE).unwrap());
-    let counters = *stream.counters();
+    let counters = stream.counters();
     let ledger = stream.finish();
     println!("{of} {effect:?} {:?} {counters:?}\n{ledger}", start.elapsed());
     assert_eq!((ledger.accepted, ledger.balance()), (SAMPLES as u64, Ok(())), "{effect:?}");

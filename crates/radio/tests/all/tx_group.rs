@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::common::group::finish_tx;
 use crate::common::{Action, Meddler, PATIENCE, device, is_data, meddled, patient, radio};
 use millstream_emulator::RadioConfig;
 use millstream_radio::{
-    Complex32, Device, DeviceSet, TxArgs, TxCause, TxError, TxEvent, TxGroup, TxMetadata, TxSent,
+    Complex32, Device, DeviceSet, TxArgs, TxCause, TxError, TxEvent, TxMetadata, TxSent, TxStreamer,
 };
 
-fn acks(group: &mut TxGroup) -> Vec<u64> {
+fn acks(group: &mut TxStreamer) -> Vec<u64> {
     let mut acks = vec![None; group.members().len()];
     for _ in 0..10_000 {
         if let Some((member, event)) = group.poll_event().unwrap() {
@@ -34,17 +35,17 @@ fn two_channels_end_at_the_same_tick() {
     let slices = [&samples[..], &samples[..]];
     // Without a time, in pieces; then at a time.
     let first = slices.map(|slice| &slice[..33]);
-    group.send(&first, TxMetadata::now(), PATIENCE).unwrap();
+    group.send_all(&first, TxMetadata::now(), PATIENCE).unwrap();
     let rest = slices.map(|slice| &slice[33..]);
-    let sent = group.send(&rest, TxMetadata::now().ending(), PATIENCE).unwrap();
+    let sent = group.send_all(&rest, TxMetadata::now().ending(), PATIENCE).unwrap();
     assert_eq!(sent, TxSent { samples: 69_968, end_of_burst: true });
     let times = acks(&mut group);
     assert_eq!(times[0], times[1]);
     let at = device.time_ticks().unwrap() + 200_000;
-    group.send(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
+    group.send_all(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
     // The radio transmits two ticks later.
     assert_eq!(acks(&mut group), [at + 70_000 + 2; 2]);
-    for ledger in group.finish() {
+    for ledger in finish_tx(group) {
         assert_eq!((ledger.transmitted, ledger.lost_total()), (140_002, 0));
     }
     assert_eq!(radio.counters().tx_samples, 280_004);
@@ -58,7 +59,7 @@ fn a_partial_send_takes_as_much_on_every_channel() {
     let samples = vec![[1i16, 2]; 4_000_000];
     let at = device.time_ticks().unwrap() + 1_000_000;
     let (slices, meta) = ([&samples[..], &samples[..]], TxMetadata::at(at).ending());
-    let sent = group.send_sc16(&slices, meta, Duration::from_millis(2)).unwrap();
+    let sent = group.send_all(&slices, meta, Duration::from_millis(2)).unwrap();
     assert!(sent.samples > 0 && sent.samples < samples.len() && !sent.end_of_burst);
     assert!(group.ledgers().all(|ledger| ledger.accepted == sent.samples as u64));
 }
@@ -78,13 +79,13 @@ fn members_stay_in_step_whatever_their_windows_do() {
         let mut meta = TxMetadata::now();
         meta.end_of_burst = end == samples.len();
         let slices = [&samples[done..end]; 2];
-        let sent = group.send_sc16(&slices, meta, Duration::from_millis(1)).unwrap();
+        let sent = group.send_all(&slices, meta, Duration::from_millis(1)).unwrap();
         done += sent.samples;
         assert!(group.ledgers().all(|ledger| ledger.accepted == done as u64));
     }
     // On a busy machine such buffers underflow, and later samples are late. Behind a late end of
     // the burst no acknowledgement comes, and what was transmitted is unknown.
-    for ledger in group.finish() {
+    for ledger in finish_tx(group) {
         assert_eq!((ledger.accepted, ledger.balance()), (200_000, Ok(())));
         assert_eq!(ledger.lost_total(), ledger.lost(TxCause::Late));
         let known = ledger.transmitted + ledger.lost(TxCause::Late);
@@ -101,11 +102,11 @@ fn finishing_ends_the_bursts_of_all_members_before_it_waits_for_one() {
         let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
         let samples = vec![[3i16, 4]; 30_000];
         let at = device.time_ticks().unwrap() + 500_000;
-        group.send_sc16(&[&samples, &samples], TxMetadata::at(at), PATIENCE).unwrap();
+        group.send_all(&[&samples, &samples], TxMetadata::at(at), PATIENCE).unwrap();
         if by_drop {
             drop(group);
         } else {
-            assert!(group.finish().iter().all(|ledger| ledger.transmitted == 30_000));
+            assert!(finish_tx(group).iter().all(|ledger| ledger.transmitted == 30_000));
         }
         let counters = radio.counters();
         assert_eq!((counters.tx_underflows, counters.tx_late_packets), (0, 0));
@@ -126,9 +127,9 @@ fn four_channels_of_two_devices_start_at_one_pps_aligned_time() {
     let samples = vec![[7i16, 8]; 50_000];
     let at = set.devices()[0].time_ticks().unwrap() + 200_000;
     let slices = [&samples[..]; 4];
-    group.send_sc16(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
+    group.send_all(&slices, TxMetadata::at(at).ending(), PATIENCE).unwrap();
     assert_eq!(acks(&mut group), [at + 49_999 + 2; 4]);
-    assert!(group.finish().iter().all(|ledger| ledger.transmitted == 50_000));
+    assert!(finish_tx(group).iter().all(|ledger| ledger.transmitted == 50_000));
     assert!(radios.iter().all(|radio| radio.counters().tx_samples == 100_000));
 }
 
@@ -147,11 +148,11 @@ fn a_group_whose_members_are_out_of_step_sends_nothing_more() {
     let one = [[1i16, 2]; 100];
     let at = TxMetadata::at(device.time_ticks().unwrap() + 500_000).ending();
     packets.store(0, Ordering::Relaxed);
-    let error = group.send_sc16(&[&one, &one], at, PATIENCE).unwrap_err();
+    let error = group.send_all(&[&one, &one], at, PATIENCE).unwrap_err();
     assert!(matches!(error, TxError::Radio(_)), "{error}");
-    let error = group.send_sc16(&[&one, &one], at, PATIENCE).unwrap_err();
+    let error = group.send_all(&[&one, &one], at, PATIENCE).unwrap_err();
     assert!(matches!(error, TxError::BadGroup { .. }), "{error}");
-    assert!(group.finish().iter().all(|ledger| ledger.balance().is_ok()));
+    assert!(finish_tx(group).iter().all(|ledger| ledger.balance().is_ok()));
 }
 
 #[test]
@@ -161,8 +162,8 @@ fn what_cannot_be_sent_together_is_refused() {
     assert!(text(device.tx_group(&[]).unwrap_err()).contains("no member"));
     let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
     let one = [[0i16; 2]; 3];
-    let error = group.send_sc16(&[&one], TxMetadata::now(), PATIENCE).unwrap_err();
+    let error = group.send_all(&[&one], TxMetadata::now(), PATIENCE).unwrap_err();
     assert!(text(error).contains("one slice of samples for each member"));
-    let error = group.send_sc16(&[&one, &one[1..]], TxMetadata::now(), PATIENCE).unwrap_err();
+    let error = group.send_all(&[&one, &one[1..]], TxMetadata::now(), PATIENCE).unwrap_err();
     assert!(text(error).contains("different lengths"));
 }

@@ -27,7 +27,7 @@ fn every_sample_comes_back_at_its_time_whatever_the_buffers() {
         let mut heard = vec![[0; 2]; 30_000];
         let mut count = 0;
         while count < heard.len() {
-            let meta = rx.recv_sc16(&mut heard[count..], PATIENCE).unwrap();
+            let meta = rx.recv(&mut heard[count..], PATIENCE).unwrap();
             assert_eq!((meta.event, meta.time_ticks), (RxEvent::None, Some(at + count as u64)));
             count += meta.samples;
         }

@@ -53,7 +53,7 @@ fn send_through_blackout(timeout: Duration, pause: Duration) -> TxStreamer {
     let samples = samples(4_000_000);
     let mut rest = &samples[..];
     loop {
-        let sent = stream.send_sc16(rest, TxMetadata::now().ending(), timeout).unwrap();
+        let sent = stream.send(rest, TxMetadata::now().ending(), timeout).unwrap();
         rest = &rest[sent.samples..];
         if sent.end_of_burst {
             break;
@@ -95,7 +95,7 @@ fn asking_again_and_again_whether_all_has_settled_takes_no_credit() {
     let (_radio, device) = device(1e6);
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
     let at = device.time_ticks().unwrap() + 200_000;
-    stream.send_sc16(&samples(1000), TxMetadata::at(at).ending(), PATIENCE).unwrap();
+    stream.send(&samples(1000), TxMetadata::at(at).ending(), PATIENCE).unwrap();
     for _ in 0..100 {
         stream.drain(Duration::ZERO).unwrap();
     }
@@ -120,11 +120,11 @@ fn a_device_that_forgot_the_stream_is_set_up_anew() {
     let (_radio, device) = meddled(meddler, 4e6);
     let mut stream = device.tx_stream(TxArgs::new(0)).unwrap();
     *armed.lock().unwrap() = true;
-    let sent = stream.send_sc16(&samples(4_000_000), TxMetadata::now().ending(), PATIENCE);
+    let sent = stream.send(&samples(4_000_000), TxMetadata::now().ending(), PATIENCE);
     assert_eq!(sent.unwrap(), TxSent { samples: 4_000_000, end_of_burst: true });
     assert_eq!(stream.counters().reestablished, 1, "{stream:?}");
     let mut lost = 0;
-    while let Some(event) = stream.poll_event().unwrap() {
+    while let Some((_, event)) = stream.poll_event().unwrap() {
         if let TxEvent::Reestablished { samples } = event {
             lost += samples;
         }

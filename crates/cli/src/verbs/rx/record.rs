@@ -1,7 +1,7 @@
 //! The graph of a recording: one source, and a file for each channel.
 
 use super::target::RecordingFiles;
-use crate::graph_report::{GraphReport, LedgerReport};
+use crate::graph_report::LedgerReport;
 use crate::output::note;
 use crate::start;
 use anyhow::Context;
@@ -10,11 +10,9 @@ use millstream_flow::Graph;
 use millstream_flow::blocks::FileSink;
 use millstream_output::Existing;
 use millstream_radio::block::{
-    GroupReport, GroupSource, OpenAgain, OpenGroupAgain, RadioSource, RecordingSegment,
-    StartSettings,
+    OpenAgain, RadioSource, RecordingSegment, SourceReport, StartSettings,
 };
 use millstream_radio::{DeviceSet, RxArgs, StreamSample};
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const OPENED_AGAIN: &str = "radio   opened again: the recording goes on";
@@ -64,24 +62,16 @@ pub struct ReopenPlan {
     pub patience: Duration,
 }
 
-/// The source's report besides samples.
-pub enum SourceEvent {
-    /// One channel, whose ledger is in the metrics.
-    One(Receiver<RecordingSegment>),
-    /// Several channels.
-    Group(GroupReport),
-}
-
 impl RecordingTarget<'_> {
-    /// Adds the blocks. One channel of one device needs no time alignment.
-    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceEvent, Start)>
+    /// Adds the blocks.
+    pub fn connect<T>(self, graph: &mut Graph) -> anyhow::Result<(SourceReport, Start)>
     where
         T: StreamSample + Default + SigmfSample,
     {
         let samples = self.samples;
         let facts = self.channels;
         let settings: Vec<_> = facts.iter().map(|facts| facts.settings.clone()).collect();
-        let alone = self.places.len() == 1 && self.devices.devices().len() == 1;
+        let alone = self.places.len() == 1;
         let channel = |(device, channel): &(usize, usize)| {
             let mut args = RxArgs::new(*channel);
             args.reorder_window = self.reorder_window;
@@ -90,37 +80,18 @@ impl RecordingTarget<'_> {
         let channels: Vec<_> = self.places.iter().map(channel).collect();
         // The start is chosen when all else is ready.
         let next_pps = || self.at_pps.then(|| start::next_pps(&self.devices)).transpose();
-        let (told, start) = if let (true, [(_, args)]) = (alone, &channels[..]) {
-            let stream = self.devices.devices()[0].rx_stream(*args)?;
-            let start = next_pps()?.unzip();
-            let device = self.devices.into_devices().pop().context("no device")?;
-            let (source, segments) = RadioSource::<T>::new(device, stream, samples);
-            let mut source = source.tunable(args.channel);
-            source = source.with_settings(settings.into_iter().next().unwrap_or_default());
-            if self.may_change_rate {
-                source = source.with_rates(*args);
-            }
-            if let Some(plan) = self.reopen {
-                let patience = plan.patience;
-                source = source.reopening(plan.one(*args), patience);
-            }
-            graph.add("radio", source.starting_at(start.0).without_waiting())?;
-            (SourceEvent::One(segments), start)
-        } else {
-            let group = self.devices.rx_group(&channels)?;
-            let start = next_pps()?.unzip();
-            let (mut source, report) = GroupSource::<T>::new(self.devices, group, samples)?;
-            if self.may_change_rate {
-                source = source.with_rates(channels.clone());
-            }
-            if let Some(plan) = self.reopen {
-                let patience = plan.patience;
-                source = source.reopening(plan.group(channels), patience)?;
-            }
-            let source = source.with_settings(settings).tunable(self.places);
-            graph.add("radio", source.starting_at(start.0))?;
-            (SourceEvent::Group(report), start)
-        };
+        let stream = self.devices.rx_group(&channels)?;
+        let start = next_pps()?.unzip();
+        let (mut source, report) = RadioSource::<T>::new(self.devices, stream, samples);
+        if self.may_change_rate {
+            source = source.with_rates(channels.clone());
+        }
+        if let Some(plan) = self.reopen {
+            let patience = plan.patience;
+            source = source.reopening(plan.again(channels), patience)?;
+        }
+        let source = source.with_settings(settings).tunable(self.places).starting_at(start.0);
+        graph.add("radio", source.without_waiting())?;
         for (index, (target, facts)) in self.targets.iter().zip(facts).enumerate() {
             let file = format!("file{index}");
             match &target.meta {
@@ -139,54 +110,28 @@ impl RecordingTarget<'_> {
             let out = if alone { "radio.out".to_owned() } else { format!("radio.out{index}") };
             graph.connect(&out, &format!("{file}.in"))?;
         }
-        Ok((told, start))
+        Ok((report, start))
     }
 }
 
 impl ReopenPlan {
-    /// Opens a stream of one channel too.
-    fn one(mut self, args: RxArgs) -> OpenAgain {
+    /// Opens the stream too.
+    fn again(mut self, channels: Vec<(usize, RxArgs)>) -> OpenAgain {
         Box::new(move || {
             let devices = (self.open)()?;
-            let stream = devices.devices()[0].rx_stream(args)?;
-            let device = devices.into_devices().pop().context("no device")?;
+            let stream = devices.rx_group(&channels)?;
             note(format_args!("{OPENED_AGAIN}"));
-            Ok((device, stream))
-        })
-    }
-
-    /// Opens a group of channels too.
-    fn group(mut self, channels: Vec<(usize, RxArgs)>) -> OpenGroupAgain {
-        Box::new(move || {
-            let devices = (self.open)()?;
-            let group = devices.rx_group(&channels)?;
-            note(format_args!("{OPENED_AGAIN}"));
-            Ok((devices, group))
+            Ok((devices, stream))
         })
     }
 }
 
-impl SourceEvent {
-    /// The segments, and the ledger of every channel.
-    pub fn collect(
-        self,
-        run: &GraphReport,
-    ) -> anyhow::Result<(Vec<RecordingSegment>, Vec<LedgerReport>)> {
-        match self {
-            Self::One(segments) => {
-                let ledger = run.snapshot.block("radio").and_then(LedgerReport::of);
-                let ledger = ledger
-                    .context("the radio source kept no ledger, which is a defect of Millstream")?;
-                Ok((segments.try_iter().collect(), vec![ledger]))
-            }
-            Self::Group(report) => {
-                let ledgers = report
-                    .ledgers
-                    .try_recv()
-                    .context("the channels kept no ledgers, which is a defect of Millstream")?;
-                let ledgers = ledgers.iter().map(LedgerReport::from).collect();
-                Ok((report.segments.try_iter().collect(), ledgers))
-            }
-        }
-    }
+/// The segments, and the ledger of every channel.
+pub fn collect(
+    report: &SourceReport,
+) -> anyhow::Result<(Vec<RecordingSegment>, Vec<LedgerReport>)> {
+    let ledgers = report.ledgers.try_recv();
+    let ledgers = ledgers.context("the radio kept no ledgers, which is a defect of Millstream")?;
+    let ledgers = ledgers.iter().map(LedgerReport::from).collect();
+    Ok((report.segments.try_iter().collect(), ledgers))
 }

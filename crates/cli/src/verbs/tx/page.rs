@@ -82,7 +82,7 @@ impl TxPage {
         let title = source.name.clone();
         let topic = DashboardTopic { verb: "tx", title, ..DashboardTopic::default() };
         let dashboard = BareDashboard::start(&args.web, topic, (controls, streams))?;
-        let delay = TxDelay::new(stream.credit_window_bytes() / SAMPLE_BYTES);
+        let delay = TxDelay::new(stream.members()[0].credit_window_bytes() / SAMPLE_BYTES);
         let delays = crate::dashboard::delays_of("radio.in");
         let page = |dashboard| Self { dashboard, shown, is_held: false, held_never, delay, delays };
         Ok(dashboard.map(page))

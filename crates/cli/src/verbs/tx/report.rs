@@ -4,7 +4,7 @@ use crate::dashboard::LedgerStatus;
 use crate::front_end::{self, ChannelTuning};
 use crate::graph_report::{causes, verdict};
 use crate::output::{Report, count, document};
-use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer, TxStreams};
+use millstream_radio::tx::{TxCounters, TxError, TxEvent, TxLedger, TxStreamer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -91,21 +91,9 @@ crate::results! {
     }
 }
 
-/// The sums of the counters over all channels.
-pub fn counters(streams: &TxStreams) -> TxCounters {
-    let mut sum = TxCounters::default();
-    for counters in streams.members().iter().map(TxStreamer::counters) {
-        sum.packets += counters.packets;
-        sum.bursts += counters.bursts;
-        sum.burst_acks += counters.burst_acks;
-        sum.stalls += counters.stalls;
-    }
-    sum
-}
-
 impl Events {
     /// Takes the pending events.
-    pub fn fetch(&mut self, stream: &mut TxStreams) -> Result<(), TxError> {
+    pub fn fetch(&mut self, stream: &mut TxStreamer) -> Result<(), TxError> {
         while let Some((_, event)) = stream.poll_event()? {
             self.count(event);
         }

@@ -24,7 +24,7 @@ pub fn send(
         let end = (done + sizes[turn % sizes.len()]).min(samples.len());
         let mut meta = if done == 0 { TxMetadata::at(at) } else { TxMetadata::now() };
         meta.end_of_burst = end == samples.len();
-        let sent = stream.send_sc16(&samples[done..end], meta, timeout).unwrap();
+        let sent = stream.send(&samples[done..end], meta, timeout).unwrap();
         after(stream);
         (done, turn) = (done + sent.samples, turn + 1);
     }

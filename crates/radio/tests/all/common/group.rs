@@ -1,6 +1,6 @@
 //! Receiving from a group, with every sample of every channel checked.
 
-use millstream_radio::{Complex32, RxEvent, RxGroup};
+use millstream_radio::{Complex32, Ledger, RxEvent, RxStreamer, TxLedger, TxStreamer};
 
 use super::{PATIENCE, ramp};
 
@@ -19,14 +19,14 @@ pub struct GroupBrought {
 
 /// Receives until the burst ends or `most` samples have come, with buffers of odd sizes, and checks
 /// that each sample of each channel is that of its time.
-pub fn receive_group(group: &mut RxGroup, most: u64) -> GroupBrought {
+pub fn receive_group(group: &mut RxStreamer, most: u64) -> GroupBrought {
     let mut buffers = vec![vec![Complex32::default(); 5003]; group.members().len()];
     let mut brought = GroupBrought::default();
     let mut due = None;
     for turn in 0.. {
         let size = [5003, 1, 1999, 2000, 2001, 17, 4096][turn % 7];
         let mut outs: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..size]).collect();
-        let meta = group.recv(&mut outs, PATIENCE).expect("the devices live");
+        let meta = group.recv_all(&mut outs, PATIENCE).expect("the devices live");
         if meta.event != RxEvent::None {
             assert_eq!(meta.samples, 0);
             assert_ne!(meta.event, RxEvent::Timeout, "{brought:?}, {group:?}");
@@ -63,4 +63,16 @@ pub fn receive_group(group: &mut RxGroup, most: u64) -> GroupBrought {
         ledger.balance().expect("the ledger balances at any time");
     }
     brought
+}
+
+/// Ends a stream and returns the ledger of each channel.
+pub fn finish_rx(mut stream: RxStreamer) -> Vec<Ledger> {
+    stream.end();
+    stream.ledgers().cloned().collect()
+}
+
+/// Ends a stream and returns the ledger of each channel.
+pub fn finish_tx(mut stream: TxStreamer) -> Vec<TxLedger> {
+    stream.end(None);
+    stream.ledgers().cloned().collect()
 }

@@ -11,7 +11,7 @@ use millstream_radio::channel::RxChannel;
 use millstream_radio::control::{Control, ControlReceiver};
 use millstream_radio::stream::StreamPath;
 use millstream_radio::topology::Endpoint;
-use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxStreamer, StreamRate};
+use millstream_radio::{Clock, RxArgs, RxError, RxEvent, RxMember, RxStreamer, StreamRate};
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::{ControlStatus, CtrlRepr, DataWords, Op, Protocol};
 use millstream_wire::mgmt::{MgmtRepr, Node, NodeInfo, Op as Hop};
@@ -228,8 +228,8 @@ pub fn receive(bytes: &[u8]) {
     let silence = if first & 1 == 0 { Duration::from_secs(3600) } else { Duration::ZERO };
     let channel = shared.channel.lease().expect("one history at a time");
     let port = port(&sender, &air);
-    let stream = RxStreamer::open(port, path, channel, &RxArgs::new(0), silence);
-    let stream = stream.expect("the device does as it should");
+    let stream = RxMember::open(port, path, channel, &RxArgs::new(0), silence);
+    let stream = RxStreamer::one(stream.expect("the device does as it should"));
     let mut history = History { stream, sender, air, held: Vec::new(), intact: true };
     for step in steps.chunks_exact(2) {
         if history.step(step[0], step[1], &shared.block).is_err() {
@@ -329,7 +329,7 @@ impl History {
         let mut block = vec![[0i16; 2]; room];
         for _ in 0..turns {
             let before = self.stream.ledger().delivered;
-            let meta = self.stream.recv_sc16(&mut block, Duration::ZERO)?;
+            let meta = self.stream.recv(&mut block, Duration::ZERO)?;
             assert_eq!(self.stream.ledger().delivered - before, meta.samples as u64);
             assert!(meta.samples == 0 || meta.event == RxEvent::None);
             let Some(ticks) = meta.time_ticks.filter(|_| self.intact) else { continue };

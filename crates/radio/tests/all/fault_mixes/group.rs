@@ -6,7 +6,7 @@ use std::time::Duration;
 use millstream_emulator::RadioConfig;
 use millstream_link::fault::{FaultSwitch, Select};
 use millstream_link::port::Port;
-use millstream_radio::{RxCounters, RxEvent, RxGroup, RxStreamer};
+use millstream_radio::{RxCounters, RxEvent, RxMember, RxStreamer};
 
 mod truth;
 
@@ -18,6 +18,7 @@ use super::rig::{BUFFER_SAMPLES, QUEUE_BYTES, SILENCE, TIME};
 use super::taken::{check_ramp, note_run};
 use super::{RATE_HZ, seeds};
 use crate::common::draw::Draw;
+use crate::common::group::finish_rx;
 use crate::common::shrink::{Shrink, Variants, check_all, tell};
 use crate::common::simulated::{self, Host};
 use crate::common::{Action, Meddler, PATIENCE, SPP, Witness, args, watch};
@@ -130,14 +131,14 @@ impl Taken {
     }
 
     /// Receives while `more`, and checks each sample of each channel against its time.
-    fn receive(&mut self, group: &mut RxGroup, more: impl Fn(&Self, &RxGroup) -> bool) {
+    fn receive(&mut self, group: &mut RxStreamer, more: impl Fn(&Self, &RxStreamer) -> bool) {
         let mut buffers = vec![vec![[0i16; 2]; 4099]; CHANNELS];
         let until = simulated::CLOCK.now() + PATIENCE;
         while more(self, group) {
             let now = simulated::CLOCK.now();
             assert!(now < until, "it hangs: {group:?}");
             let mut outs: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
-            let meta = group.recv_sc16(&mut outs, TIMEOUT).expect("the device lives");
+            let meta = group.recv_all(&mut outs, TIMEOUT).expect("the device lives");
             let took = simulated::CLOCK.now() - now;
             assert!(took <= TIMEOUT + EXCESS_MAX, "a call took {took:?}");
             if !matches!(meta.event, RxEvent::None | RxEvent::Timeout) {
@@ -157,7 +158,7 @@ impl Taken {
     }
 
     /// Receives so many more packets of each channel.
-    fn receive_packets(&mut self, group: &mut RxGroup, packets: u64) {
+    fn receive_packets(&mut self, group: &mut RxStreamer, packets: u64) {
         let goal = self.samples() + packets * SPP;
         self.receive(group, |taken, _| taken.samples() < goal);
     }
@@ -198,10 +199,10 @@ fn run(mix: &GroupMix) {
     let host = Host::open(&config, TIME, wrap);
     let open = |channel| {
         let (port, path, channel) = host.rx(channel, QUEUE_BYTES);
-        RxStreamer::open(port, path, channel, &args(), SILENCE).expect("the stream opens")
+        RxMember::open(port, path, channel, &args(), SILENCE).expect("the stream opens")
     };
     let members = (0..CHANNELS).map(open).collect();
-    let mut group = RxGroup::new(members).expect("they have one rate");
+    let mut group = RxStreamer::new(members).expect("they have one rate");
     let mut taken = Taken::default();
     let add = || {
         for (channel, fault) in &mix.packets {
@@ -245,8 +246,9 @@ fn run(mix: &GroupMix) {
         taken.receive(&mut group, |_, group| group.is_running());
     }
     simulated::with_radio(|radio| radio.faults().clear());
-    let counters: Vec<RxCounters> = group.counters().copied().collect();
-    let ledgers = group.finish();
+    let counters: Vec<RxCounters> =
+        group.members().iter().map(|member| *member.counters()).collect();
+    let ledgers = finish_rx(group);
     let overruns = overruns.lock().unwrap();
     let truths: [Truth; CHANNELS] = std::array::from_fn(|channel| {
         let Path { sent, arrived, .. } = &paths[channel];

@@ -86,8 +86,8 @@ fn run(rig: &impl Rig, mix: &Mix) -> Outcome {
         taken.receive(rig, &mut stream, RxStreamer::is_running);
     }
     rig.with_faults(Faults::clear);
-    let counters = *stream.counters();
-    let drops = stream.queue_drops();
+    let counters = stream.counters();
+    let drops = stream.members()[0].queue_drops();
     let ledger = stream.finish();
     let (sent, arrived) = (path.sent.take(), path.arrived.take());
     // The radio counts a packet just after it is sent.
@@ -148,7 +148,7 @@ fn endure_run(stream: &mut RxStreamer, intact: bool, goal: u64) -> Result<(), Rx
             stream.stop()?;
             stopped = true;
         }
-        let meta = stream.recv_sc16(&mut block, Duration::from_millis(20))?;
+        let meta = stream.recv(&mut block, Duration::from_millis(20))?;
         stream.ledger().balance().expect("it balances at any time");
         if let Some(ticks) = meta.time_ticks.filter(|_| intact) {
             check_ramp(ticks, &block[..meta.samples]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use millstream_emulator::{CounterSnapshot, Faults, RadioConfig, RunningRadio};
 use millstream_link::fault::FaultSwitch;
 use millstream_link::port::Port;
-use millstream_radio::{Device, RxStreamer};
+use millstream_radio::{Device, RxMember, RxStreamer};
 use millstream_wire::chdr::SC16_LEN;
 
 use super::RATE_HZ;
@@ -178,7 +178,7 @@ impl Simulated {
 
     pub fn open_channel(&self, channel: usize) -> RxStreamer {
         let (port, path, channel) = self.host.rx(channel, QUEUE_BYTES);
-        RxStreamer::open(port, path, channel, &args(), SILENCE).unwrap()
+        RxStreamer::one(RxMember::open(port, path, channel, &args(), SILENCE).unwrap())
     }
 }
 

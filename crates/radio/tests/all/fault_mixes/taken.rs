@@ -70,7 +70,7 @@ impl Taken {
         while more(stream) {
             assert!(rig.now() < until, "it hangs: {:?} {}", stream.counters(), stream.ledger());
             let latest = rig.excess_max().map(|excess| rig.now() + TIMEOUT + excess);
-            let received = stream.recv_sc16(&mut block, TIMEOUT);
+            let received = stream.recv(&mut block, TIMEOUT);
             assert!(latest.is_none_or(|latest| rig.now() <= latest), "it takes too long");
             stream.ledger().balance().unwrap();
             let meta = match received {

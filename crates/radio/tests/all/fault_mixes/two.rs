@@ -87,7 +87,7 @@ fn run(mix: &Mix) {
     assert!(after.rx_overruns == 0 || went_on, "neither went on behind the overrun");
     let seen = rig.take_seen();
     let all = seen.each_ref().map(|[sent, _]| sent.len() as u64).iter().sum::<u64>();
-    let counters = pair.streams.each_ref().map(|(stream, _)| *stream.counters());
+    let counters = pair.streams.each_ref().map(|(stream, _)| stream.counters());
     let sum = |of: fn(&RxCounters) -> u64| counters.iter().map(of).sum::<u64>();
     let (again, overruns) = (sum(|counters| counters.stalls), sum(|counters| counters.overruns));
     // What the device counts of both: as many as both together know of.
@@ -101,7 +101,8 @@ fn run(mix: &Mix) {
         after.rx_status_invalid = before.rx_status_invalid;
     }
     for ((stream, taken), [sent, arrived]) in pair.streams.into_iter().zip(seen) {
-        let (counters, drops, ledger) = (*stream.counters(), stream.queue_drops(), stream.finish());
+        let (counters, drops, ledger) =
+            (stream.counters(), stream.members()[0].queue_drops(), stream.finish());
         tell(format_args!("  {counters:?}\n{ledger}"));
         after.rx_packets = before.rx_packets + sent.len() as u64;
         let finite = None;

@@ -162,7 +162,7 @@ impl TxMix {
                         let time = stream.time_ticks().expect("the device lives");
                         meta.time_ticks = Some(time.wrapping_add_signed(ahead as i64));
                     }
-                    let sent = stream.send_sc16(now, meta, PATIENCE).expect("the device lives");
+                    let sent = stream.send(now, meta, PATIENCE).expect("the device lives");
                     assert_eq!((sent.samples, sent.end_of_burst), (now.len(), *ends));
                 }
                 TxStep::Flush => stream.flush().expect("the network lives"),
@@ -175,7 +175,7 @@ impl TxMix {
         // The packets for the end of the stream are not lost.
         rig.clear();
         rig.pass(Duration::from_millis(2));
-        let sent = *stream.counters();
+        let sent = stream.counters();
         let ledger = stream.finish();
         let counters = rig.counters();
         let played = rig.played(samples.len());
@@ -213,7 +213,7 @@ impl TxMix {
                     let time_ticks = (self.timed && !stream.is_in_burst())
                         .then(|| (1 << 40) + 4 * u64::from(ahead_us.unsigned_abs()));
                     let meta = TxMetadata { time_ticks, end_of_burst: *ends };
-                    stream.send_sc16(now, meta, Duration::from_millis(50)).map(drop)
+                    stream.send(now, meta, Duration::from_millis(50)).map(drop)
                 }
                 TxStep::Flush => stream.flush(),
                 TxStep::Drain => stream.drain(Duration::from_millis(50)).map(drop),

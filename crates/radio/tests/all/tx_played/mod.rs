@@ -27,7 +27,7 @@ fn what_comes_twice_hides_no_loss() {
     stage.radio.faults().add("duplicate to_device data count=20 every=50 skip=200").unwrap();
     let samples = numbered(1_500_000);
     let mut stream = stage.device.tx_stream(TxArgs::new(0).with_samples_per_packet(500)).unwrap();
-    stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
+    stream.send(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
     let ledger = stream.finish();
     let played = stage.played(samples.len());
     println!("{} once, {} again\n{ledger}", played.once(), played.again());
@@ -45,7 +45,7 @@ fn packets_out_of_order_overflow_no_buffer() {
     stage.radio.faults().add("reorder to_device data packets=2 p=0.01 seed=4").unwrap();
     let samples = numbered(1_500_000);
     let mut stream = stage.device.tx_stream(TxArgs::new(0).with_samples_per_packet(500)).unwrap();
-    stream.send_sc16(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
+    stream.send(&samples, TxMetadata::now().ending(), PATIENCE).unwrap();
     let ledger = stream.finish();
     let played = stage.played(samples.len());
     let counters = stage.radio.counters();

@@ -8,7 +8,7 @@ use millstream_emulator::{CounterSnapshot, RadioConfig};
 use millstream_link::fault::text::{ACTIONS, Keys, effect, select};
 use millstream_link::fault::{FaultRule, FaultSwitch};
 use millstream_link::port::{Capabilities, Datagram, Port, PortRx};
-use millstream_radio::{TxArgs, TxStreamer};
+use millstream_radio::{TxArgs, TxMember, TxStreamer};
 use millstream_wire::Width;
 use millstream_wire::chdr::{DataRepr, Packet, PacketType};
 use millstream_wire::ctrl::CtrlRepr;
@@ -109,7 +109,7 @@ impl SimulatedTx {
 impl TxRig for SimulatedTx {
     fn open(&self, args: TxArgs) -> TxStreamer {
         let (port, path, channel) = self.host.tx(0);
-        TxStreamer::open(port, path, channel, &args).expect("the stream opens")
+        TxStreamer::one(TxMember::open(port, path, channel, &args).expect("the stream opens"))
     }
 
     fn add(&self, fault: &str) {

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use millstream_wire::Width;
 use millstream_wire::stream::StatusRepr;
-use num_complex::Complex32;
 
-use super::RxStreamer;
+use super::RxMember;
 use crate::RadioError;
 use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
@@ -16,42 +15,9 @@ use crate::stream::arrival::{Datagram, PacketSource, Pending, SideReports, Unrea
 use crate::stream::core::Intake;
 use crate::stream::meta::{RxError, RxEvent, RxMetadata};
 
-impl RxStreamer {
-    /// Receives complex floats: the wire's samples times the stream's scale.
-    ///
-    /// Fills `out`, unless a gap, the end of a burst or the end of `timeout` comes before. Samples
-    /// of one call are contiguous in time. An event is returned separately, before the samples
-    /// behind it, and an error after what came before it. A restart behind an overrun needs several
-    /// answers of the device; where `timeout` ends before, the next call goes on with it.
-    ///
-    /// # Errors
-    /// [`RxError::DeviceSilent`] when the device stopped answering, [`RxError::NotRestarted`],
-    /// [`RxError::Radio`] when the system refuses.
-    pub fn recv(
-        &mut self,
-        out: &mut [Complex32],
-        timeout: Duration,
-    ) -> Result<RxMetadata, RxError> {
-        self.recv_as(out, timeout)
-    }
-
-    /// Receives the wire's own 16-bit samples as `[I, Q]`, otherwise like [`RxStreamer::recv`].
-    ///
-    /// # Errors
-    /// Those of [`RxStreamer::recv`].
-    pub fn recv_sc16(
-        &mut self,
-        out: &mut [[i16; 2]],
-        timeout: Duration,
-    ) -> Result<RxMetadata, RxError> {
-        self.recv_as(out, timeout)
-    }
-
-    /// Receives samples of any type, otherwise like [`RxStreamer::recv`].
-    ///
-    /// # Errors
-    /// Those of [`RxStreamer::recv`].
-    pub fn recv_as<T: StreamSample>(
+impl RxMember {
+    /// Receives into `out`, see [`crate::RxStreamer::recv`].
+    pub(in crate::stream) fn recv<T: StreamSample>(
         &mut self,
         out: &mut [T],
         timeout: Duration,
@@ -283,5 +249,5 @@ impl RxStreamer {
 fn deliver(pending: &Pending) -> RxMetadata {
     let Pending { event, ticks, ends_burst, then } = *pending;
     let end_of_burst = ends_burst && then == RxEvent::None;
-    RxMetadata { samples: 0, time_ticks: ticks, end_of_burst, event }
+    RxMetadata { time_ticks: ticks, end_of_burst, event, ..RxMetadata::default() }
 }

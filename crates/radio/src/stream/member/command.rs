@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millstream_wire::regs::radio::RX_CMD_SLOTS;
 
-use super::RxStreamer;
+use super::RxMember;
 use crate::RadioError;
 use crate::channel::FINITE_SAMPLES_MAX;
 use crate::stream::meta::RxError;
@@ -20,7 +20,7 @@ const QUIET_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Checks that a capture of `samples` samples is possible at this rate, for a radio with words of
 /// this length.
-pub(in crate::stream) fn check_length(
+pub(crate) fn check_length(
     rate: StreamRate,
     word: NonZeroU32,
     samples: u64,
@@ -36,57 +36,22 @@ pub(in crate::stream) fn check_length(
 
 /// When a capture starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
+pub(in crate::stream) enum RxStart {
     /// At this time of the device, or at once.
     At(Option<u64>),
     /// When the transmitter of the channel runs.
     WithTransmitter,
 }
 
-impl RxStreamer {
-    /// Starts reception until [`RxStreamer::stop`], at the device's time `at` or at once. A radio
-    /// that makes several samples in a cycle starts with its first cycle then.
-    ///
-    /// # Errors
-    /// [`RxError::Running`]; [`RxError::Radio`] when the device does not answer.
-    pub fn start_continuous(&mut self, at: Option<u64>) -> Result<(), RxError> {
-        self.start(None, at)
-    }
-
-    /// Starts reception of `samples` samples, at the device's time `at` or at once.
-    ///
-    /// # Errors
-    /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
-    /// answer.
-    pub fn start_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
-        self.check_length(samples)?;
-        self.start(Some(samples), at)
-    }
-
-    /// Starts reception of `samples` samples, or until [`RxStreamer::stop`], with the next sample
-    /// that the transmitter of the same channel sends, or at once while it transmits. Until then
-    /// nothing comes, however long that takes.
-    ///
-    /// # Errors
-    /// [`RxError::Running`], [`RxError::BadLength`]; [`RxError::Radio`] when the device does not
-    /// answer, and for an image older than UHD 4.10, which has no such start.
-    pub fn start_with_transmitter(&mut self, samples: Option<u64>) -> Result<(), RxError> {
-        samples.map_or(Ok(()), |samples| self.check_length(samples))?;
-        self.start_by(samples, Start::WithTransmitter)
-    }
-
+impl RxMember {
     /// Checks that a capture of `samples` samples is possible.
     pub(in crate::stream) fn check_length(&self, samples: u64) -> Result<(), RxError> {
         let rate = self.path.rate;
         check_length(rate, self.channel.samples_per_word(), samples)
     }
 
-    /// Stops reception. Packets in flight still come; receive until the end of the burst, or with
-    /// queued captures until the stream [is not running](RxStreamer::is_running).
-    ///
-    /// # Errors
-    /// [`RxError::Radio`] when the device does not answer.
-    pub fn stop(&mut self) -> Result<(), RxError> {
+    /// Stops reception, see [`crate::RxStreamer::stop`].
+    pub(in crate::stream) fn stop(&mut self) -> Result<(), RxError> {
         let set_up = self.give_up_recovery();
         self.channel.stop()?;
         set_up?;
@@ -110,26 +75,23 @@ impl RxStreamer {
         }
     }
 
+    /// Starts reception of `samples` samples, or until [`RxMember::stop`].
     pub(in crate::stream) fn start(
         &mut self,
         samples: Option<u64>,
-        at: Option<u64>,
+        start: RxStart,
     ) -> Result<(), RxError> {
-        self.start_by(samples, Start::At(at))
-    }
-
-    fn start_by(&mut self, samples: Option<u64>, start: Start) -> Result<(), RxError> {
         if self.is_running() || self.core.held().is_some() {
             return Err(RxError::Running);
         }
         let at = match start {
-            Start::At(at) => self.on_cycle(at)?,
-            Start::WithTransmitter => None,
+            RxStart::At(at) => self.on_cycle(at)?,
+            RxStart::WithTransmitter => None,
         };
         // UHD's simulator needs a stop between two captures; other radios tolerate it.
         self.channel.stop_if_started()?;
         self.drop_strays(Duration::ZERO)?;
-        let with_transmitter = start == Start::WithTransmitter;
+        let with_transmitter = start == RxStart::WithTransmitter;
         self.command(samples, at, with_transmitter)?;
         self.core.begin(samples, at, with_transmitter);
         Ok(())
@@ -148,24 +110,17 @@ impl RxStreamer {
         Ok(())
     }
 
-    /// Queues a capture of `samples` samples, at the device's time `at` or, for `None`, as soon as
-    /// the capture before it has ended. The first capture starts an idle stream.
-    ///
-    /// Each capture is a separate burst. Between two of them the radio needs three cycles of its
-    /// clock, and misses their samples: three, or one where a sample takes two cycles or more. So a
-    /// capture timed at the end of the one before is late; leave it that time. The radio holds up
-    /// to 32 that have not begun.
-    ///
-    /// # Errors
-    /// [`RxError::QueueFull`], [`RxError::Endless`], [`RxError::BadLength`]; [`RxError::Radio`]
-    /// when the device does not answer.
-    pub fn queue_finite(&mut self, samples: u64, at: Option<u64>) -> Result<(), RxError> {
+    /// Queues a capture of a length that is possible, see [`crate::RxStreamer::queue_finite`].
+    pub(in crate::stream) fn queue_finite(
+        &mut self,
+        samples: u64,
+        at: Option<u64>,
+    ) -> Result<(), RxError> {
         match self.core.run().mode() {
             Mode::Finite { .. } => {}
-            Mode::Idle => return self.start_finite(samples, at),
+            Mode::Idle => return self.start(Some(samples), RxStart::At(at)),
             Mode::Continuous | Mode::Stopping { .. } => return Err(RxError::Endless),
         }
-        self.check_length(samples)?;
         let at = self.on_cycle(at)?;
         let free = self.channel.free_slots()?;
         if free == 0 {

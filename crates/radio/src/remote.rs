@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use millstream_link::port::Port;
 
-use super::credit::Credit;
-use super::meta::{RxArgs, RxError};
-use super::opening::{RxOpening, StreamPath};
-use super::rate::{StreamRate, next_on_grid};
-use super::streamer::check_length;
-use super::streamer::samples_per_packet;
 use crate::channel::RxChannel;
+use crate::stream::{
+    Credit, RxArgs, RxError, RxOpening, StreamPath, StreamRate, check_length, next_on_grid,
+    samples_per_packet,
+};
 use crate::{RadioError, opening};
 
 /// Where the samples of a remote stream go. UHD calls its parts `dest_addr`, `dest_port`,

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::RxStreamer;
+use super::RxMember;
 use crate::channel::RxRequest;
 use crate::opening;
 use crate::stream::meta::RxError;
 use crate::stream::recovery::RecoveryNeed;
 
-impl RxStreamer {
+impl RxMember {
     /// Works on the recovery that is under way, until it is over or `until` has passed; `None` has
     /// no end. An error ends it.
     pub(super) fn recover(&mut self, until: Option<Instant>) -> Result<(), RxError> {
