@@ -31,7 +31,7 @@ pub mod loopback;
 pub mod null;
 pub mod options;
 pub mod packet;
-mod pcapng;
+pub mod pcapng;
 pub mod port;
 pub mod queues;
 pub mod registry;

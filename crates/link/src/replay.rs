@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::entry::{Factory, LinkEntry, Target, nothing_ahead};
 use crate::frame::{FrameLink, FrameOptions, LinkInfo};
 use crate::options::{Options, Parsed, number};
-use crate::pcapng::{ReadError, Reader};
+use crate::pcapng::{CaptureError, CaptureReader};
 use crate::spec::bad;
 use crate::supply::{FrameSupply, Supplied, SupplyLink};
 use crate::{LinkError, Spec, options};
@@ -79,7 +79,7 @@ impl Pace {
 }
 
 struct Player {
-    reader: Reader<BufReader<File>>,
+    reader: CaptureReader<BufReader<File>>,
     pace: Pace,
     /// The number of further plays of the file. `None`: for ever.
     more: Option<u64>,
@@ -104,7 +104,7 @@ impl Player {
                     let due_ns = self.pace.due_ns(packet.at_ns, self.now_ns);
                     self.bytes.clear();
                     self.bytes.extend_from_slice(packet.bytes);
-                    self.unfit = !packet.whole_frame;
+                    self.unfit = !packet.is_whole_frame();
                     self.waiting = Some(due_ns);
                     return Ok(true);
                 }
@@ -150,19 +150,19 @@ impl FrameSupply for Player {
     }
 }
 
-fn broken(error: ReadError) -> io::Error {
+fn broken(error: CaptureError) -> io::Error {
     match error {
-        ReadError::Io(error) => error,
+        CaptureError::Io(error) => error,
         other => io::Error::new(io::ErrorKind::InvalidData, other.to_string()),
     }
 }
 
-impl Reader<BufReader<File>> {
+impl CaptureReader<BufReader<File>> {
     /// Opens the same capture from its beginning.
-    fn again(&mut self) -> Result<Self, ReadError> {
+    fn again(&mut self) -> Result<Self, CaptureError> {
         let mut file = self.source().get_ref().try_clone()?;
         file.rewind()?;
-        Reader::new(BufReader::with_capacity(READ_AHEAD, file))
+        CaptureReader::new(BufReader::with_capacity(READ_AHEAD, file))
     }
 }
 
@@ -180,8 +180,9 @@ fn file(spec: &Spec) -> Result<&str, LinkError> {
 pub fn open(spec: &Spec, sizes: &FrameOptions) -> Result<Box<dyn FrameLink>, LinkError> {
     let (path, options) = (file(spec)?, spec.read::<ReplayOptions>()?);
     let ReplayOptions { speed, times, mtu } = options;
-    let opened = File::open(path).map_err(ReadError::Io);
-    let reader = opened.and_then(|file| Reader::new(BufReader::with_capacity(READ_AHEAD, file)));
+    let opened = File::open(path).map_err(CaptureError::Io);
+    let reader =
+        opened.and_then(|file| CaptureReader::new(BufReader::with_capacity(READ_AHEAD, file)));
     let reader = reader.map_err(|error| bad(path, &error.to_string()))?;
     let mut info = LinkInfo::new(LINK.name, MAC, mtu);
     info.detail = match speed {

@@ -7,7 +7,7 @@
 mod read;
 mod write;
 
-pub(crate) use read::{ReadError, Reader};
+pub use read::{CaptureError, CaptureReader, CapturedPacket};
 pub(crate) use write::{Statistics, head, packet, packet_bytes, stamp_ns, statistics};
 
 /// Section header block, followed by the word that shows its byte order.
@@ -21,6 +21,9 @@ const SIMPLE: u32 = 3;
 const STATISTICS: u32 = 5;
 /// Enhanced packet block.
 const PACKET: u32 = 6;
+/// What the older format begins with, by the unit of its times.
+const PCAP_MICRO: u32 = 0xa1b2_c3d4;
+const PCAP_NANO: u32 = 0xa1b2_3c4d;
 /// `LINKTYPE_ETHERNET`.
 const ETHERNET: u16 = 1;
 /// Option `if_name`.
@@ -29,6 +32,10 @@ const IF_NAME: u16 = 2;
 const IF_RESOLUTION: u16 = 9;
 /// Option `if_tsoffset`.
 const IF_OFFSET: u16 = 14;
+
+/// Options `isb_ifdrop` and `isb_osdrop`.
+const IF_DROPPED: u16 = 5;
+const OS_DROPPED: u16 = 7;
 
 /// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

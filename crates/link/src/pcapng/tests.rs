@@ -18,8 +18,8 @@ fn file(frames: &[(u64, &[u8])]) -> Vec<u8> {
 /// Packets with their times.
 type Found = Vec<(Option<u64>, Vec<u8>)>;
 
-fn all(bytes: &[u8]) -> Result<Found, ReadError> {
-    let mut reader = Reader::new(Cursor::new(bytes))?;
+fn all(bytes: &[u8]) -> Result<Found, CaptureError> {
+    let mut reader = CaptureReader::new(Cursor::new(bytes))?;
     let mut found = Vec::new();
     while let Some(packet) = reader.next()? {
         found.push((packet.at_ns, packet.bytes.to_vec()));
@@ -62,9 +62,46 @@ fn the_other_byte_order_and_coarser_times_are_understood() {
 fn what_is_no_capture_is_one_error() {
     for bytes in [&b""[..], b"short", &[0; 100], &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0]]
     {
-        let error = Reader::new(Cursor::new(bytes)).err().unwrap().to_string();
-        assert!(error.contains("not a pcapng capture; `editcap"), "{error}");
+        let error = CaptureReader::new(Cursor::new(bytes)).err().unwrap().to_string();
+        assert!(error.contains("no pcapng or pcap capture; `editcap"), "{error}");
     }
+}
+
+#[test]
+fn the_older_format_is_read_in_both_byte_orders_and_units() {
+    for (magic, ticks) in [(PCAP_MICRO, 7_000), (PCAP_NANO, 7)] {
+        for swapped in [false, true] {
+            let order = |word: u32| if swapped { word.swap_bytes() } else { word }.to_ne_bytes();
+            let mut bytes = Vec::new();
+            // Version 2.4, whose halves stand in the file's order, then time zone, accuracy,
+            // longest packet and link type.
+            for word in [magic, 4 << 16 | 2, 0, 0, 64, 113] {
+                bytes.extend(order(word));
+            }
+            for (seconds, captured, original) in [(10, 3, 3), (11, 2, 900)] {
+                for word in [seconds, 7, captured, original] {
+                    bytes.extend(order(word));
+                }
+                bytes.extend(&[9; 3][..captured as usize]);
+            }
+            let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
+            let packet = reader.next().unwrap().unwrap();
+            let whole = (packet.at_ns, packet.link_type, packet.bytes.len(), packet.is_whole);
+            assert_eq!(whole, (Some(10_000_000_000 + ticks), 113, 3, true));
+            assert!(!reader.next().unwrap().unwrap().is_whole);
+            assert_eq!(reader.next().unwrap(), None);
+            assert_eq!(reader.dropped(), None);
+            assert!(all(&bytes[..bytes.len() - 1]).is_err(), "it is cut off");
+        }
+    }
+}
+
+#[test]
+fn what_the_capture_missed_is_read() {
+    let bytes = file(&[(5, &[1; 60])]);
+    let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
+    while reader.next().unwrap().is_some() {}
+    assert_eq!(reader.dropped(), Some(3), "lost by the link, and by the capture");
 }
 
 #[test]

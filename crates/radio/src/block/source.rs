@@ -280,7 +280,7 @@ impl<T: StreamSample> RadioSource<T> {
         if let Some(stream) = &mut self.stream {
             stream.end();
         }
-        self.follow();
+        self.follow_ledgers();
         Ok(())
     }
 
@@ -308,12 +308,17 @@ impl<T: StreamSample> RadioSource<T> {
         Ok(())
     }
 
-    /// Publishes the sums over all streams so far and all channels.
-    fn follow(&self) {
+    /// Publishes the sums of the ledgers over all streams so far and all channels.
+    fn follow_ledgers(&self) {
         let present = self.stream.iter().flat_map(RxStreamer::ledgers).map(so_far);
         let mut sum = Ledger::default();
         self.comeback.totals(present).for_each(|ledger| sum.merge(&ledger));
         self.metrics.follow_ledger(&sum);
+    }
+
+    /// Publishes the ledgers and the counters; what comes behind the end is in no counter.
+    fn follow(&self) {
+        self.follow_ledgers();
         let mut counters = *self.comeback.counters();
         self.stream.iter().for_each(|stream| counters.merge(&stream.counters()));
         self.metrics.follow_counters(&counters);
@@ -415,7 +420,7 @@ impl<T: StreamSample> Block for RadioSource<T> {
             stream.end();
             self.comeback.keep(&stream);
         }
-        self.follow();
+        self.follow_ledgers();
         let ledgers: Vec<_> = self.comeback.totals(std::iter::empty()).collect();
         let balance = ledgers.iter().try_for_each(Ledger::balance);
         // The receiver of the ledgers may have been dropped.

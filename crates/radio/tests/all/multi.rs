@@ -210,7 +210,7 @@ fn a_channel_that_falls_silent_is_brought_back_with_the_others() {
 fn a_group_without_members_is_refused_and_waiting_ends() {
     let (_radio, device) = device(2e6);
     let text = device.rx_group(&[]).unwrap_err().to_string();
-    assert!(text.contains("cannot form a group: it has no member"), "{text}");
+    assert!(text.contains("cannot form a group: it has no channel"), "{text}");
     let mut group = both(&device);
     let at = device.time_ticks().unwrap() + 2_000_000;
     group.start_finite(1000, Some(at)).unwrap();

@@ -159,7 +159,7 @@ fn a_group_whose_members_are_out_of_step_sends_nothing_more() {
 fn what_cannot_be_sent_together_is_refused() {
     let (_radio, device) = device(1e6);
     let text = |error: TxError| error.to_string();
-    assert!(text(device.tx_group(&[]).unwrap_err()).contains("no member"));
+    assert!(text(device.tx_group(&[]).unwrap_err()).contains("no channel"));
     let mut group = device.tx_group(&[TxArgs::new(0), TxArgs::new(1)]).unwrap();
     let one = [[0i16; 2]; 3];
     let error = group.send_all(&[&one], TxMetadata::now(), PATIENCE).unwrap_err();

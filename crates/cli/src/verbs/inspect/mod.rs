@@ -1,6 +1,7 @@
 //! `millstream inspect`: the content of a recording.
 
 mod atsc;
+mod capture;
 mod power;
 mod samples;
 mod sigmf;
@@ -25,7 +26,8 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// Shows a recording: format, length, sample rate, metadata, and the power of its samples.
 ///
-/// It reads SigMF, WAV and raw samples. 0 dBFS is the power of a tone whose I and Q reach full
+/// It reads SigMF, WAV and raw samples. It also reads captures of a radio's packets (pcapng and
+/// pcap, e.g. of tcpdump), and says for each stream of any program what was lost, and where. 0 dBFS is the power of a tone whose I and Q reach full
 /// scale. If the recording begins with ATSC television, it says so. With --atsc it decodes the
 /// whole recording and draws one picture: spectrum, echoes, symbols over time, histogram of the
 /// eight symbol levels, modulation error ratio over time, and taps of the equaliser.
@@ -35,11 +37,14 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
   millstream inspect recording.sc16 --rate 10M
   millstream rx --args addr=192.168.10.2 --rate 1M --duration 2 --out - --format sc16 | \\
     millstream inspect - --format sc16
+  sudo tcpdump -i eth0 -s 256 -w radio.pcap udp & rx_samples_to_file …; \
+    millstream inspect radio.pcap
   millstream sim generate --out tv.sc16 --cn 22 --echo 5.6us:-10dB
   millstream inspect tv.sc16 --atsc --picture tv.png")]
 pub struct Args {
-    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data, also with .part), a .wav file, or
-    /// raw samples (.sc16 or .cf32); - reads raw samples from standard input.
+    /// The recording: a SigMF file (.sigmf-meta or .sigmf-data, also with .part), a .wav file, raw
+    /// samples (.sc16 or .cf32), or a capture (.pcapng or .pcap); - reads raw samples from standard
+    /// input.
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
@@ -64,7 +69,7 @@ pub struct Args {
 }
 
 crate::results! {
-    also [power::results, sigmf::results],
+    also [power::results, sigmf::results, capture::results],
 
     /// A recording.
     struct InspectedRecording {
@@ -106,6 +111,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     if args.recording == Path::new("-") {
         return piped(&args);
+    }
+    if args.format.is_none() && capture::is_capture(&args.recording) {
+        ensure!(!args.atsc, "--atsc reads recordings, and this is a capture: leave it out");
+        return capture::inspect(&args.recording);
     }
     // What a killed process has left is named by what it would have become.
     let whole = whole_of(&args.recording);

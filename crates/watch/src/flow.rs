@@ -1,0 +1,391 @@
+//! One direction of a stream: its numbers, times and credit.
+
+use std::collections::VecDeque;
+use std::net::SocketAddrV4;
+
+use millstream_wire::chdr::{Header, SC16_LEN, Width};
+use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
+
+/// The most gaps whose packets may still come.
+const OPEN_GAPS: usize = 64;
+
+/// What tells flows apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowKey {
+    /// The sender.
+    pub source: SocketAddrV4,
+    /// The receiver.
+    pub destination: SocketAddrV4,
+    /// The receiver's endpoint.
+    pub epid: u16,
+}
+
+/// Where samples of a flow were lost, seen from the place of the capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossPlace {
+    /// The sender did not send them: their numbers are not missing, their times are.
+    Sender,
+    /// Between the sender and the place of the capture: numbers are missing there.
+    Before,
+    /// Between the place of the capture and the receiver, which reports missing what was captured.
+    Behind,
+}
+
+/// The credit of a sender when it had sent the last packet before a jump of the time, by the
+/// reports that had been captured until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credit {
+    /// The packets for which there was room; none where the credit was used up.
+    pub room_packets: u64,
+    /// The time since the last report, nanoseconds.
+    pub report_age_ns: u64,
+}
+
+/// Samples that are missing at one point of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// The position of the flow in [`super::Account::flows`].
+    pub flow: usize,
+    /// When the packet behind it, or the report about it, was captured, nanoseconds.
+    pub at_ns: Option<u64>,
+    /// Where they were lost.
+    pub place: LossPlace,
+    /// Missing packets; 0 at the sender.
+    pub packets: u64,
+    /// The time that is missing, ticks of the radio; `None` where it is not known.
+    pub ticks: Option<u64>,
+    /// The missing samples, at 16-bit I and Q; `None` where they are not known.
+    pub samples: Option<u64>,
+    /// The radio reported an overrun with just this time.
+    pub overrun: bool,
+    /// The sender's credit, where reports were captured.
+    pub credit: Option<Credit>,
+}
+
+/// The packets of one direction of a stream.
+#[derive(Debug)]
+pub struct Flow {
+    key: FlowKey,
+    packets: u64,
+    bytes: u64,
+    bursts: u64,
+    reordered: u64,
+    duplicates: u64,
+    restarts: u64,
+    clock_jumps_back: u64,
+    captured_ns: Option<(u64, u64)>,
+    ticks: Option<(u64, u64)>,
+    width: Option<Width>,
+    last: Option<LastPacket>,
+    step: Option<PacketStep>,
+    candidate: Option<PacketStep>,
+    open: VecDeque<OpenGap>,
+    report: Option<Report>,
+}
+
+/// The last packet in the order of the numbers.
+#[derive(Debug, Clone, Copy)]
+struct LastPacket {
+    seq: u16,
+    length: u16,
+    ticks: Option<u64>,
+    ends_burst: bool,
+    at_ns: Option<u64>,
+    /// What the receiver had reported by then.
+    report: Option<Report>,
+}
+
+/// How long the samples of a packet last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PacketStep {
+    length: u16,
+    ticks: u64,
+}
+
+/// Missing packets that may still come.
+#[derive(Debug, Clone, Copy)]
+struct OpenGap {
+    first: u16,
+    count: u16,
+    came: u16,
+    finding: usize,
+}
+
+/// What the receiver reported last.
+#[derive(Debug, Clone, Copy)]
+struct Report {
+    at_ns: Option<u64>,
+    packets: u16,
+    capacity_bytes: u64,
+    capacity_packets: u32,
+}
+
+/// A data packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DataPacket {
+    pub header: Header,
+    pub ticks: Option<u64>,
+    pub at_ns: Option<u64>,
+}
+
+impl Flow {
+    pub(crate) fn new(key: FlowKey) -> Self {
+        Self {
+            key,
+            packets: 0,
+            bytes: 0,
+            bursts: 0,
+            reordered: 0,
+            duplicates: 0,
+            restarts: 0,
+            clock_jumps_back: 0,
+            captured_ns: None,
+            ticks: None,
+            width: None,
+            last: None,
+            step: None,
+            candidate: None,
+            open: VecDeque::with_capacity(OPEN_GAPS),
+            report: None,
+        }
+    }
+
+    /// Returns what tells it apart.
+    #[must_use]
+    pub fn key(&self) -> &FlowKey {
+        &self.key
+    }
+
+    /// Returns its packets, each copy counted.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Returns the bytes of its packets.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns the packets that end a burst.
+    #[must_use]
+    pub fn bursts(&self) -> u64 {
+        self.bursts
+    }
+
+    /// Returns the packets that came behind later ones.
+    #[must_use]
+    pub fn reordered(&self) -> u64 {
+        self.reordered
+    }
+
+    /// Returns the packets that came twice, or so late that this cannot be told apart.
+    #[must_use]
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Returns how often the stream was set up behind the first packet.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Returns how often the time jumped back within a burst.
+    #[must_use]
+    pub fn clock_jumps_back(&self) -> u64 {
+        self.clock_jumps_back
+    }
+
+    /// Returns the time from the first to the last packet, seconds.
+    #[must_use]
+    pub fn seconds(&self) -> Option<f64> {
+        self.captured_ns.map(|(first, last)| last.saturating_sub(first) as f64 / 1e9)
+    }
+
+    /// Returns the ticks that a sample lasts, where a packet lasts a whole number of them a sample.
+    #[must_use]
+    pub fn ticks_per_sample(&self) -> Option<u64> {
+        let step = self.step?;
+        let samples = self.samples_of(step.length)?;
+        (samples > 0 && step.ticks % samples == 0).then(|| step.ticks / samples)
+    }
+
+    /// Returns the sample rate as the clock of the capture saw it, samples per second. It is rough.
+    #[must_use]
+    pub fn rate_hz(&self) -> Option<f64> {
+        let ((first, last), seconds) = (self.ticks?, self.seconds()?);
+        let samples = last.wrapping_sub(first) as f64 / self.ticks_per_sample()? as f64;
+        (seconds > 0.0 && self.bursts < 2).then(|| samples / seconds)
+    }
+
+    /// Takes the width of the device's CHDR packets, once it is known.
+    pub(crate) fn set_width(&mut self, width: Width) {
+        self.width = Some(width);
+    }
+
+    /// Begins the numbers anew: the stream is set up.
+    pub(crate) fn set_up(&mut self) {
+        self.restarts += u64::from(self.packets > 0);
+        self.last = None;
+        self.open.clear();
+        self.report = None;
+    }
+
+    /// Returns the time behind the last sample, ticks.
+    pub(crate) fn end_ticks(&self) -> Option<u64> {
+        let last = self.last?;
+        Some(last.ticks?.wrapping_add(self.ticks_of(last.length)?))
+    }
+
+    /// Takes a data packet; `number` is the position of the flow.
+    pub(crate) fn data(&mut self, number: usize, packet: &DataPacket, found: &mut Vec<Finding>) {
+        let DataPacket { header, ticks, at_ns } = *packet;
+        self.packets += 1;
+        self.bytes += u64::from(header.length);
+        self.bursts += u64::from(header.eob);
+        if let Some(at_ns) = at_ns {
+            self.captured_ns.get_or_insert((at_ns, at_ns)).1 = at_ns;
+        }
+        let Some(last) = self.last else { return self.pass(packet) };
+        let ahead = header.seq.wrapping_sub(last.seq.wrapping_add(1));
+        if ahead >= 1 << 15 {
+            return self.old(header.seq, found);
+        }
+        let jump = self.jump(&last, ticks);
+        if ahead > 0 {
+            let ticks = jump.and_then(|jump| u64::try_from(jump).ok());
+            if self.open.len() == OPEN_GAPS {
+                self.open.pop_front();
+            }
+            let first = last.seq.wrapping_add(1);
+            self.open.push_back(OpenGap { first, count: ahead, came: 0, finding: found.len() });
+            found.push(Finding {
+                flow: number,
+                at_ns,
+                place: LossPlace::Before,
+                packets: ahead.into(),
+                ticks,
+                samples: ticks.and_then(|ticks| self.samples_in(ticks)),
+                overrun: false,
+                credit: None,
+            });
+        } else if let Some(jump) = jump.filter(|jump| *jump != 0) {
+            match u64::try_from(jump) {
+                Ok(ticks) => found.push(Finding {
+                    flow: number,
+                    at_ns,
+                    place: LossPlace::Sender,
+                    packets: 0,
+                    ticks: Some(ticks),
+                    samples: self.samples_in(ticks),
+                    overrun: false,
+                    credit: self.credit(&last),
+                }),
+                Err(_) => self.clock_jumps_back += 1,
+            }
+        } else if jump.is_none() {
+            self.learn(&last, ticks);
+        }
+        self.pass(packet);
+    }
+
+    /// Goes on behind a packet.
+    fn pass(&mut self, packet: &DataPacket) {
+        let DataPacket { header, ticks, at_ns } = *packet;
+        if let Some(ticks) = ticks {
+            self.ticks.get_or_insert((ticks, ticks)).1 = ticks;
+        }
+        let Header { seq, length, eob, .. } = header;
+        let report = self.report;
+        self.last = Some(LastPacket { seq, length, ticks, ends_burst: eob, at_ns, report });
+    }
+
+    /// Takes a packet behind later ones.
+    fn old(&mut self, seq: u16, found: &mut [Finding]) {
+        let within = |gap: &&mut OpenGap| seq.wrapping_sub(gap.first) < gap.count;
+        let Some(gap) = self.open.iter_mut().find(within).filter(|gap| gap.came < gap.count) else {
+            self.duplicates += 1;
+            return;
+        };
+        self.reordered += 1;
+        gap.came += 1;
+        let finding = &mut found[gap.finding];
+        finding.packets -= 1;
+        // How much of the time that makes is known where all packets are as long.
+        let left =
+            finding.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
+        finding.ticks = left;
+        finding.samples = left.and_then(|ticks| self.samples_in(ticks));
+    }
+
+    /// Returns by how much the time of a packet differs from the end of the last one; `None` where
+    /// that is not known.
+    fn jump(&self, last: &LastPacket, ticks: Option<u64>) -> Option<i64> {
+        // Between bursts anything may pass.
+        let (before, ticks) = (last.ticks.filter(|_| !last.ends_burst)?, ticks?);
+        Some(ticks.wrapping_sub(before).wrapping_sub(self.ticks_of(last.length)?) as i64)
+    }
+
+    /// Learns how long a packet lasts: two in a row agree.
+    fn learn(&mut self, last: &LastPacket, ticks: Option<u64>) {
+        let (Some(before), Some(ticks), false) = (last.ticks, ticks, last.ends_burst) else {
+            return;
+        };
+        let seen = PacketStep { length: last.length, ticks: ticks.wrapping_sub(before) };
+        if self.candidate == Some(seen) {
+            self.step = Some(seen);
+        }
+        self.candidate = Some(seen);
+    }
+
+    /// Returns how long the samples of a packet of this length last, ticks.
+    fn ticks_of(&self, length: u16) -> Option<u64> {
+        let step = self.step?;
+        if length == step.length {
+            return Some(step.ticks);
+        }
+        Some(self.samples_of(length)? * self.ticks_per_sample()?)
+    }
+
+    fn samples_of(&self, length: u16) -> Option<u64> {
+        let header =
+            Header { kind: millstream_wire::chdr::PacketType::TimedData, ..Header::default() };
+        let bytes = usize::from(length).checked_sub(header.len(self.width?))?;
+        Some((bytes / SC16_LEN) as u64)
+    }
+
+    fn samples_in(&self, ticks: u64) -> Option<u64> {
+        Some(ticks / self.ticks_per_sample()?)
+    }
+
+    /// Takes a report of the receiver. Returns the packets that it missed and that were captured.
+    pub(crate) fn status(&mut self, status: &StatusRepr, at_ns: Option<u64>) -> Option<u64> {
+        self.report = Some(Report {
+            at_ns,
+            packets: status.count_packets as u16,
+            capacity_bytes: status.capacity_bytes,
+            capacity_packets: status.capacity_packets,
+        });
+        if status.status != millstream_wire::stream::StreamCondition::SequenceError {
+            return None;
+        }
+        let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data())?;
+        let missed = gap.actual.wrapping_sub(gap.expected);
+        let seen = |open: &OpenGap| gap.expected.wrapping_sub(open.first) < open.count;
+        (missed < 1 << 15 && !self.open.iter().any(seen)).then(|| missed.into())
+    }
+
+    /// Returns the credit behind a packet.
+    fn credit(&self, last: &LastPacket) -> Option<Credit> {
+        let (report, step) = (last.report?, self.step?);
+        let in_flight = last.seq.wrapping_add(1).wrapping_sub(report.packets);
+        let mut capacity = report.capacity_bytes / u64::from(step.length.max(1));
+        if report.capacity_packets != PACKETS_UNLIMITED {
+            capacity = capacity.min(report.capacity_packets.into());
+        }
+        let report_age_ns = last.at_ns?.saturating_sub(report.at_ns?);
+        Some(Credit { room_packets: capacity.saturating_sub(in_flight.into()), report_age_ns })
+    }
+}

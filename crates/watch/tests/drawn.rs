@@ -1,0 +1,222 @@
+//! Drawn streams whose packets are lost, doubled and delayed on their way to the capture, and
+//! samples that the radio did not send: the account has each of them.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use millstream_watch::{Account, Captured, LinkType, LossPlace, SNAPLEN};
+use millstream_wire::chdr::{DataRepr, Width};
+use millstream_wire::stream::{
+    CommandRepr, PACKETS_UNLIMITED, SequenceGap, StatusRepr, StreamCondition,
+};
+use millstream_wire::{Epid, ipv4, udp};
+use proptest::prelude::*;
+
+const RADIO: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 49153);
+const HOST: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 40001);
+const SAMPLES: u64 = 364;
+const TICKS: u64 = 4;
+
+/// Returns the IP packet of a datagram.
+fn packet(source: SocketAddrV4, destination: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0; udp::HEADER_LEN + payload.len()];
+    datagram[udp::HEADER_LEN..].copy_from_slice(payload);
+    let ports = (source.port(), destination.port());
+    datagram[..2].copy_from_slice(&ports.0.to_be_bytes());
+    datagram[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    let length = datagram.len() as u16;
+    datagram[4..6].copy_from_slice(&length.to_be_bytes());
+    let mut bytes = vec![0; ipv4::HEADER_LEN];
+    bytes[0] = 0x45;
+    bytes[2..4].copy_from_slice(&(ipv4::HEADER_LEN as u16 + length).to_be_bytes());
+    bytes[9] = ipv4::protocol::UDP;
+    bytes[12..16].copy_from_slice(&source.ip().octets());
+    bytes[16..20].copy_from_slice(&destination.ip().octets());
+    bytes.extend(datagram);
+    bytes
+}
+
+fn data(width: Width, seq: u16, ticks: u64) -> Vec<u8> {
+    let repr = DataRepr {
+        dst_epid: Epid(3),
+        seq,
+        timestamp: Some(ticks),
+        payload_len: SAMPLES as usize * 4,
+        ..DataRepr::default()
+    };
+    let mut bytes = vec![0; repr.packet_len(width)];
+    repr.emit(width, &mut bytes).unwrap();
+    bytes
+}
+
+fn status(width: Width, repr: StatusRepr) -> Vec<u8> {
+    let mut bytes = vec![0; StatusRepr::packet_len(width)];
+    let repr = StatusRepr { dst_epid: Epid(2), src_epid: Epid(3), ..repr };
+    repr.emit(width, &mut bytes).unwrap();
+    bytes
+}
+
+/// Gives an account a packet, cut off as a sparing capture does.
+fn take(account: &mut Account, at_ns: u64, bytes: &[u8]) {
+    let bytes = &bytes[..bytes.len().min(SNAPLEN)];
+    account.take(&Captured { at_ns: Some(at_ns), link: LinkType::Raw, bytes });
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Comes,
+    IsLost,
+    ComesTwice,
+    /// It comes behind so many later ones.
+    ComesLate(usize),
+    /// The radio has stopped for so many packets' time before it.
+    IsLater(u64),
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        20 => Just(Fate::Comes),
+        1 => Just(Fate::IsLost),
+        1 => Just(Fate::ComesTwice),
+        1 => (1..5_usize).prop_map(Fate::ComesLate),
+        1 => (1..1000_u64).prop_map(Fate::IsLater),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn each_loss_is_found_at_its_place_with_its_number(
+        fates in proptest::collection::vec(fate(), 10..300),
+        width in proptest::sample::select(Width::ALL.to_vec()),
+        first in any::<u16>(),
+        begin in any::<u64>(),
+    ) {
+        let mut account = Account::new();
+        let report = StatusRepr { capacity_bytes: 1 << 20, capacity_packets: PACKETS_UNLIMITED,
+            count_packets: first.into(), ..StatusRepr::default() };
+        take(&mut account, 0, &packet(HOST, RADIO, &status(width, report)));
+        let (mut ticks, mut lost, mut twice, mut not_sent) = (begin, 0, 0, 0);
+        let mut late: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut last_passed = 2;
+        for n in 0..fates.len() + 6 {
+            let at_ns = n as u64 * 1000;
+            // The first packets show how long one lasts, and the last ones what is missing.
+            let is_drawn = (3..fates.len()).contains(&n);
+            let fate = if is_drawn { fates[n] } else { Fate::Comes };
+            // Packets missing beside a pause are another case.
+            let fate = match fate {
+                Fate::IsLater(_) if last_passed + 1 != n || !late.is_empty() => Fate::Comes,
+                fate => fate,
+            };
+            if let Fate::IsLater(packets) = fate {
+                ticks = ticks.wrapping_add(packets * SAMPLES * TICKS);
+                not_sent += packets * SAMPLES;
+            }
+            let bytes = packet(RADIO, HOST, &data(width, first.wrapping_add(n as u16), ticks));
+            ticks = ticks.wrapping_add(SAMPLES * TICKS);
+            match fate {
+                Fate::IsLost => lost += 1,
+                Fate::ComesLate(by) => late.push((n + by, bytes)),
+                Fate::ComesTwice => {
+                    twice += 1;
+                    take(&mut account, at_ns, &bytes);
+                    take(&mut account, at_ns, &bytes);
+                }
+                Fate::Comes | Fate::IsLater(_) => take(&mut account, at_ns, &bytes),
+            }
+            if !matches!(fate, Fate::IsLost | Fate::ComesLate(_)) {
+                last_passed = n;
+            }
+            late.retain(|(at, bytes)| {
+                if *at <= n {
+                    take(&mut account, at_ns, bytes);
+                }
+                *at > n
+            });
+        }
+        let found: Vec<_> = account.findings().collect();
+        let sum = |place, of: fn(&millstream_watch::Finding) -> u64| -> u64 {
+            found.iter().filter(|one| one.place == place).map(|one| of(one)).sum()
+        };
+        prop_assert_eq!(sum(LossPlace::Before, |one| one.packets), lost);
+        prop_assert_eq!(sum(LossPlace::Before, |one| one.samples.unwrap()), lost * SAMPLES);
+        prop_assert_eq!(sum(LossPlace::Sender, |one| one.samples.unwrap()), not_sent);
+        prop_assert_eq!(sum(LossPlace::Behind, |one| one.packets), 0);
+        let flow = &account.flows()[0];
+        prop_assert_eq!(flow.duplicates(), twice);
+        prop_assert_eq!(flow.ticks_per_sample(), Some(TICKS));
+        prop_assert!(account.is_from_radio(flow));
+    }
+
+    #[test]
+    fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200), link in 0..4_usize) {
+        let link = [1, 101, 113, 276].map(|number| LinkType::of(number).unwrap())[link];
+        let mut account = Account::new();
+        account.take(&Captured { at_ns: None, link, bytes: &bytes });
+        prop_assert_eq!(account.counts().frames, 1);
+    }
+}
+
+#[test]
+fn what_a_radio_misses_of_a_transmission_was_lost_behind_the_capture() {
+    let mut account = Account::new();
+    let sent = |seq: u16| packet(HOST, RADIO, &data(Width::W64, seq, u64::from(seq) * 1000));
+    // The number 5 never reaches the capture; 9 and 10 do, and the radio misses all three.
+    for seq in (0..20).filter(|seq| *seq != 5) {
+        take(&mut account, seq.into(), &sent(seq));
+    }
+    for (expected, actual) in [(5, 6), (9, 11)] {
+        let kind = millstream_wire::chdr::PacketType::TimedData;
+        let report = StatusRepr {
+            status: StreamCondition::SequenceError,
+            error_info: SequenceGap { kind, expected, actual }.to_info(),
+            ..StatusRepr::default()
+        };
+        take(&mut account, 30, &packet(RADIO, HOST, &status(Width::W64, report)));
+    }
+    let found: Vec<_> = account.findings().map(|one| (one.place, one.packets)).collect();
+    assert_eq!(found, [(LossPlace::Before, 1), (LossPlace::Behind, 2)]);
+    assert!(!account.is_from_radio(&account.flows()[0]));
+}
+
+#[test]
+fn a_set_up_begins_the_numbers_anew_and_used_up_credit_is_seen() {
+    let mut account = Account::new();
+    let command = |seq| {
+        let mut bytes = vec![0; CommandRepr::packet_len(Width::W128)];
+        let repr = CommandRepr { dst_epid: Epid(3), src_epid: Epid(2), seq, ..Default::default() };
+        repr.emit(Width::W128, &mut bytes).unwrap();
+        packet(RADIO, HOST, &bytes)
+    };
+    let length = data(Width::W128, 0, 0).len() as u64;
+    let report = |packets| {
+        let repr = StatusRepr {
+            capacity_bytes: 8 * length,
+            capacity_packets: PACKETS_UNLIMITED,
+            count_packets: packets,
+            ..StatusRepr::default()
+        };
+        packet(HOST, RADIO, &status(Width::W128, repr))
+    };
+    let step = SAMPLES * TICKS;
+    let mut ticks = 0;
+    for round in 0..2 {
+        take(&mut account, 0, &command(round));
+        take(&mut account, 0, &report(0));
+        for seq in 0..8 {
+            take(
+                &mut account,
+                1_000_000 + seq,
+                &packet(RADIO, HOST, &data(Width::W128, seq as u16, ticks)),
+            );
+            ticks += step;
+        }
+        ticks += 100 * step;
+    }
+    take(&mut account, 9_000_000, &report(8));
+    take(&mut account, 9_000_001, &packet(RADIO, HOST, &data(Width::W128, 8, ticks)));
+    assert_eq!(account.flows()[0].restarts(), 1);
+    let [finding] = account.findings().collect::<Vec<_>>()[..] else { panic!() };
+    assert_eq!((finding.place, finding.samples), (LossPlace::Sender, Some(100 * SAMPLES)));
+    assert_eq!(finding.credit.unwrap().room_packets, 0, "by the reports before the jump");
+}
