@@ -7,13 +7,13 @@ use millstream_wire::ctrl::{Op, Protocol};
 use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 
-use crate::flow::{DataPacket, Finding, Flow, FlowKey, LossPlace};
+use crate::flow::{DataFlow, DataPacket, FlowGap, FlowKey, LossPlace};
 use crate::frame::{Captured, Datagram, NoDatagram};
 
-/// The most flows, devices, findings and messages that are kept: anybody may send packets.
+/// The most flows, devices, gaps and messages that are kept: anybody may send packets.
 const FLOWS_MAX: usize = 1024;
 const DEVICES_MAX: usize = 256;
-const FINDINGS_MAX: usize = 1 << 20;
+const GAPS_MAX: usize = 1 << 20;
 const MESSAGES_MAX: usize = 1 << 16;
 
 /// What was counted besides the flows.
@@ -29,7 +29,7 @@ pub struct AccountCounts {
     pub short: u64,
     /// Datagrams that are no CHDR packets of a known kind.
     pub foreign: u64,
-    /// Packets and findings beyond the limits of an account.
+    /// Packets and gaps beyond the limits of an account.
     pub not_kept: u64,
 }
 
@@ -57,17 +57,17 @@ struct Device {
 
 /// What the packets of a capture show.
 #[derive(Debug, Default)]
-pub struct Account {
+pub struct CaptureAccount {
     counts: AccountCounts,
-    flows: Vec<Flow>,
+    flows: Vec<DataFlow>,
     devices: Vec<Device>,
-    findings: Vec<Finding>,
+    gaps: Vec<FlowGap>,
     messages: Vec<RadioMessage>,
     /// Sockets between which packets passed, each pair once, the lower one first.
     pairs: Vec<(SocketAddrV4, SocketAddrV4)>,
 }
 
-impl Account {
+impl CaptureAccount {
     /// Returns an empty account.
     #[must_use]
     pub fn new() -> Self {
@@ -76,14 +76,14 @@ impl Account {
 
     /// Returns the flows, in the order of their first packets.
     #[must_use]
-    pub fn flows(&self) -> &[Flow] {
+    pub fn flows(&self) -> &[DataFlow] {
         &self.flows
     }
 
     /// Returns whether a flow comes from a radio: its sender's port is that of CHDR, or speaks with
     /// more ports than the other end. A program has a port for each stream, and a radio has one.
     #[must_use]
-    pub fn is_from_radio(&self, flow: &Flow) -> bool {
+    pub fn is_from_radio(&self, flow: &DataFlow) -> bool {
         let (source, destination) = (flow.key().source, flow.key().destination);
         let peers = |end| self.pairs.iter().filter(|pair| pair.0 == end || pair.1 == end).count();
         match (source.port() == UDP_PORT, destination.port() == UDP_PORT) {
@@ -94,8 +94,8 @@ impl Account {
     }
 
     /// Returns the points at which samples are missing, in the order of the capture.
-    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|one| one.packets > 0 || one.place == LossPlace::Sender)
+    pub fn gaps(&self) -> impl Iterator<Item = &FlowGap> {
+        self.gaps.iter().filter(|one| one.packets > 0 || one.place == LossPlace::Sender)
     }
 
     /// Returns the radios' messages about their channels, in the order of the capture.
@@ -149,11 +149,15 @@ impl Account {
     /// Takes the data packets of a datagram: one, or several of a train.
     fn data(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
         let (mut at, mut part) = (0, None);
-        while let Some(bytes) = datagram.payload.get(at..).filter(|bytes| !bytes.is_empty()) {
-            let Ok(header) = Header::peek(bytes) else { break };
-            if !header.kind.is_data() {
-                break;
-            }
+        while at < datagram.length {
+            let bytes = datagram.payload.get(at..).unwrap_or_default();
+            let header = Header::peek(bytes).ok().filter(|header| header.kind.is_data());
+            let (Some(header), 16..) = (header, bytes.len()) else {
+                // Cut off: the next packet that is seen shows whether one is missing among them.
+                let (Some((number, part)), rest) = (part, datagram.length - at) else { return };
+                let flow: &mut DataFlow = &mut self.flows[number];
+                return flow.unseen(part as u16, rest, at_ns);
+            };
             let ticks = match header.kind {
                 // At each width the second word.
                 PacketType::TimedData => bytes.get(8..16).and_then(|word| word.try_into().ok()),
@@ -166,18 +170,17 @@ impl Account {
                 epid: header.dst_epid.0,
             };
             let Some(number) = self.flow_of(key) else { return };
-            if self.findings.len() >= FINDINGS_MAX {
+            if self.gaps.len() >= GAPS_MAX {
                 self.counts.not_kept += 1;
                 return;
             }
-            let (before, end) = (self.findings.len(), self.flows[number].end_ticks());
-            self.flows[number].data(number, &packet, &mut self.findings);
-            if let Some(finding) = self.findings.get_mut(before) {
-                finding.overrun = told(&self.messages, *datagram.source.ip(), end);
-            }
+            let end = self.flows[number].end_ticks();
+            let overran = || told(&self.messages, *datagram.source.ip(), end);
+            self.flows[number].data(number, &packet, overran, &mut self.gaps);
             // All parts of a train but the last are as long as the first.
-            let part = *part.get_or_insert(usize::from(header.length).next_multiple_of(8));
-            at += part.max(8);
+            let word = self.flows[number].width().map_or(8, Width::bytes);
+            let length = usize::from(header.length).next_multiple_of(word).max(word);
+            at += part.get_or_insert((number, length)).1;
         }
     }
 
@@ -191,7 +194,7 @@ impl Account {
             return None;
         }
         self.note_pair(key.source, key.destination);
-        let mut flow = Flow::new(key);
+        let mut flow = DataFlow::new(key);
         if let Some(width) = self.width_of(&key) {
             flow.set_width(width);
         }
@@ -253,7 +256,7 @@ impl Account {
         };
         let Some(number) = self.against(datagram, status.src_epid.0) else { return };
         if let Some(packets) = self.flows[number].status(&status, at_ns) {
-            self.findings.push(Finding {
+            self.gaps.push(FlowGap {
                 flow: number,
                 at_ns,
                 place: LossPlace::Behind,
@@ -262,6 +265,7 @@ impl Account {
                 samples: None,
                 overrun: false,
                 credit: None,
+                is_sure: true,
             });
         }
     }

@@ -43,8 +43,8 @@ pub struct Credit {
 
 /// Samples that are missing at one point of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding {
-    /// The position of the flow in [`super::Account::flows`].
+pub struct FlowGap {
+    /// The position of the flow in [`super::CaptureAccount::flows`].
     pub flow: usize,
     /// When the packet behind it, or the report about it, was captured, nanoseconds.
     pub at_ns: Option<u64>,
@@ -60,11 +60,14 @@ pub struct Finding {
     pub overrun: bool,
     /// The sender's credit, where reports were captured.
     pub credit: Option<Credit>,
+    /// Nothing else explains it. Otherwise the header of the packet before was cut off, and it may
+    /// have ended its burst.
+    pub is_sure: bool,
 }
 
 /// The packets of one direction of a stream.
 #[derive(Debug)]
-pub struct Flow {
+pub struct DataFlow {
     key: FlowKey,
     packets: u64,
     bytes: u64,
@@ -90,6 +93,11 @@ struct LastPacket {
     length: u16,
     ticks: Option<u64>,
     ends_burst: bool,
+    /// Its header was captured.
+    is_seen: bool,
+    /// The time of the last packet whose header was captured, and the packets of one length from
+    /// there on.
+    seen: Option<(u64, u64)>,
     at_ns: Option<u64>,
     /// What the receiver had reported by then.
     report: Option<Report>,
@@ -108,7 +116,8 @@ struct OpenGap {
     first: u16,
     count: u16,
     came: u16,
-    finding: usize,
+    /// The position in the list of gaps.
+    place: usize,
 }
 
 /// What the receiver reported last.
@@ -128,7 +137,7 @@ pub(crate) struct DataPacket {
     pub at_ns: Option<u64>,
 }
 
-impl Flow {
+impl DataFlow {
     pub(crate) fn new(key: FlowKey) -> Self {
         Self {
             key,
@@ -220,6 +229,10 @@ impl Flow {
         (seconds > 0.0 && self.bursts < 2).then(|| samples / seconds)
     }
 
+    pub(crate) fn width(&self) -> Option<Width> {
+        self.width
+    }
+
     /// Takes the width of the device's CHDR packets, once it is known.
     pub(crate) fn set_width(&mut self, width: Width) {
         self.width = Some(width);
@@ -239,8 +252,15 @@ impl Flow {
         Some(last.ticks?.wrapping_add(self.ticks_of(last.length)?))
     }
 
-    /// Takes a data packet; `number` is the position of the flow.
-    pub(crate) fn data(&mut self, number: usize, packet: &DataPacket, found: &mut Vec<Finding>) {
+    /// Takes a data packet; `number` is the position of the flow. `overran` says whether the radio
+    /// has reported an overrun at the end of the packet before.
+    pub(crate) fn data(
+        &mut self,
+        number: usize,
+        packet: &DataPacket,
+        overran: impl Fn() -> bool,
+        found: &mut Vec<FlowGap>,
+    ) {
         let DataPacket { header, ticks, at_ns } = *packet;
         self.packets += 1;
         self.bytes += u64::from(header.length);
@@ -253,15 +273,22 @@ impl Flow {
         if ahead >= 1 << 15 {
             return self.old(header.seq, found);
         }
+        // Between bursts anything may pass, but an overrun ends its burst, too.
         let jump = self.jump(&last, ticks);
+        let overrun = jump.is_some_and(|jump| jump > 0) && overran();
+        let jump = jump.filter(|_| overrun || !last.ends_burst);
         if ahead > 0 {
-            let ticks = jump.and_then(|jump| u64::try_from(jump).ok());
+            // What they can have had; the rest was not sent, or a burst ended among them.
+            let most = self.step.map(|step| step.ticks.saturating_mul(ahead.into()));
+            let all = jump.and_then(|jump| u64::try_from(jump).ok());
+            let ticks = all.zip(most).map(|(all, most)| all.min(most));
+            let rest = all.zip(ticks).map_or(0, |(all, ticks)| all - ticks);
             if self.open.len() == OPEN_GAPS {
                 self.open.pop_front();
             }
             let first = last.seq.wrapping_add(1);
-            self.open.push_back(OpenGap { first, count: ahead, came: 0, finding: found.len() });
-            found.push(Finding {
+            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.len() });
+            found.push(FlowGap {
                 flow: number,
                 at_ns,
                 place: LossPlace::Before,
@@ -270,18 +297,33 @@ impl Flow {
                 samples: ticks.and_then(|ticks| self.samples_in(ticks)),
                 overrun: false,
                 credit: None,
+                is_sure: true,
             });
+            if rest > 0 {
+                found.push(FlowGap {
+                    flow: number,
+                    at_ns,
+                    place: LossPlace::Sender,
+                    packets: 0,
+                    ticks: Some(rest),
+                    samples: self.samples_in(rest),
+                    overrun,
+                    credit: self.credit(&last),
+                    is_sure: overrun,
+                });
+            }
         } else if let Some(jump) = jump.filter(|jump| *jump != 0) {
             match u64::try_from(jump) {
-                Ok(ticks) => found.push(Finding {
+                Ok(ticks) => found.push(FlowGap {
                     flow: number,
                     at_ns,
                     place: LossPlace::Sender,
                     packets: 0,
                     ticks: Some(ticks),
                     samples: self.samples_in(ticks),
-                    overrun: false,
+                    overrun,
                     credit: self.credit(&last),
+                    is_sure: overrun || last.is_seen,
                 }),
                 Err(_) => self.clock_jumps_back += 1,
             }
@@ -298,12 +340,32 @@ impl Flow {
             self.ticks.get_or_insert((ticks, ticks)).1 = ticks;
         }
         let Header { seq, length, eob, .. } = header;
-        let report = self.report;
-        self.last = Some(LastPacket { seq, length, ticks, ends_burst: eob, at_ns, report });
+        let (ends_burst, report) = (eob, self.report);
+        let (is_seen, seen) = (true, ticks.map(|ticks| (ticks, 1)));
+        self.last =
+            Some(LastPacket { seq, length, ticks, ends_burst, is_seen, seen, at_ns, report });
+    }
+
+    /// Goes on behind the packets of a train whose headers were cut off: `bytes` bytes in parts of
+    /// `part` bytes.
+    pub(crate) fn unseen(&mut self, part: u16, bytes: usize, at_ns: Option<u64>) {
+        let mut left = bytes;
+        while let (Some(last), true) = (self.last, left > 0 && part > 0) {
+            let ticks = self.end_ticks();
+            let length = left.min(part.into());
+            left -= length;
+            self.packets += 1;
+            self.bytes += length as u64;
+            let (seq, length) = (last.seq.wrapping_add(1), length as u16);
+            let seen = last.seen.filter(|_| length == last.length);
+            let seen = seen.map(|(ticks, packets)| (ticks, packets + 1));
+            self.last =
+                Some(LastPacket { seq, length, ticks, is_seen: false, seen, at_ns, ..last });
+        }
     }
 
     /// Takes a packet behind later ones.
-    fn old(&mut self, seq: u16, found: &mut [Finding]) {
+    fn old(&mut self, seq: u16, found: &mut [FlowGap]) {
         let within = |gap: &&mut OpenGap| seq.wrapping_sub(gap.first) < gap.count;
         let Some(gap) = self.open.iter_mut().find(within).filter(|gap| gap.came < gap.count) else {
             self.duplicates += 1;
@@ -311,29 +373,32 @@ impl Flow {
         };
         self.reordered += 1;
         gap.came += 1;
-        let finding = &mut found[gap.finding];
-        finding.packets -= 1;
+        let gap = &mut found[gap.place];
+        gap.packets -= 1;
         // How much of the time that makes is known where all packets are as long.
-        let left =
-            finding.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
-        finding.ticks = left;
-        finding.samples = left.and_then(|ticks| self.samples_in(ticks));
+        let left = gap.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
+        gap.ticks = left;
+        gap.samples = left.and_then(|ticks| self.samples_in(ticks));
     }
 
     /// Returns by how much the time of a packet differs from the end of the last one; `None` where
     /// that is not known.
     fn jump(&self, last: &LastPacket, ticks: Option<u64>) -> Option<i64> {
-        // Between bursts anything may pass.
-        let (before, ticks) = (last.ticks.filter(|_| !last.ends_burst)?, ticks?);
+        let (before, ticks) = (last.ticks?, ticks?);
         Some(ticks.wrapping_sub(before).wrapping_sub(self.ticks_of(last.length)?) as i64)
     }
 
     /// Learns how long a packet lasts: two in a row agree.
     fn learn(&mut self, last: &LastPacket, ticks: Option<u64>) {
-        let (Some(before), Some(ticks), false) = (last.ticks, ticks, last.ends_burst) else {
+        let (Some((before, packets)), Some(ticks), false) = (last.seen, ticks, last.ends_burst)
+        else {
             return;
         };
-        let seen = PacketStep { length: last.length, ticks: ticks.wrapping_sub(before) };
+        let ticks = ticks.wrapping_sub(before);
+        if ticks % packets != 0 {
+            return;
+        }
+        let seen = PacketStep { length: last.length, ticks: ticks / packets };
         if self.candidate == Some(seen) {
             self.step = Some(seen);
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! captured bytes ─▶ frame: one datagram ─▶ account: device, flow ─▶ flow: numbers and times
 //!                                             │                        │
-//!                                             └─ messages, credit ─────┴─▶ findings
+//!                                             └─ messages, credit ─────┴─▶ gaps
 //! ```
 //!
 //! A flow is one direction of a CHDR stream. Its packets have sequence numbers and times. Missing
@@ -18,8 +18,8 @@ mod account;
 mod flow;
 mod frame;
 
-pub use account::{Account, AccountCounts, RadioMessage};
-pub use flow::{Credit, Finding, Flow, FlowKey, LossPlace};
+pub use account::{AccountCounts, CaptureAccount, RadioMessage};
+pub use flow::{Credit, DataFlow, FlowGap, FlowKey, LossPlace};
 pub use frame::{Captured, LinkType};
 
 /// The bytes of each frame that an account needs: the headers with a VLAN tag and IP options, and a

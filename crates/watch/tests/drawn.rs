@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use millstream_watch::{Account, Captured, LinkType, LossPlace, SNAPLEN};
+use millstream_watch::{CaptureAccount, Captured, LinkType, LossPlace, SNAPLEN};
 use millstream_wire::chdr::{DataRepr, Width};
 use millstream_wire::stream::{
     CommandRepr, PACKETS_UNLIMITED, SequenceGap, StatusRepr, StreamCondition,
@@ -56,7 +56,7 @@ fn status(width: Width, repr: StatusRepr) -> Vec<u8> {
 }
 
 /// Gives an account a packet, cut off as a sparing capture does.
-fn take(account: &mut Account, at_ns: u64, bytes: &[u8]) {
+fn take(account: &mut CaptureAccount, at_ns: u64, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(SNAPLEN)];
     account.take(&Captured { at_ns: Some(at_ns), link: LinkType::Raw, bytes });
 }
@@ -91,21 +91,20 @@ proptest! {
         first in any::<u16>(),
         begin in any::<u64>(),
     ) {
-        let mut account = Account::new();
+        let mut account = CaptureAccount::new();
         let report = StatusRepr { capacity_bytes: 1 << 20, capacity_packets: PACKETS_UNLIMITED,
             count_packets: first.into(), ..StatusRepr::default() };
         take(&mut account, 0, &packet(HOST, RADIO, &status(width, report)));
         let (mut ticks, mut lost, mut twice, mut not_sent) = (begin, 0, 0, 0);
         let mut late: Vec<(usize, Vec<u8>)> = Vec::new();
-        let mut last_passed = 2;
         for n in 0..fates.len() + 6 {
             let at_ns = n as u64 * 1000;
             // The first packets show how long one lasts, and the last ones what is missing.
             let is_drawn = (3..fates.len()).contains(&n);
             let fate = if is_drawn { fates[n] } else { Fate::Comes };
-            // Packets missing beside a pause are another case.
+            // Behind a pause, what comes late tells nothing about the time.
             let fate = match fate {
-                Fate::IsLater(_) if last_passed + 1 != n || !late.is_empty() => Fate::Comes,
+                Fate::IsLater(_) if !late.is_empty() => Fate::Comes,
                 fate => fate,
             };
             if let Fate::IsLater(packets) = fate {
@@ -124,9 +123,6 @@ proptest! {
                 }
                 Fate::Comes | Fate::IsLater(_) => take(&mut account, at_ns, &bytes),
             }
-            if !matches!(fate, Fate::IsLost | Fate::ComesLate(_)) {
-                last_passed = n;
-            }
             late.retain(|(at, bytes)| {
                 if *at <= n {
                     take(&mut account, at_ns, bytes);
@@ -134,8 +130,8 @@ proptest! {
                 *at > n
             });
         }
-        let found: Vec<_> = account.findings().collect();
-        let sum = |place, of: fn(&millstream_watch::Finding) -> u64| -> u64 {
+        let found: Vec<_> = account.gaps().collect();
+        let sum = |place, of: fn(&millstream_watch::FlowGap) -> u64| -> u64 {
             found.iter().filter(|one| one.place == place).map(|one| of(one)).sum()
         };
         prop_assert_eq!(sum(LossPlace::Before, |one| one.packets), lost);
@@ -149,9 +145,39 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken(bytes in proptest::collection::vec(any::<u8>(), 0..200), link in 0..4_usize) {
+    fn trains_whose_later_headers_are_cut_off_hide_no_loss(
+        trains in proptest::collection::vec((1..40_u16, 0..4_u16), 4..60),
+        first in any::<u16>(),
+    ) {
+        let mut account = CaptureAccount::new();
+        take(&mut account, 0, &packet(HOST, RADIO, &status(Width::W64, StatusRepr::default())));
+        let (mut seq, mut ticks, mut lost, mut sent) = (first, 0, 0, 0);
+        for (n, (packets, missing)) in trains.iter().enumerate() {
+            let train: Vec<u8> = (0..*packets).flat_map(|n| {
+                data(Width::W64, seq.wrapping_add(n), ticks + u64::from(n) * SAMPLES * TICKS)
+            }).collect();
+            take(&mut account, n as u64, &packet(RADIO, HOST, &train));
+            // The first ones show how long a packet lasts, and the last one is followed by none.
+            let is_drawn = (3..trains.len() - 1).contains(&n);
+            let missing = if is_drawn { *missing } else { 0 };
+            (lost, sent) = (lost + u64::from(missing), sent + u64::from(*packets));
+            seq = seq.wrapping_add(packets + missing);
+            ticks += u64::from(packets + missing) * SAMPLES * TICKS;
+        }
+        let found: Vec<_> = account.gaps().collect();
+        prop_assert!(found.iter().all(|one| one.place == LossPlace::Before), "{found:?}");
+        prop_assert_eq!(found.iter().map(|one| one.packets).sum::<u64>(), lost);
+        prop_assert_eq!(found.iter().map(|one| one.samples.unwrap()).sum::<u64>(), lost * SAMPLES);
+        prop_assert_eq!(account.flows()[0].packets(), sent);
+    }
+
+    #[test]
+    fn any_bytes_are_taken(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        link in 0..4_usize,
+    ) {
         let link = [1, 101, 113, 276].map(|number| LinkType::of(number).unwrap())[link];
-        let mut account = Account::new();
+        let mut account = CaptureAccount::new();
         account.take(&Captured { at_ns: None, link, bytes: &bytes });
         prop_assert_eq!(account.counts().frames, 1);
     }
@@ -159,7 +185,7 @@ proptest! {
 
 #[test]
 fn what_a_radio_misses_of_a_transmission_was_lost_behind_the_capture() {
-    let mut account = Account::new();
+    let mut account = CaptureAccount::new();
     let sent = |seq: u16| packet(HOST, RADIO, &data(Width::W64, seq, u64::from(seq) * 1000));
     // The number 5 never reaches the capture; 9 and 10 do, and the radio misses all three.
     for seq in (0..20).filter(|seq| *seq != 5) {
@@ -174,14 +200,14 @@ fn what_a_radio_misses_of_a_transmission_was_lost_behind_the_capture() {
         };
         take(&mut account, 30, &packet(RADIO, HOST, &status(Width::W64, report)));
     }
-    let found: Vec<_> = account.findings().map(|one| (one.place, one.packets)).collect();
+    let found: Vec<_> = account.gaps().map(|one| (one.place, one.packets)).collect();
     assert_eq!(found, [(LossPlace::Before, 1), (LossPlace::Behind, 2)]);
     assert!(!account.is_from_radio(&account.flows()[0]));
 }
 
 #[test]
 fn a_set_up_begins_the_numbers_anew_and_used_up_credit_is_seen() {
-    let mut account = Account::new();
+    let mut account = CaptureAccount::new();
     let command = |seq| {
         let mut bytes = vec![0; CommandRepr::packet_len(Width::W128)];
         let repr = CommandRepr { dst_epid: Epid(3), src_epid: Epid(2), seq, ..Default::default() };
@@ -216,7 +242,7 @@ fn a_set_up_begins_the_numbers_anew_and_used_up_credit_is_seen() {
     take(&mut account, 9_000_000, &report(8));
     take(&mut account, 9_000_001, &packet(RADIO, HOST, &data(Width::W128, 8, ticks)));
     assert_eq!(account.flows()[0].restarts(), 1);
-    let [finding] = account.findings().collect::<Vec<_>>()[..] else { panic!() };
-    assert_eq!((finding.place, finding.samples), (LossPlace::Sender, Some(100 * SAMPLES)));
-    assert_eq!(finding.credit.unwrap().room_packets, 0, "by the reports before the jump");
+    let [gap] = account.gaps().collect::<Vec<_>>()[..] else { panic!() };
+    assert_eq!((gap.place, gap.samples), (LossPlace::Sender, Some(100 * SAMPLES)));
+    assert_eq!(gap.credit.unwrap().room_packets, 0, "by the reports before the jump");
 }

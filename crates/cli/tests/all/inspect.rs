@@ -142,12 +142,13 @@ fn a_radio_tells_what_it_consists_of_and_is_given_back() {
 #[test]
 fn a_capture_says_what_was_lost_on_the_way_and_what_the_radio_did_not_send() {
     // Seven packets are lost on their way, and the radio overruns while reports are lost.
-    let faults = ["lose to_host data skip=100 count=7", "lose to_device status skip=300 count=90"];
+    let faults = ["lose to_host data skip=100 count=7", "lose to_device status skip=60 count=20"];
     let faults = ["--fault", faults[0], "--fault", faults[1]];
     let small = ["--rx-buffer-samples", "100000", "--rx-antenna", "ramp"];
     let radio = Radio::start(Path::new("/"), &[&small[..], &faults].concat());
     let folder = tempfile::tempdir().unwrap();
-    let device = format!("{},link=udp,capture=radio.pcapng", radio.args());
+    let link = "recv_queue_bytes=400000,link=udp:capture=radio.pcapng";
+    let device = format!("{},{link}", radio.args());
     let rx = ["rx", "--json", "--args", &device, "--rate", "2e6", "--nsamps", "3000000"];
     let rx = millstream(folder.path(), &[&rx[..], &["--out", "x.sc16"]].concat()).json();
     let ledger = &rx["results"]["ledger"];
@@ -157,6 +158,7 @@ fn a_capture_says_what_was_lost_on_the_way_and_what_the_radio_did_not_send() {
     let flow = found["flows"].as_array().unwrap().iter().find(|flow| flow["from_radio"] == true);
     let flow = flow.unwrap();
     assert_eq!(flow["lost_before"], 7, "{found}");
+    assert!(ledger["lost"]["device_overrun"].as_u64().unwrap() > 0, "{ledger}");
     assert_eq!(flow["samples_not_sent"], ledger["lost"]["device_overrun"], "{found} {ledger}");
     let text = millstream(folder.path(), &inspect).succeeds().stdout;
     assert!(text.contains("7 packets (") && text.contains("lost between the radio and"), "{text}");

@@ -3,7 +3,7 @@
 use crate::output::{Report, short, shown};
 use anyhow::{Context, anyhow};
 use millstream_link::pcapng::{CaptureError, CaptureReader};
-use millstream_watch::{Account, Captured, Finding, Flow, LinkType, LossPlace};
+use millstream_watch::{CaptureAccount, Captured, DataFlow, FlowGap, LinkType, LossPlace};
 use millstream_wire::regs::radio::async_msg::Event;
 use std::fmt::Write;
 use std::fs::File;
@@ -103,6 +103,8 @@ crate::results! {
         room_packets: Option<u64>,
         /// Seconds since the receiver's last report before it.
         report_age_s: Option<f64>,
+        /// False where the packet before it was cut off, so that a burst may have ended there.
+        sure: bool,
     }
 
     /// A message of a radio.
@@ -137,7 +139,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
     let mut reader = CaptureReader::new(BufReader::with_capacity(READ_AHEAD, file))
         .map_err(|error| anyhow!(error))
         .with_context(|| name.clone())?;
-    let (mut account, mut begin_ns, mut other_links) = (Account::new(), None, 0);
+    let (mut account, mut begin_ns, mut other_links) = (CaptureAccount::new(), None, 0);
     let damage = loop {
         match reader.next() {
             Ok(Some(packet)) => {
@@ -173,7 +175,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
             .enumerate()
             .map(|(n, flow)| of_flow(&account, n, flow))
             .collect(),
-        gaps: account.findings().map(|gap| of_gap(gap, at_s(gap.at_ns))).collect(),
+        gaps: account.gaps().map(|gap| of_gap(gap, at_s(gap.at_ns))).collect(),
         messages: account
             .messages()
             .iter()
@@ -195,8 +197,8 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
     Ok(Report::of(text(&results), &results))
 }
 
-fn of_flow(account: &Account, number: usize, flow: &Flow) -> CapturedFlow {
-    let gaps = || account.findings().filter(move |gap| gap.flow == number);
+fn of_flow(account: &CaptureAccount, number: usize, flow: &DataFlow) -> CapturedFlow {
+    let gaps = || account.gaps().filter(move |gap| gap.flow == number);
     let packets = |place| gaps().filter(|gap| gap.place == place).map(|gap| gap.packets).sum();
     let not_sent = gaps().filter(|gap| gap.place == LossPlace::Sender).map(|gap| gap.samples);
     CapturedFlow {
@@ -220,7 +222,7 @@ fn of_flow(account: &Account, number: usize, flow: &Flow) -> CapturedFlow {
     }
 }
 
-fn of_gap(gap: &Finding, at_s: Option<f64>) -> CapturedGap {
+fn of_gap(gap: &FlowGap, at_s: Option<f64>) -> CapturedGap {
     CapturedGap {
         flow: gap.flow,
         at_s,
@@ -235,6 +237,7 @@ fn of_gap(gap: &Finding, at_s: Option<f64>) -> CapturedGap {
         overrun: gap.overrun,
         room_packets: gap.credit.map(|credit| credit.room_packets),
         report_age_s: gap.credit.map(|credit| credit.report_age_ns as f64 / 1e9),
+        sure: gap.is_sure,
     }
 }
 
@@ -341,7 +344,8 @@ impl CapturedGap {
                  reports them missing"
             ),
             _ => {
-                let mut words = format!("{samples} not sent by the {sender}");
+                let perhaps = if self.sure { "" } else { "perhaps " };
+                let mut words = format!("{perhaps}{samples} not sent by the {sender}");
                 if self.overrun {
                     words += ", which reported an overrun";
                 }
@@ -357,8 +361,8 @@ impl CapturedGap {
                     Some((room, ms)) => {
                         let _ = write!(
                             words,
-                            ": it had credit for {room} packets by a report {ms:.1} ms old, so the \
-                             receiver did not hold it up"
+                            ": the reports captured here gave it credit for {room} packets, the \
+                             last one {ms:.1} ms before. They did not reach it, or it was too slow"
                         );
                     }
                     None => {}

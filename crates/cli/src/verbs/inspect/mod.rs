@@ -26,10 +26,12 @@ const WAV_HEADER_BYTES_MAX: u64 = 1 << 20;
 
 /// Shows a recording: format, length, sample rate, metadata, and the power of its samples.
 ///
-/// It reads SigMF, WAV and raw samples. It also reads captures of a radio's packets (pcapng and
-/// pcap, e.g. of tcpdump), and says for each stream of any program what was lost, and where. 0 dBFS is the power of a tone whose I and Q reach full
-/// scale. If the recording begins with ATSC television, it says so. With --atsc it decodes the
-/// whole recording and draws one picture: spectrum, echoes, symbols over time, histogram of the
+/// It reads SigMF, WAV and raw samples. 0 dBFS is the power of a tone whose I and Q reach full
+/// scale. It also reads captures of a radio's packets (pcapng and pcap, e.g. of tcpdump), and says
+/// for each stream of any program what was lost, and where.
+///
+/// If the recording begins with ATSC television, it says so. With --atsc it decodes the whole
+/// recording and draws one picture: spectrum, echoes, symbols over time, histogram of the
 /// eight symbol levels, modulation error ratio over time, and taps of the equaliser.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
