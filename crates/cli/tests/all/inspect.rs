@@ -160,7 +160,8 @@ fn a_capture_says_what_was_lost_on_the_way_and_what_the_radio_did_not_send() {
     assert_eq!(flow["lost_before"], 7, "{found}");
     assert!(ledger["lost"]["device_overrun"].as_u64().unwrap() > 0, "{ledger}");
     assert_eq!(flow["samples_not_sent"], ledger["lost"]["device_overrun"], "{found} {ledger}");
-    let text = millstream(folder.path(), &inspect).succeeds().stdout;
+    let told = millstream(folder.path(), &inspect);
+    let text = &told.succeeds().stdout;
     assert!(text.contains("7 packets (") && text.contains("lost between the radio and"), "{text}");
     radio.stop();
 }
