@@ -159,7 +159,11 @@ fn a_capture_says_what_was_lost_on_the_way_and_what_the_radio_did_not_send() {
     let flow = flow.unwrap();
     assert_eq!(flow["lost_before"], 7, "{found}");
     assert!(ledger["lost"]["device_overrun"].as_u64().unwrap() > 0, "{ledger}");
-    assert_eq!(flow["samples_not_sent"], ledger["lost"]["device_overrun"], "{found} {ledger}");
+    // A busy machine overruns while those packets are lost: the ledger cannot tell one from the
+    // other then.
+    let lost = |cause: &str| ledger["lost"][cause].as_u64().unwrap();
+    let not_sent = lost("device_overrun") + lost("network_loss") + lost("unknown") - 7 * 2000;
+    assert_eq!(flow["samples_not_sent"], not_sent, "{found} {ledger}");
     let told = millstream(folder.path(), &inspect);
     let text = &told.succeeds().stdout;
     assert!(text.contains("7 packets (") && text.contains("lost between the radio and"), "{text}");

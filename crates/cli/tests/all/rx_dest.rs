@@ -32,7 +32,10 @@ fn the_radio_sends_every_sample_to_another_host_with_dest() {
             socket.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
             let (mut buffer, mut heard) = ([0; 9000], Vec::new());
             while heard.len() < 20_000 * 4 {
-                let length = socket.recv(&mut buffer).unwrap();
+                let length = socket.recv(&mut buffer).unwrap_or_else(|error| {
+                    let table = std::fs::read_to_string("/proc/self/net/udp").unwrap();
+                    panic!("{error} after {} bytes: {results} {table}", heard.len())
+                });
                 heard.extend_from_slice(&buffer[header..length]);
             }
             let heard = heard.in_chunks().0.iter().map(|sample| u32::from_le_bytes(*sample));
