@@ -18,6 +18,12 @@ struct HandleSlot<T> {
     thing: Option<Arc<T>>,
 }
 
+impl<T> Default for HandleTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> HandleTable<T> {
     /// Returns a table without things.
     pub const fn new() -> Self {
