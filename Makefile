@@ -10,7 +10,7 @@ SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust rust-program
+.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy c install-c package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust rust-program
 
 # Prints the comment of each target.
 help:
@@ -68,6 +68,18 @@ install-soapy: ## installs it: PREFIX=/usr/local
 	@[ -e "$(SOAPY)" ] || { echo "$(SOAPY) is missing: run make soapy" >&2; exit 1; }
 	install -d $(DESTDIR)$(SOAPY_MODULES)
 	install -m 755 $(SOAPY) $(DESTDIR)$(SOAPY_MODULES)/
+
+c: rust ## the library for programs in C, capi/millstream.h
+	@scripts/need.sh build
+	$(CARGO) build --release -p millstream-c
+
+install-c: ## installs it with its header: PREFIX=/usr/local
+	@[ -e "$(TARGET)/release/libmillstream_c.so" ] || { echo "the library is missing: run make c" >&2; exit 1; }
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -m 644 capi/millstream.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 $(TARGET)/release/libmillstream_c.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(TARGET)/release/libmillstream_c.so $(DESTDIR)$(PREFIX)/lib/libmillstream_c.so.1
+	ln -sf libmillstream_c.so.1 $(DESTDIR)$(PREFIX)/lib/libmillstream_c.so
 
 package: rust ## static programs, Debian packages, wheels, source, bills of materials and checksums, in target/dist
 	@scripts/need.sh package

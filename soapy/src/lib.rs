@@ -3,7 +3,7 @@
 //! SoapySDR's interface is one of C++ classes, whose layout belongs to the installed headers.
 //! `module.cpp` is compiled against them, and calls these functions.
 //!
-//! - A radio or stream is a number (`table`), which never stands for another one later. So a
+//! - A radio or stream is a number (`HandleTable` of `client`), which never stands for another one later. So a
 //!   client that closes a stream while a thread reads from it gets an error, and no crash.
 //! - Every function returns 0 or a positive result, or an error below 0. [`ms_last_error`] has the
 //!   text of the thread's latest error.
@@ -13,7 +13,6 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `table` | numbers for radios and streams |
 //! | `guard` | errors and panics |
 //! | `text` | texts from and to C |
 //! | `radio` | finding, opening; the settings by their names |
@@ -26,7 +25,6 @@ mod lend;
 mod radio;
 mod samples;
 mod stream;
-mod table;
 mod text;
 
 pub use guard::ms_last_error;

@@ -3,10 +3,9 @@
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
-use millstream_client::{ClientArgs, DeviceTime, Radio, StreamDirection, find};
+use millstream_client::{ClientArgs, DeviceTime, HandleTable, Radio, StreamDirection, find};
 
 use crate::guard::{Failure, guarded};
-use crate::table::HandleTable;
 use crate::text::{NumberSink, TextSink, Texts, pairs, text};
 
 /// The open radios.

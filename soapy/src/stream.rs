@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
 use millstream_client::{
-    ClientError, DeviceTime, GapPolicy, Received, RxOptions, RxStream, StatusKind, StreamDirection,
-    StreamStart, StreamStatus, TxOptions, TxStream,
+    ClientError, DeviceTime, GapPolicy, HandleTable, Received, RxOptions, RxStream, StatusKind,
+    StreamDirection, StreamStart, StreamStatus, TxOptions, TxStream,
 };
 
 use crate::direct::DirectBuffers;
@@ -16,7 +16,6 @@ use crate::guard::{
 };
 use crate::radio::{direction, radio};
 use crate::samples::{ReadRequest, SoapyFormat, WriteRequest, for_format, read, write};
-use crate::table::HandleTable;
 use crate::text::{TextSink, Texts, pairs, text};
 
 /// Flags of SoapySDR (`SoapySDR/Constants.h`).

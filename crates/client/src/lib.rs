@@ -70,6 +70,7 @@
 //! | `rtl_tcp` | a server for programs that speak the protocol of `rtl_tcp` |
 //! | `turns` | a lock at which a waiting read lets commands pass |
 //! | `status`, `parts` | queues of events; parts of slices |
+//! | `handles` | numbers that stand for radios and streams in C |
 
 mod args;
 mod channel;
@@ -78,6 +79,7 @@ mod closing;
 mod emulated;
 mod error;
 mod find;
+mod handles;
 mod parts;
 mod radio;
 mod rates;
@@ -94,6 +96,7 @@ pub use args::ClientArgs;
 pub use channel::{Channel, ReceiveChannel, TransmitChannel};
 pub use error::ClientError;
 pub use find::{FoundRadio, find};
+pub use handles::HandleTable;
 pub use millstream_radio::StreamSample;
 pub use millstream_radio::device::SensorReading;
 pub use millstream_radio::graph::StreamDirection;

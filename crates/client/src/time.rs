@@ -52,6 +52,12 @@ impl DeviceTime {
         self.ticks
     }
 
+    /// Returns the rate of these ticks, per second.
+    #[must_use]
+    pub fn rate_hz(self) -> f64 {
+        self.rate_hz
+    }
+
     /// Returns the ticks of a clock of another rate: the nearest.
     #[must_use]
     pub fn ticks_at(self, rate_hz: f64) -> u64 {

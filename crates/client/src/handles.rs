@@ -1,11 +1,12 @@
-//! Numbers for things that C holds.
+//! Numbers for things that programs in C hold.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The things of one kind, by their numbers.
+/// Things by their numbers, for interfaces to C.
 ///
 /// A number has the place of its thing and the count of things that had that place before, so a
-/// number that was given back never finds another thing. 0 is no number.
+/// number that was given back never finds another thing. 0 is no number. A thing that was removed
+/// lives until its last user is done.
 #[derive(Debug)]
 pub struct HandleTable<T> {
     slots: Mutex<Vec<HandleSlot<T>>>,
@@ -15,6 +16,12 @@ pub struct HandleTable<T> {
 struct HandleSlot<T> {
     generation: u32,
     thing: Option<Arc<T>>,
+}
+
+impl<T> Default for HandleTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<T> HandleTable<T> {
