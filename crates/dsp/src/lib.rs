@@ -12,8 +12,10 @@ pub mod arbitrary;
 pub mod band_power;
 pub mod channelizer;
 pub mod chunks;
+pub mod cic;
 pub mod design;
 pub mod fir;
+pub mod half_band;
 mod history;
 pub mod impair;
 pub mod levels;
@@ -34,6 +36,8 @@ pub mod sampler;
 pub mod scale;
 pub mod simd;
 pub mod spectrum;
+#[cfg(test)]
+mod test_signals;
 pub mod trim;
 pub mod window;
 

@@ -5,6 +5,7 @@ use crate::personality::{ClockRates, DeviceKind, Image, ImageOptions, Personalit
 use crate::scene::Scene;
 use crate::{Error, UhdGeneration};
 use millstream_wire::chdr::Width;
+use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
@@ -123,28 +124,24 @@ impl RadioConfig {
     /// # Errors
     /// [`Error::Config`] for the first one out of range.
     pub fn check(&self) -> Result<(), Error> {
-        let fail = |field, value: String, expected| Err(Error::Config { field, value, expected });
-        if self.addr.is_unspecified() || self.addr.is_multicast() {
-            // Hosts receive this address, and send to it.
-            let expected = "one address of this machine, such as `ip -4 addr` lists, or 127.0.0.2";
-            return fail("addr", self.addr.to_string(), expected);
+        let check = |field, holds: bool, value: &dyn Display, expected| match holds {
+            true => Ok(()),
+            false => Err(Error::Config { field, value: value.to_string(), expected }),
+        };
+        let is_one = |addr: Ipv4Addr| !addr.is_unspecified() && !addr.is_multicast();
+        // Hosts receive this address, and send to it.
+        let expected = "one address of this machine, such as `ip -4 addr` lists, or 127.0.0.2";
+        check("addr", is_one(self.addr), &self.addr, expected)?;
+        if let Some(SecondLink { addr, .. }) = &self.second_link {
+            let check = |holds, expected| check("second_link", holds, addr, expected);
+            check(is_one(*addr), "one address of this machine")?;
+            check(*addr != self.addr, "another address than that of the first link")?;
+            let expected = "none, as this device has one link only";
+            check(self.device.links_max() >= 2, expected)?;
         }
-        if let Some(second) = &self.second_link {
-            let addr = second.addr.to_string();
-            if second.addr.is_unspecified() || second.addr.is_multicast() {
-                return fail("second_link", addr, "one address of this machine");
-            }
-            if second.addr == self.addr {
-                return fail("second_link", addr, "another address than that of the first link");
-            }
-            if self.device.links_max() < 2 {
-                return fail("second_link", addr, "none, as this device has one link only");
-            }
-        }
-        if !(1e-6..=1e6).contains(&self.time_scale) {
-            let expected = "a factor from 0.000001 to 1000000";
-            return fail("time_scale", format!("{:?}", self.time_scale), expected);
-        }
+        let (scale, is_scale) = (self.time_scale, (1e-6..=1e6).contains(&self.time_scale));
+        let expected = "a factor from 0.000001 to 1000000";
+        check("time_scale", is_scale, &format!("{scale:?}"), expected)?;
         let possible = |rate_hz: &f64| ClockRates::ANY.nearest(*rate_hz) == *rate_hz;
         let sound = match self.rates {
             ClockRates::Range(low_hz, high_hz) => {
@@ -152,62 +149,44 @@ impl RadioConfig {
             }
             ClockRates::List(list) => !list.is_empty() && list.iter().all(possible),
         };
-        if !sound {
-            return fail("rates", format!("{:?}", self.rates), "rates from 1 kHz to 2 GHz");
-        }
-        if self.rates.nearest(self.master_clock_rate_hz) != self.master_clock_rate_hz {
-            let expected = "one of the rates, from 1 kHz to 2 GHz";
-            return fail("master_clock_rate_hz", self.master_clock_rate_hz.to_string(), expected);
-        }
-        if !(1024..=1 << 32).contains(&self.rx_buffer_samples) {
-            let expected = "1024 samples to 2^32";
-            return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
-        }
-        if !(4096..=1 << 26).contains(&self.tx_buffer_samples) {
-            let expected = "4096 samples to 2^26";
-            return fail("tx_buffer_samples", self.tx_buffer_samples.to_string(), expected);
-        }
-        if !(576..=65_535).contains(&self.mtu) {
-            return fail("mtu", self.mtu.to_string(), "576 to 65535 bytes");
-        }
-        let channels = self.device.channels();
-        if self.rx_antennas.len() > channels {
-            let expected = "at most one antenna per channel of the device";
-            return fail("rx_antennas", self.rx_antennas.len().to_string(), expected);
-        }
-        if self.scene.is_some() && !self.personality().front_end.has_effects() {
+        check("rates", sound, &format!("{:?}", self.rates), "rates from 1 kHz to 2 GHz")?;
+        let rate_hz = self.master_clock_rate_hz;
+        let expected = "one of the rates, from 1 kHz to 2 GHz";
+        check("master_clock_rate_hz", self.rates.nearest(rate_hz) == rate_hz, &rate_hz, expected)?;
+        let (rx, tx) = (self.rx_buffer_samples, self.tx_buffer_samples);
+        check("rx_buffer_samples", (1024..=1 << 32).contains(&rx), &rx, "1024 samples to 2^32")?;
+        check("tx_buffer_samples", (4096..=1 << 26).contains(&tx), &tx, "4096 samples to 2^26")?;
+        let is_mtu = (576..=65_535).contains(&self.mtu);
+        check("mtu", is_mtu, &self.mtu, "576 to 65535 bytes")?;
+        let (channels, antennas) = (self.device.channels(), self.rx_antennas.len());
+        let expected = "at most one antenna per channel of the device";
+        check("rx_antennas", antennas <= channels, &antennas, expected)?;
+        if self.scene.is_some() {
             let expected = "no scene, as the tuning of this device has no effect";
-            return fail("scene", "a list of stations".to_owned(), expected);
+            let has_effects = self.personality().front_end.has_effects();
+            check("scene", has_effects, &"a list of stations", expected)?;
+            let (given, expected) = (self.rx_antennas.join(" "), "either a scene or antennas");
+            check("rx_antennas", self.rx_antennas.is_empty(), &given, expected)?;
         }
-        if self.scene.is_some() && !self.rx_antennas.is_empty() {
-            let expected = "either a scene or antennas";
-            return fail("rx_antennas", self.rx_antennas.join(" "), expected);
-        }
-        if self.tx_out.len() > channels {
-            let expected = "at most one file per channel of the device";
-            return fail("tx_out", self.tx_out.len().to_string(), expected);
-        }
-        let stem = |path: &PathBuf| path.with_extension("");
-        let mut pairs = self.tx_out.iter().enumerate();
-        let same =
-            pairs.find(|(at, path)| self.tx_out[..*at].iter().any(|one| stem(one) == stem(path)));
-        if let Some((_, second)) = same {
+        let files = self.tx_out.len();
+        let expected = "at most one file per channel of the device";
+        check("tx_out", files <= channels, &files, expected)?;
+        for (at, path) in self.tx_out.iter().enumerate() {
+            let stem = |path: &PathBuf| path.with_extension("");
+            let is_new = self.tx_out[..at].iter().all(|one| stem(one) != stem(path));
             let expected = "another name for each channel, as their metadata lie beside them";
-            return fail("tx_out", second.display().to_string(), expected);
+            check("tx_out", is_new, &path.display(), expected)?;
         }
         let cable = self.rx_antennas.iter().any(|spec| spec.starts_with("loopback:"));
         let stored = cable || self.has_scene() || self.personality().has_dsp;
-        if stored && self.rx_buffer_samples > 1 << 26 {
-            let expected =
-                "at most 2^26 samples with a loopback, scene or DDC, which keep them in memory";
-            return fail("rx_buffer_samples", self.rx_buffer_samples.to_string(), expected);
-        }
+        let expected =
+            "at most 2^26 samples with a loopback, scene or DDC, which keep them in memory";
+        check("rx_buffer_samples", !stored || rx <= 1 << 26, &rx, expected)?;
         for (field, value) in [("serial", &self.serial()), ("name", &self.name)] {
             // They appear in `key=value;` lists and in device address strings.
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            if value.is_empty() || value.len() > 32 || !value.chars().all(plain) {
-                return fail(field, value.clone(), "1 to 32 of A-Z a-z 0-9 - _ .");
-            }
+            let is_plain = (1..=32).contains(&value.len()) && value.chars().all(plain);
+            check(field, is_plain, value, "1 to 32 of A-Z a-z 0-9 - _ .")?;
         }
         self.faults.iter().try_for_each(|fault| faults::check(fault))?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The device thread: it sleeps until a datagram or a deadline, and then advances the device.
 
 use crate::device::EmulatedDevice;
-use crate::faults::{AfterFaults, DeviceSide};
+use crate::faults::{AfterFaults, DeviceFaults};
 use crate::links::Links;
 use crate::mailbox::DeviceCommand;
 use crate::time::monotonic_ns;
@@ -27,7 +27,7 @@ pub(crate) fn device_loop(
     mut device: EmulatedDevice,
     mut links: Links,
     orders: &Receiver<DeviceCommand>,
-    faults: &DeviceSide,
+    faults: &DeviceFaults,
     stop: &AtomicBool,
 ) {
     let mut slack = TimerSlack::default();
@@ -55,7 +55,7 @@ pub(crate) fn device_loop(
         let mut obeyed = false;
         while let Ok(order) = orders.try_recv() {
             if let DeviceCommand::Speak(generation) = order {
-                faults.note_protocol(generation.protocol);
+                faults.protocol.set(generation.protocol);
             }
             device.execute(order);
             obeyed = true;
@@ -108,7 +108,6 @@ fn sleep_until(until_ns: u64, stop: &AtomicBool) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::faults::DeviceFaults;
     use millstream_link::port::{Capabilities, Datagram, PortRx};
     use std::io;
     use std::net::{Ipv4Addr, SocketAddrV4};
@@ -156,8 +155,8 @@ pub(crate) mod tests {
         let counters = bench.counters.clone();
         let (deaf, stop) = FailedPort::new();
         let (_orders, inbox) = channel();
-        let side = DeviceSide::new(Arc::new(DeviceFaults::new(1e6, 1.0)));
-        device_loop(bench.device, Links::new(vec![deaf]), &inbox, &side, &stop);
+        let faults = DeviceFaults::new(1e6, 1.0);
+        device_loop(bench.device, Links::new(vec![deaf]), &inbox, &faults, &stop);
         // Whether the second poll was one between batches depends on the scheduling of this thread.
         assert_eq!(counters.snapshot().chdr_receive_errors, FailedPort::FAILURES);
     }

@@ -37,7 +37,7 @@
 //! | `generation` | the versions of UHD as data |
 //! | [`faults`] | failures on demand; `control_channel` switches them from outside |
 //! | `tcp` | a bounded server of small requests, for RPC and the control channel |
-//! | `converter` | the filters of DDC and DUC |
+//! | `converter` | DDC and DUC: registers, shift, gain |
 //! | [`antenna`] | the received signals of a channel |
 //! | `tx_out` | the transmitted samples of a channel, on disk |
 //! | `mailbox`, `counters` | commands and counts shared by threads |

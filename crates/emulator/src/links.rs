@@ -1,7 +1,7 @@
 //! The receive sides of a radio's links, polled by one thread.
 
 use crate::device::HostAddress;
-use millstream_link::port::{Datagram, PortRx};
+use millstream_link::port::PortRx;
 use std::io;
 use std::time::Duration;
 
@@ -59,10 +59,17 @@ impl Links {
         mut take: impl FnMut(&[u8], HostAddress),
     ) -> io::Result<()> {
         for (link, port) in self.ports.iter_mut().enumerate() {
-            let count = std::mem::take(&mut self.counts[link]);
-            each_of(&mut **port, count, batches, |datagram| {
-                take(datagram.payload, HostAddress::new(link, datagram.source));
-            })?;
+            let mut count = std::mem::take(&mut self.counts[link]);
+            for batch in 1.. {
+                for index in 0..count {
+                    let datagram = port.datagram(index);
+                    take(datagram.payload, HostAddress::new(link, datagram.source));
+                }
+                if count == 0 || batch == batches {
+                    break;
+                }
+                count = port.recv_batch(Duration::ZERO)?;
+            }
         }
         Ok(())
     }
@@ -73,28 +80,10 @@ impl Links {
     }
 }
 
-/// Passes every datagram of the lent batch of `count`, and of up to `batches` batches in all, while
-/// there are more.
-fn each_of(
-    rx: &mut dyn PortRx,
-    mut count: usize,
-    batches: usize,
-    mut take: impl FnMut(Datagram<'_>),
-) -> io::Result<()> {
-    for batch in 1.. {
-        (0..count).for_each(|index| take(rx.datagram(index)));
-        if count == 0 || batch == batches {
-            break;
-        }
-        count = rx.recv_batch(Duration::ZERO)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_link::port::Capabilities;
+    use millstream_link::port::{Capabilities, Datagram};
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     const ANY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);

@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::device::{self, DeviceParts, EmulatedDevice, RxWatcher};
 use crate::device_loop::device_loop;
 use crate::discovery::Discovery;
-use crate::faults::{DeviceFaults, DeviceSide, Faults};
+use crate::faults::{DeviceFaults, Faults};
 use crate::links::Links;
 use crate::personality::DeviceKind;
 use crate::rpc::{Identity, Mpm, Rpc};
@@ -14,7 +14,7 @@ use crate::scene::{Scene, SceneReceiver};
 use crate::stepped;
 use crate::tcp::Server;
 use crate::time::monotonic_ns;
-use crate::tx_out::{FileOutcome, Recorder};
+use crate::tx_out::{FileOutcome, FileRecorder};
 use crate::{CounterSnapshot, Error, RadioConfig};
 use millstream_link::port::{Port, PortOptions};
 use std::io;
@@ -121,10 +121,9 @@ impl Radio {
             let server = Server::new(listener, channel).map_err(tcp_error(address, CONTROL))?;
             running.spawn("ms-control", move |stop| server.run(stop))?;
         }
-        let side = DeviceSide::new(machine.clone());
-        side.note_protocol(config.uhd.row().protocol);
+        machine.protocol.set(config.uhd.row().protocol);
         let recorders = stepped::recorders(&config)?;
-        running.fates = recorders.iter().filter_map(Recorder::fate).collect();
+        running.fates = recorders.iter().map(FileRecorder::fate).collect();
         // All links have the same kind of port; the smallest queue counts.
         let queues = chdr.iter().map(|port| port.rx.capabilities());
         let queue = queues.min_by_key(|queue| queue.recv_queue_bytes).expect("there is a link");
@@ -135,7 +134,7 @@ impl Radio {
             keeper,
             sources,
             scenes,
-            recorders,
+            recorders: stepped::boxed(recorders),
             rx_buffer_samples: config.rx_buffer_samples,
             tx_buffer_samples: config.tx_buffer_samples,
             queue,
@@ -163,8 +162,9 @@ impl Radio {
             .map(|port| answers(port, Broadcasts::none(), |all| &all.echo_receive_errors));
         let echoes: Vec<_> = echoes.collect();
         let links = Links::new(receivers);
-        running
-            .spawn("ms-device", move |stop| device_loop(device, links, &order_rx, &side, stop))?;
+        running.spawn("ms-device", move |stop| {
+            device_loop(device, links, &order_rx, &machine, stop)
+        })?;
         running.spawn("ms-rpc", move |stop| server.run(stop))?;
         running.spawn("ms-discovery", move |stop| responder.run(stop))?;
         for echo in echoes {

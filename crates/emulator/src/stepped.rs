@@ -4,10 +4,10 @@
 use crate::antenna::AntennaSource;
 use crate::counters::Counters;
 use crate::device::{DeviceParts, EmulatedDevice, HostAddress};
-use crate::faults::{AfterFaults, DeviceFaults, DeviceSide, Faults, Management};
+use crate::faults::{AfterFaults, DeviceFaults, Faults, Management};
 use crate::mailbox::DeviceCommand;
 use crate::time::DeviceClock;
-use crate::tx_out::{PlayedSamples, Recorder};
+use crate::tx_out::{FileRecorder, PlayedSamples, Recorder};
 use crate::{CounterSnapshot, Error, RadioConfig, antenna};
 use millstream_link::port::{Capabilities, PortTx};
 use millstream_output::Existing;
@@ -21,7 +21,6 @@ use std::sync::Arc;
 pub struct SteppedRadio {
     device: EmulatedDevice,
     keeper: DeviceClock,
-    side: DeviceSide,
     machine: Arc<DeviceFaults>,
     faults: Faults,
     counters: Arc<Counters>,
@@ -52,11 +51,11 @@ impl SteppedRadio {
         tx: Box<dyn PortTx>,
     ) -> Result<Self, Error> {
         config.check()?;
-        let mut recorders = recorders(config)?;
+        let mut recorders = boxed(recorders(config)?);
         let mut played = None;
         if recorders.is_empty() {
             let samples = played.insert(PlayedSamples::default());
-            recorders.push(Recorder::Memory(samples.clone()));
+            recorders.push(Box::new(samples.clone()));
         }
         let machine = Arc::new(DeviceFaults::new(config.master_clock_rate_hz, config.time_scale));
         let mut keeper = machine.power_on(now_ns);
@@ -79,7 +78,6 @@ impl SteppedRadio {
         Ok(Self {
             device,
             keeper,
-            side: DeviceSide::new(machine.clone()),
             faults: Faults::new(machine.clone(), config.chdr_width),
             machine,
             counters,
@@ -114,7 +112,7 @@ impl SteppedRadio {
         if now_ns < self.stalled_until_ns {
             return self.stalled_until_ns;
         }
-        let fault_ns = match self.side.apply(&mut self.device, now_ns) {
+        let fault_ns = match self.machine.apply(&mut self.device, now_ns) {
             AfterFaults::Run(next_ns) => next_ns,
             AfterFaults::Stall(until_ns) => {
                 self.stalled_until_ns = until_ns;
@@ -131,7 +129,7 @@ impl SteppedRadio {
                 }
             }
         }
-        if self.side.is_silent(now_ns) {
+        if self.machine.is_silent(now_ns) {
             self.waiting.clear();
             return fault_ns.min(now_ns + 1_000_000);
         }
@@ -147,7 +145,7 @@ impl SteppedRadio {
 
     /// Passes a datagram that came at `now_ns`. A call of [`SteppedRadio::advance`] must follow.
     pub fn receive(&mut self, datagram: &[u8], source: SocketAddrV4, now_ns: u64) {
-        if self.side.is_silent(now_ns) {
+        if self.machine.is_silent(now_ns) {
             self.device.note_unheard(1);
         } else if now_ns < self.stalled_until_ns {
             self.waiting.push((datagram.to_vec(), source));
@@ -179,7 +177,12 @@ pub(crate) fn sources(config: &RadioConfig) -> Result<Vec<AntennaSource>, Error>
 }
 
 /// Opens the transmit files of a configuration, those of the first channels.
-pub(crate) fn recorders(config: &RadioConfig) -> Result<Vec<Recorder>, Error> {
+pub(crate) fn recorders(config: &RadioConfig) -> Result<Vec<FileRecorder>, Error> {
     let existing = Existing::replace_if(config.overwrite);
-    config.tx_out.iter().map(|path| Recorder::create(path, existing)).collect()
+    config.tx_out.iter().map(|path| FileRecorder::create(path, existing)).collect()
+}
+
+/// Returns them as a device takes them.
+pub(crate) fn boxed(files: Vec<FileRecorder>) -> Vec<Box<dyn Recorder>> {
+    files.into_iter().map(|file| Box::new(file) as Box<dyn Recorder>).collect()
 }

@@ -76,14 +76,8 @@ struct Connection<T> {
     heard_ns: u64,
 }
 
-/// Why a connection ends.
-enum CloseReason {
-    /// The peer or the network closed it.
-    Closed,
-    Malformed,
-    /// The peer does not read its answers.
-    Stuck,
-}
+/// Why a connection ends: an event, or `None` when the peer or the network closed it.
+type CloseReason = Option<TcpEvent>;
 
 impl<S: Service> Server<S> {
     /// Returns a server on `listener`, which it makes non-blocking.
@@ -152,12 +146,8 @@ impl<S: Service> Server<S> {
     }
 
     fn serve(&mut self, index: usize) {
-        let Err(end) = self.connections[index].serve(&mut self.service) else { return };
-        match end {
-            CloseReason::Closed => {}
-            CloseReason::Malformed => self.service.note(TcpEvent::Malformed),
-            CloseReason::Stuck => self.service.note(TcpEvent::Refused),
-        }
+        let Err(reason) = self.connections[index].serve(&mut self.service) else { return };
+        reason.into_iter().for_each(|event| self.service.note(event));
         self.connections.swap_remove(index);
     }
 }
@@ -179,7 +169,7 @@ impl<T> Connection<T> {
         self.send()?;
         self.check_unsent()?;
         answered?;
-        if closed { Err(CloseReason::Closed) } else { Ok(()) }
+        if closed { Err(None) } else { Ok(()) }
     }
 
     fn answer(&mut self, service: &mut impl Service<Session = T>) -> Result<(), CloseReason> {
@@ -189,7 +179,7 @@ impl<T> Connection<T> {
             match service.answer(session, unread, unsent, now_ns) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.heard_ns = now_ns,
-                Err(Malformed) => return Err(CloseReason::Malformed),
+                Err(Malformed) => return Err(Some(TcpEvent::Malformed)),
             }
             if self.unsent.len() > UNSENT_BYTES_MAX {
                 // Many requests at once are allowed for a peer that reads.
@@ -201,7 +191,8 @@ impl<T> Connection<T> {
 
     /// Not only answers wait: gRPC has frames that are to be acknowledged.
     fn check_unsent(&self) -> Result<(), CloseReason> {
-        if self.unsent.len() > UNSENT_BYTES_MAX { Err(CloseReason::Stuck) } else { Ok(()) }
+        let is_stuck = self.unsent.len() > UNSENT_BYTES_MAX;
+        if is_stuck { Err(Some(TcpEvent::Refused)) } else { Ok(()) }
     }
 
     fn send(&mut self) -> Result<(), CloseReason> {
@@ -210,7 +201,7 @@ impl<T> Connection<T> {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_transient(&error) => {}
-                Err(_) => return Err(CloseReason::Closed),
+                Err(_) => return Err(None),
             }
         }
         Ok(())

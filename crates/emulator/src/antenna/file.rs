@@ -100,11 +100,6 @@ impl FileAntenna {
         })
     }
 
-    /// Returns the samples in the file.
-    pub fn len_samples(&self) -> u64 {
-        self.length
-    }
-
     /// Loads the chunk that begins at sample `start` of the file.
     fn load(&mut self, start: u64) {
         let samples = (self.length - start).min(CHUNK_SAMPLES as u64) as usize;

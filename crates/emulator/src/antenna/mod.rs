@@ -42,9 +42,16 @@ pub trait Antenna: Send {
 }
 
 /// Joins I and Q into a sample.
-fn sc16(i: i16, q: i16) -> Sc16 {
+#[inline]
+pub(crate) fn sc16(i: i16, q: i16) -> Sc16 {
     let ([a, b], [c, d]) = (i.to_le_bytes(), q.to_le_bytes());
     [a, b, c, d]
+}
+
+/// Returns I and Q of a sample.
+#[inline]
+pub(crate) fn parts([a, b, c, d]: Sc16) -> [i16; 2] {
+    [i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d])]
 }
 
 /// Converts a real value to 16 bits, 1.0 = 32767, rounded to nearest, saturating.

@@ -2,27 +2,44 @@
 
 use super::{Antenna, Sc16, quantise, sc16};
 use millstream_dsp::Sample;
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Levels of the amplitude table.
 const TABLE_BITS: u32 = 12;
 
+/// Pairs of normally distributed values, a pure function of seed and time.
+#[derive(Debug)]
+struct Normal<T> {
+    seed: u64,
+    /// Quantiles of the distribution, at equal probability.
+    table: Box<[T]>,
+}
+
+impl<T: Copy> Normal<T> {
+    /// Returns those of a seed; `value` is that of a quantile of the standard distribution.
+    fn new(seed: u64, value: impl Fn(f64) -> T) -> Self {
+        let levels = 1usize << TABLE_BITS;
+        let quantile = |k| normal_quantile((k as f64 + 0.5) / levels as f64);
+        let table = (0..levels).map(|k| value(quantile(k)));
+        Self { seed: mix(seed), table: table.collect() }
+    }
+
+    fn pair(&self, time: u64) -> (T, T) {
+        const MASK: u64 = (1 << TABLE_BITS) - 1;
+        let random = mix(time ^ self.seed);
+        (self.table[(random & MASK) as usize], self.table[(random >> 32 & MASK) as usize])
+    }
+}
+
 /// Complex white Gaussian noise, a pure function of seed and timestamp.
 #[derive(Debug)]
-pub struct NoiseAntenna {
-    seed: u64,
-    /// Quantiles of the normal distribution, at equal probability.
-    table: Box<[i16]>,
-}
+pub struct NoiseAntenna(Normal<i16>);
 
 impl NoiseAntenna {
     /// Returns noise whose complex RMS is `amplitude` of full scale.
     pub fn new(amplitude: f64, seed: u64) -> Self {
-        let levels = 1usize << TABLE_BITS;
-        let sigma = amplitude * std::f64::consts::FRAC_1_SQRT_2;
-        let table = (0..levels)
-            .map(|k| quantise(sigma * normal_quantile((k as f64 + 0.5) / levels as f64)))
-            .collect();
-        Self { seed: mix(seed), table }
+        let sigma = amplitude * FRAC_1_SQRT_2;
+        Self(Normal::new(seed, |quantile| quantise(sigma * quantile)))
     }
 }
 
@@ -30,42 +47,28 @@ impl Antenna for NoiseAntenna {
     fn prepare(&mut self, _rate_hz: f64) {}
 
     fn fill(&mut self, tick: u64, out: &mut [Sc16]) {
-        let mask = (1u64 << TABLE_BITS) - 1;
-        let mut tick = tick;
-        for sample in out {
-            let random = mix(tick ^ self.seed);
-            let i = self.table[(random & mask) as usize];
-            let q = self.table[(random >> 32 & mask) as usize];
+        for (k, sample) in (0..).zip(out) {
+            let (i, q) = self.0.pair(tick.wrapping_add(k));
             *sample = sc16(i, q);
-            tick = tick.wrapping_add(1);
         }
     }
 }
 
-/// Complex white Gaussian noise of power 1 as numbers, a pure function of seed and time.
+/// The same of power 1, as numbers.
 #[derive(Debug)]
-pub(crate) struct NormalNoise {
-    seed: u64,
-    /// Quantiles of the normal distribution, at equal probability.
-    table: Box<[f32]>,
-}
+pub(crate) struct NormalNoise(Normal<f32>);
 
 impl NormalNoise {
     /// Returns the noise of a seed.
     pub fn new(seed: u64) -> Self {
-        let levels = 1usize << TABLE_BITS;
-        let quantile = |k| normal_quantile((k as f64 + 0.5) / levels as f64);
-        let table = (0..levels).map(|k| (quantile(k) * std::f64::consts::FRAC_1_SQRT_2) as f32);
-        Self { seed: mix(seed), table: table.collect() }
+        Self(Normal::new(seed, |quantile| (quantile * FRAC_1_SQRT_2) as f32))
     }
 
     /// Adds the noise from `time` on, with this amplitude.
     pub fn add(&self, time: u64, amplitude: f32, samples: &mut [Sample]) {
-        let mask = (1u64 << TABLE_BITS) - 1;
         for (k, sample) in (0..).zip(samples) {
-            let random = mix(time.wrapping_add(k) ^ self.seed);
-            sample.re += amplitude * self.table[(random & mask) as usize];
-            sample.im += amplitude * self.table[(random >> 32 & mask) as usize];
+            let (re, im) = self.0.pair(time.wrapping_add(k));
+            *sample += Sample::new(re, im) * amplitude;
         }
     }
 }
@@ -103,7 +106,7 @@ mod tests {
     use super::*;
 
     fn component(sample: Sc16, at: usize) -> f64 {
-        f64::from(i16::from_le_bytes([sample[at], sample[at + 1]])) / 32767.0
+        f64::from(crate::antenna::parts(sample)[at]) / 32767.0
     }
 
     #[test]
@@ -111,11 +114,11 @@ mod tests {
         let mut out = vec![[0; 4]; 200_000];
         NoiseAntenna::new(0.2, 1).fill(1 << 40, &mut out);
         let n = out.len() as f64;
-        let power = out.iter().map(|&s| component(s, 0).powi(2) + component(s, 2).powi(2));
+        let power = out.iter().map(|&s| component(s, 0).powi(2) + component(s, 1).powi(2));
         assert!((power.sum::<f64>() / n / 0.04 - 1.0).abs() < 0.02);
         assert!((out.iter().map(|&s| component(s, 0)).sum::<f64>() / n).abs() < 0.002);
         let lag1: f64 = out.windows(2).map(|w| component(w[0], 0) * component(w[1], 0)).sum();
-        let cross: f64 = out.iter().map(|&s| component(s, 0) * component(s, 2)).sum();
+        let cross: f64 = out.iter().map(|&s| component(s, 0) * component(s, 1)).sum();
         assert!((lag1 / n).abs() < 0.0004 && (cross / n).abs() < 0.0004);
     }
 

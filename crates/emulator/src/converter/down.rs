@@ -1,13 +1,13 @@
 //! The digital down-converter of one channel.
 
-use super::cic::CicDecimator;
-use super::half_band::HalfBandDecimator;
 use super::registers::{Direction, Effect, Registers};
 use super::shifter::Shifter;
 use super::{PIECE, read, write};
 use crate::antenna::Sc16;
 use millstream_dsp::Sample;
-use millstream_wire::regs::dsp::Rate;
+use millstream_dsp::cic::CicDecimator;
+use millstream_dsp::half_band::HalfBandDecimator;
+use millstream_wire::regs::dsp::{DspMap, Rate};
 
 /// The gain of the mixer.
 const MIXER_GAIN: f32 = 2.0;
@@ -34,13 +34,13 @@ pub(crate) struct Ddc {
 }
 
 impl Ddc {
-    /// Returns a channel in the state after power-on.
-    pub fn new() -> Self {
+    /// Returns a channel with these registers in the state after power-on.
+    pub fn new(map: DspMap) -> Self {
         let mut ddc = Self {
-            registers: Registers::new(Direction::Down),
+            registers: Registers::new(map, Direction::Down),
             shifter: Shifter::new(),
             cic: CicDecimator::new(1),
-            halfbands: TAPS.map(HalfBandDecimator::new),
+            halfbands: TAPS.map(|taps| HalfBandDecimator::new(taps, PIECE)),
             halfbands_used: 0,
             silent: false,
             factor: 1,
@@ -55,7 +55,7 @@ impl Ddc {
 
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
-        self.registers = Registers::new(Direction::Down);
+        self.registers.reset();
         self.shifter = Shifter::new();
         self.begin(1);
     }
@@ -66,16 +66,16 @@ impl Ddc {
     }
 
     /// Writes the register at `offset`, with the time of the request if it has one. Returns whether
-    /// a burst in progress must be closed.
-    pub fn write(&mut self, offset: u32, value: u32, time: Option<u64>) -> bool {
-        let effect = self.registers.write(offset, value);
+    /// a burst in progress must be closed; `None` where there is no register.
+    pub fn write(&mut self, offset: u32, value: u32, time: Option<u64>) -> Option<bool> {
+        let effect = self.registers.write(offset, value)?;
         if let Effect::Increment(increment) = effect {
             match time {
                 Some(time) => self.shifter.set_at(time, increment),
                 None => self.shifter.set(increment),
             }
         }
-        effect == Effect::CloseBurst
+        Some(effect == Effect::CloseBurst)
     }
 
     /// Begins a burst with this decimation.
@@ -143,7 +143,7 @@ mod tests {
     use millstream_wire::regs::dsp as regs;
 
     fn ddc(factor: u32) -> Ddc {
-        let mut ddc = Ddc::new();
+        let mut ddc = Ddc::new(DspMap::DDC_V0);
         let rate = Rate::new(factor, 3, 255).unwrap();
         for (offset, value) in [
             (regs::DDC_RATE, rate.word()),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn without_a_scale_all_samples_are_zero() {
-        let mut ddc = Ddc::new();
+        let mut ddc = Ddc::new(DspMap::DDC_V0);
         assert_eq!(ddc.process(0, &packed(&tone(0.1, 1000.0, 10))), [[0; 4]; 10]);
     }
 

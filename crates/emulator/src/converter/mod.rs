@@ -8,9 +8,7 @@
 //! DUC: 16 bits ─▶ half-bands ─▶ CIC ─▶ shift ─▶ scale ─▶ 16 bits
 //! ```
 
-mod cic;
 mod down;
-mod half_band;
 pub(crate) mod registers;
 mod shifter;
 mod up;
@@ -18,7 +16,7 @@ mod up;
 pub(crate) use down::Ddc;
 pub(crate) use up::Duc;
 
-use crate::antenna::Sc16;
+use crate::antenna::{Sc16, parts, sc16};
 use millstream_dsp::Sample;
 
 /// The samples that a converter processes at once, at its faster side.
@@ -26,8 +24,8 @@ pub(crate) const PIECE: usize = 4096;
 
 /// Reads samples as numbers of the last bit.
 fn read(samples: &[Sc16], out: &mut [Sample]) {
-    for ([a, b, c, d], out) in samples.iter().zip(out) {
-        let (i, q) = (i16::from_le_bytes([*a, *b]), i16::from_le_bytes([*c, *d]));
+    for (sample, out) in samples.iter().zip(out) {
+        let [i, q] = parts(*sample);
         *out = Sample::new(i.into(), q.into());
     }
 }
@@ -42,12 +40,9 @@ pub(crate) fn rounded(value: f32) -> f32 {
 
 /// Writes samples times `gain`, rounded and saturating.
 fn write(samples: &[Sample], gain: f32, out: &mut [Sc16]) {
-    let word = |value: f32| {
-        (rounded((value * gain).clamp(i16::MIN.into(), i16::MAX.into())) as i16).to_le_bytes()
-    };
+    let part = |value: f32| rounded((value * gain).clamp(i16::MIN.into(), i16::MAX.into())) as i16;
     for (sample, out) in samples.iter().zip(out) {
-        let ([a, b], [c, d]) = (word(sample.re), word(sample.im));
-        *out = [a, b, c, d];
+        *out = sc16(part(sample.re), part(sample.im));
     }
 }
 

@@ -3,10 +3,11 @@
 use millstream_wire::regs::dsp as regs;
 use millstream_wire::regs::dsp::{DspMap, Rate};
 
-/// The half-band filters and the largest CIC rate of the stock images.
+/// The half-band filters and the largest CIC rate of the stock images, and the compatibility
+/// numbers by the major one.
 const HALFBANDS: u32 = 3;
 const CIC_MAX: u32 = 255;
-const COMPAT: u32 = 1;
+const COMPAT: [u32; 2] = [1, 1 << 16];
 
 const SCALE_BITS: u32 = 18;
 const SCALE_ONE: f32 = (1_u32 << 15) as f32;
@@ -31,51 +32,10 @@ pub(crate) enum Effect {
     CloseBurst,
 }
 
-/// The map of compat 1, of blocks that process several samples in a cycle.
-const MULTISAMPLE: DspMap = DspMap::V1;
-
-/// Reads a register of a block of compat 1 with so many samples in a cycle, by its address in the
-/// block; `None` where there is none to read.
-pub(crate) fn read_multisample(address: u32, samples_per_cycle: u32) -> Option<u32> {
-    match address {
-        regs::COMPAT => Some(MULTISAMPLE.major << 16),
-        _ if address == MULTISAMPLE.halfbands => Some(HALFBANDS),
-        _ if address == MULTISAMPLE.cic_max => Some(CIC_MAX),
-        _ if Some(address) == MULTISAMPLE.samples_per_cycle => Some(samples_per_cycle),
-        _ => None,
-    }
-}
-
-/// Returns the writes to the map of compat 0 that do what a write to that of compat 1 does. `None`
-/// where there is no register.
-pub(crate) fn of_multisample(
-    direction: Direction,
-    offset: u32,
-    value: u32,
-) -> Option<[Option<(u32, u32)>; 3]> {
-    let one = |register, value| Some([Some((register, value)), None, None]);
-    if offset == MULTISAMPLE.rate {
-        // The number of samples follows from the rate, and is written last there.
-        let factor = Rate::from_word(value).map_or(1, Rate::factor);
-        let (rate, inputs, outputs) = match direction {
-            Direction::Down => (regs::DDC_RATE, factor, 1),
-            Direction::Up => (regs::DUC_RATE, 1, factor),
-        };
-        return Some([(rate, value), (regs::INPUTS, inputs), (regs::OUTPUTS, outputs)].map(Some));
-    }
-    match direction {
-        // The mixer of a DDC of compat 0 has a gain of two, for which its scale makes up.
-        Direction::Down if offset == MULTISAMPLE.scale => one(regs::SCALE, value / 2),
-        Direction::Up if offset == MULTISAMPLE.scale => one(regs::SCALE, value),
-        _ if offset == MULTISAMPLE.phase_increment => one(regs::PHASE_INCREMENT, value),
-        _ if offset == MULTISAMPLE.time_increment => Some([None; 3]),
-        _ => None,
-    }
-}
-
 /// The written values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
+    map: DspMap,
     direction: Direction,
     inputs: u32,
     outputs: u32,
@@ -86,37 +46,61 @@ pub(crate) struct Registers {
 
 impl Registers {
     /// Returns the state after power-on: no rate change, and a scale of 0.
-    pub fn new(direction: Direction) -> Self {
-        Self { direction, inputs: 1, outputs: 1, rate: 1, scale: 0, config: 1 }
+    pub fn new(map: DspMap, direction: Direction) -> Self {
+        Self { map, direction, inputs: 1, outputs: 1, rate: 1, scale: 0, config: 1 }
     }
 
-    /// Reads the register at `offset`; most cannot be read.
-    pub fn read(offset: u32) -> u32 {
+    /// Restores that state.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.map, self.direction);
+    }
+
+    /// Reads the register at `offset` of a channel, of a block with so many samples in a cycle;
+    /// most cannot be read. `None` where there is no register.
+    pub fn read(map: &DspMap, channel: usize, offset: u32, cycle: u32) -> Option<u32> {
+        let is_described = channel == 0 || map.describes_channels;
         match offset {
-            regs::COMPAT => COMPAT,
-            regs::HALFBANDS => HALFBANDS,
-            regs::CIC_MAX => CIC_MAX,
-            _ => regs::UNKNOWN,
+            regs::COMPAT if is_described => Some(COMPAT[map.major as usize]),
+            _ if is_described && offset == map.halfbands => Some(HALFBANDS),
+            _ if is_described && offset == map.cic_max => Some(CIC_MAX),
+            _ if is_described && Some(offset) == map.samples_per_cycle => Some(cycle),
+            _ => (map.major == 0).then_some(regs::UNKNOWN),
         }
     }
 
-    /// Writes the register at `offset`; those without a function take any value.
-    pub fn write(&mut self, offset: u32, value: u32) -> Effect {
-        match (offset, self.direction) {
-            (regs::INPUTS, _) => self.inputs = value,
-            (regs::OUTPUTS, _) => {
-                self.outputs = value;
-                return Effect::CloseBurst;
-            }
-            (regs::CONFIG, _) => self.config = value,
-            (regs::DDC_RATE, Direction::Down) | (regs::DUC_RATE, Direction::Up) => {
+    /// Writes the register at `offset`; in compat 0 those without a function take any value. `None`
+    /// where there is no register.
+    pub fn write(&mut self, offset: u32, value: u32) -> Option<Effect> {
+        let DspMap { inputs, outputs, config, ddc_mixer_log2, .. } = self.map;
+        match offset {
+            _ if offset == self.map.rate => {
                 self.rate = value;
+                if inputs.is_none() {
+                    // The numbers of samples follow from the rate.
+                    let factor = Rate::from_word(value).map_or(1, Rate::factor);
+                    (self.inputs, self.outputs) = match self.direction {
+                        Direction::Down => (factor, 1),
+                        Direction::Up => (1, factor),
+                    };
+                    return Some(Effect::CloseBurst);
+                }
             }
-            (regs::SCALE, _) => self.scale = value,
-            (regs::PHASE_INCREMENT, _) => return Effect::Increment(value),
-            _ => {}
+            _ if Some(offset) == inputs => self.inputs = value,
+            _ if Some(offset) == outputs => {
+                self.outputs = value;
+                return Some(Effect::CloseBurst);
+            }
+            _ if Some(offset) == config => self.config = value,
+            _ if offset == self.map.scale => {
+                // The mixer of a DDC has a gain of two here, for which its scale makes up.
+                let more = if self.direction == Direction::Down { 1 - ddc_mixer_log2 } else { 0 };
+                self.scale = value >> more;
+            }
+            _ if offset == self.map.phase_increment => return Some(Effect::Increment(value)),
+            _ if offset == self.map.time_increment || self.map.major == 0 => {}
+            _ => return None,
         }
-        Effect::None
+        Some(Effect::None)
     }
 
     /// Returns the factor between the rates, by the numbers of samples.
@@ -155,45 +139,48 @@ impl Registers {
 mod tests {
     use super::*;
 
+    fn registers(direction: Direction) -> Registers {
+        let down = direction == Direction::Down;
+        Registers::new(DspMap::of_compat(0, down).unwrap(), direction)
+    }
+
     #[test]
     fn the_description_reads_as_a_stock_image_and_the_rest_as_unknown() {
-        let read = [0x000, 0x008, 0x010, 0x400, 0x428].map(Registers::read);
+        let read = |offset| Registers::read(&DspMap::DDC_V0, 1, offset, 1).unwrap();
+        let read = [0x000, 0x008, 0x010, 0x400, 0x428].map(read);
         assert_eq!(read, [1, 3, 255, 0x0BAD_C0DE, 0x0BAD_C0DE]);
     }
 
     #[test]
     fn the_registers_of_compat_1_do_what_those_of_compat_0_do() {
-        let read = |address| read_multisample(address, 4);
+        let read = |offset| Registers::read(&DspMap::V1, 0, offset, 4);
         assert_eq!([0, 4, 8, 0xC].map(read), [1 << 16, 3, 255, 4].map(Some));
-        assert_eq!([0x10, 0x200, 0x800].map(read), [None; 3]);
+        assert_eq!([0x10, 0x200].map(read), [None; 2]);
+        assert_eq!(Registers::read(&DspMap::V1, 1, 0, 4), None, "the first channel describes all");
         for direction in [Direction::Down, Direction::Up] {
-            let mut registers = Registers::new(direction);
-            for (offset, value) in [(0x200, 0x205), (0x108, 20), (0x208, 0x8000), (0x300, 7)] {
-                let writes = of_multisample(direction, offset, value).unwrap();
-                let effects =
-                    writes.into_iter().flatten().map(|(at, word)| registers.write(at, word));
-                let wanted = match offset {
-                    0x200 => Some(Effect::CloseBurst),
-                    0x208 => Some(Effect::None),
-                    0x300 => Some(Effect::Increment(7)),
-                    _ => None,
-                };
-                assert_eq!(effects.last(), wanted, "{offset:#x}");
+            let mut registers = Registers::new(DspMap::V1, direction);
+            for (offset, value, effect) in [
+                (0x200, 0x205, Some(Effect::CloseBurst)),
+                (0x108, 20, Some(Effect::None)),
+                (0x208, 0x8000, Some(Effect::None)),
+                (0x300, 7, Some(Effect::Increment(7))),
+                (0x400, 1, None),
+            ] {
+                assert_eq!(registers.write(offset, value), effect, "{offset:#x}");
             }
             assert_eq!(registers.factor(), 20);
             assert_eq!(registers.rate(20), Some(Rate { halfbands: 2, cic: 5 }));
             let unity = if direction == Direction::Down { 0.5 } else { 1.0 };
             assert_eq!(registers.scale(), unity);
-            assert_eq!(of_multisample(direction, 0x400, 1), None);
-            assert!(of_multisample(direction, 0x200, 0).is_some(), "a rate without sense");
+            assert!(registers.write(0x200, 0).is_some(), "a rate without sense");
         }
     }
 
     #[test]
     fn a_scale_has_18_bits_with_a_sign() {
         let scale = |word| {
-            let mut registers = Registers::new(Direction::Down);
-            assert_eq!(registers.write(regs::SCALE, word), Effect::None);
+            let mut registers = registers(Direction::Down);
+            assert_eq!(registers.write(regs::SCALE, word), Some(Effect::None));
             registers.scale()
         };
         assert_eq!([0, 0x4000, 0x8000, 0x3_8000].map(scale), [0.0, 0.5, 1.0, -1.0]);
@@ -201,15 +188,15 @@ mod tests {
 
     #[test]
     fn the_factor_needs_filters_that_make_it() {
-        let mut down = Registers::new(Direction::Down);
+        let mut down = registers(Direction::Down);
         assert_eq!((down.factor(), down.rate(1)), (1, Some(Rate::ONE)));
         down.write(regs::INPUTS, 16);
         assert_eq!((down.factor(), down.rate(16)), (16, None));
         down.write(regs::DDC_RATE, 0x302);
         assert_eq!(down.rate(16), Some(Rate { halfbands: 3, cic: 2 }));
-        let mut up = Registers::new(Direction::Up);
+        let mut up = registers(Direction::Up);
         up.write(regs::DUC_RATE, 0x101);
-        assert_eq!(up.write(regs::OUTPUTS, 2), Effect::CloseBurst);
+        assert_eq!(up.write(regs::OUTPUTS, 2), Some(Effect::CloseBurst));
         assert_eq!((up.factor(), up.rate(2).is_some()), (2, true));
     }
 }

@@ -1,12 +1,13 @@
 //! The digital up-converter of one channel.
 
-use super::cic::CicInterpolator;
-use super::half_band::HalfBandInterpolator;
 use super::registers::{Direction, Effect, Registers};
 use super::shifter::Shifter;
 use super::{PIECE, read, write};
 use crate::antenna::Sc16;
 use millstream_dsp::Sample;
+use millstream_dsp::cic::CicInterpolator;
+use millstream_dsp::half_band::HalfBandInterpolator;
+use millstream_wire::regs::dsp::DspMap;
 
 const TAPS: usize = 47;
 
@@ -39,12 +40,12 @@ struct NextTime {
 }
 
 impl Duc {
-    /// Returns a channel in the state after power-on.
-    pub fn new() -> Self {
+    /// Returns a channel with these registers in the state after power-on.
+    pub fn new(map: DspMap) -> Self {
         let mut duc = Self {
-            registers: Registers::new(Direction::Up),
+            registers: Registers::new(map, Direction::Up),
             shifter: Shifter::new(),
-            halfbands: [TAPS; 3].map(HalfBandInterpolator::new),
+            halfbands: [TAPS; 3].map(|taps| HalfBandInterpolator::new(taps, PIECE)),
             cic: CicInterpolator::new(1),
             halfbands_used: 0,
             silent: false,
@@ -60,7 +61,7 @@ impl Duc {
 
     /// Restores the state after power-on.
     pub fn reset(&mut self) {
-        self.registers = Registers::new(Direction::Up);
+        self.registers.reset();
         self.shifter = Shifter::new();
         self.next = None;
     }
@@ -96,9 +97,10 @@ impl Duc {
         self.registers.factor()
     }
 
-    /// Writes the register at `offset`, with the time of the request if it has one.
-    pub fn write(&mut self, offset: u32, value: u32, time: Option<u64>) {
-        match (self.registers.write(offset, value), time) {
+    /// Writes the register at `offset`, with the time of the request if it has one; `None` where
+    /// there is no register.
+    pub fn write(&mut self, offset: u32, value: u32, time: Option<u64>) -> Option<()> {
+        match (self.registers.write(offset, value)?, time) {
             (Effect::Increment(increment), Some(time)) => self.shifter.set_at(time, increment),
             (Effect::Increment(increment), None) => {
                 self.shifter.set(increment);
@@ -109,6 +111,7 @@ impl Duc {
             }
             (Effect::None, _) => {}
         }
+        Some(())
     }
 
     /// Begins a burst with this interpolation.
@@ -165,7 +168,7 @@ mod tests {
     use millstream_wire::regs::dsp::{self as regs, Rate};
 
     fn duc(factor: u32) -> Duc {
-        let mut duc = Duc::new();
+        let mut duc = Duc::new(DspMap::DUC_V0);
         let rate = Rate::new(factor, 3, 255).unwrap();
         for (offset, value) in [
             (regs::DUC_RATE, rate.word()),
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn without_a_scale_all_samples_are_zero() {
-        let mut duc = Duc::new();
+        let mut duc = Duc::new(DspMap::DUC_V0);
         assert_eq!(run(&mut duc, &tone(0.1, 1000.0, 10)), vec![Sample::default(); 10]);
     }
 }

@@ -4,7 +4,7 @@ use super::EmulatedDevice;
 use super::operations::Access;
 use super::radio_block::{NoRegister, RadioChannel};
 use super::rx_chain::RxChain;
-use crate::converter::registers::{self, Direction, Registers};
+use crate::converter::registers::Registers;
 use crate::personality::{Block, BlockKind};
 use millstream_wire::ctrl::CtrlRepr;
 use millstream_wire::regs::dsp;
@@ -16,64 +16,67 @@ impl EmulatedDevice {
     /// Executes and acknowledges a request. One with a time does not hold up those behind it: the
     /// blocks keep its value until then.
     pub(super) fn execute_converter(&mut self, block: &Block, request: &CtrlRepr, now: u64) {
-        let direction = if block.kind == BlockKind::Ddc { Direction::Down } else { Direction::Up };
         self.serve(request, |device, access| {
             let (Access::Read(address) | Access::Write(address, _)) = access;
             let (port, offset) =
                 ((address / dsp::CHANNEL_STRIDE) as usize, address % dsp::CHANNEL_STRIDE);
-            let is_multisample = device.image.dsp_major > 0;
-            let value = match access {
-                _ if port >= usize::from(block.inputs) => return Err(NoRegister),
-                Access::Read(_) if is_multisample => {
-                    let cycle = device.radio.cycle;
-                    return registers::read_multisample(address, cycle).ok_or(NoRegister);
+            let map = device.image.dsp_map(block.kind).ok_or(NoRegister)?;
+            let done = match access {
+                _ if port >= usize::from(block.inputs) => None,
+                Access::Read(_) => Registers::read(&map, port, offset, device.radio.cycle),
+                Access::Write(_, value) => {
+                    // The samples so far have the old values.
+                    device.run_channels(now);
+                    let channel = block.first + port;
+                    match block.kind {
+                        BlockKind::Ddc => {
+                            device.write_ddc(channel, offset, value, request.timestamp)
+                        }
+                        _ => device.write_duc(channel, offset, value, request.timestamp),
+                    }
+                    .map(|()| value)
                 }
-                Access::Read(_) => return Ok(Registers::read(offset)),
-                Access::Write(_, value) => value,
             };
-            // The samples so far have the old values.
-            device.run_channels(now);
-            let writes = match is_multisample {
-                true => registers::of_multisample(direction, offset, value).ok_or(NoRegister)?,
-                false => [Some((offset, value)), None, None],
-            };
-            let channel = block.first + port;
-            for (offset, value) in writes.into_iter().flatten() {
-                match direction {
-                    Direction::Down => device.write_ddc(channel, offset, value, request.timestamp),
-                    Direction::Up => device.write_duc(channel, offset, value, request.timestamp),
-                }
-            }
-            Ok(value)
+            done.ok_or(NoRegister)
         });
     }
 
-    fn write_duc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
+    /// Writes a register of a DUC; `None` where there is none, as below.
+    fn write_duc(
+        &mut self,
+        channel: usize,
+        offset: u32,
+        value: u32,
+        time: Option<u64>,
+    ) -> Option<()> {
         let emission = &mut self.emissions[channel];
-        if let Some(duc) = &mut emission.duc {
-            duc.write(offset, value, time);
-        }
-        let interpolation = emission.interpolation();
-        self.radio.channels[channel].tx.set_interpolation(interpolation);
+        emission.duc.as_mut()?.write(offset, value, time)?;
+        self.radio.channels[channel].tx.set_interpolation(emission.interpolation());
+        Some(())
     }
 
-    fn write_ddc(&mut self, channel: usize, offset: u32, value: u32, time: Option<u64>) {
-        let Some(chain) = self.senders[channel].source().chain() else { return };
-        let Some(ddc) = chain.ddc() else { return };
-        let close = ddc.write(offset, value, time);
-        let decimation = ddc.factor();
+    fn write_ddc(
+        &mut self,
+        channel: usize,
+        offset: u32,
+        value: u32,
+        time: Option<u64>,
+    ) -> Option<()> {
+        let ddc = self.senders[channel].source().chain()?.ddc()?;
+        let close = ddc.write(offset, value, time)?;
         let radio = &mut self.radio.channels[channel];
-        radio.rx.set_decimation(decimation);
+        radio.rx.set_decimation(ddc.factor());
         if close {
             let packet = radio.packet_samples();
             radio.rx.split(packet);
         }
+        Some(())
     }
 
     /// Processes the samples that a channel received before tick `now`.
     pub(super) fn run_chain(&mut self, channel: usize, now: u64) {
-        let reception = self.radio.reception(channel, self.keeper.clock().rate_hz());
         let Some(chain) = self.senders[channel].source().chain() else { return };
+        let reception = self.radio.reception(channel, self.keeper.clock().rate_hz());
         let mut air = chain.loopback().and_then(|from| self.emissions[from].air.as_mut());
         let keeper = &self.keeper;
         // A machine that is too slow must still answer. What is in the air does not wait.

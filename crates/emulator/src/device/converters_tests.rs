@@ -6,7 +6,7 @@ use super::rx_channel::Stretch;
 use super::test_bench::*;
 use super::*;
 use crate::antenna::{Antenna, RampAntenna, Sc16, ToneAntenna};
-use crate::front_end::{AntennaPort, Reception};
+use crate::front_end::Reception;
 use crate::personality::DeviceKind;
 use crate::scene::Scene;
 use crate::time::SampleClock;
@@ -14,7 +14,8 @@ use millstream_dsp::chunks::Chunks;
 use millstream_testkit::allocations;
 use millstream_wire::chdr::{DataRepr, Packet};
 use millstream_wire::ctrl::ControlStatus;
-use millstream_wire::regs::dsp::{self, Rate};
+use millstream_wire::regs::dsp::{self, DspMap, Rate};
+use millstream_wire::regs::front_end::RxAntenna;
 
 const DUC_PORT: u16 = 2;
 const DDC_PORT: u16 = 3;
@@ -186,7 +187,7 @@ fn the_memory_block_has_a_description_and_no_memory() {
 #[test]
 fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
     let scene = SceneReceiver::open(&Scene::default(), 1, 12).unwrap();
-    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, true);
+    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, Some(DspMap::DDC_V0));
     chain.prepare(16e6);
     let rate = Rate::new(4, 3, 255).unwrap();
     for (offset, value) in [
@@ -198,7 +199,7 @@ fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
         chain.ddc().unwrap().write(offset, value, None);
     }
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
-    let antenna = Some(AntennaPort::Rx2);
+    let antenna = Some(RxAntenna::Rx2);
     let reception = Reception { lo_hz: 2.4e9, gain_db: 40.0, bandwidth_hz: 10e6, antenna };
     let (gain, mut out) = (GainTimeline::new(), vec![Sc16::default(); 4_000]);
     let mut step = |index: u64| {
@@ -221,7 +222,7 @@ fn a_scene_and_a_ddc_allocate_nothing_while_samples_flow() {
 fn heard_at_125_ms(decimation: u32, shift: u32, time_scale: f64, scale: u32) -> Vec<Sc16> {
     let text = "[[station]]\nkind = \"tone\"\nfrequency = 1e9\nlevel = -50";
     let scene = SceneReceiver::open(&Scene::parse(text).unwrap(), 1, 16).unwrap();
-    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, true);
+    let mut chain = RxChain::new(ChainInput::Scene(Box::new(scene)), 1 << 16, Some(DspMap::DDC_V0));
     let rate = Rate::new(decimation, 3, 255).unwrap();
     for (offset, value) in [
         (dsp::DDC_RATE, rate.word()),
@@ -232,7 +233,7 @@ fn heard_at_125_ms(decimation: u32, shift: u32, time_scale: f64, scale: u32) -> 
         chain.ddc().unwrap().write(offset, value, None);
     }
     let keeper = DeviceClock::new(SampleClock::new(0, 0, 125e6, time_scale));
-    let antenna = Some(AntennaPort::Rx2);
+    let antenna = Some(RxAntenna::Rx2);
     let reception = Reception { lo_hz: 0.99e9, gain_db: 40.0, bandwidth_hz: 100e6, antenna };
     let (gain, mut out) = (GainTimeline::new(), vec![Sc16::default(); 2_000]);
     let until = 2_000 * u64::from(decimation);

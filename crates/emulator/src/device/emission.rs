@@ -7,16 +7,17 @@ use crate::antenna::{AntennaSource, Sc16};
 use crate::converter::{Duc, PIECE};
 use crate::time::DeviceClock;
 use crate::tx_out::{Begin, BurstEnd, Recorder};
+use millstream_wire::regs::dsp::DspMap;
 
 /// Returns the ways of the transmitted samples, with memory for the longest cable.
 pub(super) fn of(
     sources: &[AntennaSource],
-    recorders: Vec<Recorder>,
-    has_duc: bool,
+    recorders: Vec<Box<dyn Recorder>>,
+    duc: Option<DspMap>,
 ) -> Box<[Emission]> {
     let mut recorders = recorders.into_iter();
     let emission = |_| {
-        let duc = has_duc.then(|| Box::new(Duc::new()));
+        let duc = duc.map(|map| Box::new(Duc::new(map)));
         Emission { duc, air: None, recorder: recorders.next() }
     };
     let mut emissions: Box<[_]> = sources.iter().map(emission).collect();
@@ -38,7 +39,7 @@ pub(crate) struct Emission {
     /// The DUC before the radio, if there is one.
     pub duc: Option<Box<Duc>>,
     pub air: Option<TransmittedSamples>,
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<Box<dyn Recorder>>,
 }
 
 impl Emission {
@@ -141,6 +142,6 @@ impl Emission {
 
     /// Returns the samples that are missing in the file.
     pub fn lost_samples(&self) -> u64 {
-        self.recorder.as_ref().map_or(0, Recorder::lost_samples)
+        self.recorder.as_ref().map_or(0, |recorder| recorder.lost_samples())
     }
 }

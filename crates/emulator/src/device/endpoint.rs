@@ -25,7 +25,7 @@ pub(crate) struct Endpoint {
 }
 
 /// The amount of data in flight towards it that an endpoint allows a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CreditWindow {
     /// The limit for a host that also counts packets.
     pub bytes: u64,

@@ -5,14 +5,10 @@ use millstream_wire::Epid;
 /// The entries of a table, as in the logic of radios.
 const ENTRIES: usize = 64;
 
-const NONE: u8 = 0xff;
-
 /// A value for each of 64 endpoint ids. A further id takes the place of the one that was inserted
 /// first; one that is known gets its new value in its place.
 #[derive(Debug)]
 pub(crate) struct EpidTable<T> {
-    /// The place of each id.
-    places: Box<[u8]>,
     entries: Vec<(Epid, T)>,
     /// The place of the next id in a full table.
     oldest: usize,
@@ -21,39 +17,28 @@ pub(crate) struct EpidTable<T> {
 impl<T> EpidTable<T> {
     /// Returns a table without entries.
     pub fn new() -> Self {
-        let places = vec![NONE; 1 << 16].into_boxed_slice();
-        Self { places, entries: Vec::with_capacity(ENTRIES), oldest: 0 }
+        Self { entries: Vec::with_capacity(ENTRIES), oldest: 0 }
     }
 
     /// Sets the value of an id.
     pub fn insert(&mut self, epid: Epid, value: T) {
-        let place = usize::from(self.places[usize::from(epid.0)]);
-        if let Some(known) = self.entries.get_mut(place) {
+        if let Some(known) = self.entries.iter_mut().find(|entry| entry.0 == epid) {
             known.1 = value;
-            return;
-        }
-        let place = if self.entries.len() < ENTRIES {
+        } else if self.entries.len() < ENTRIES {
             self.entries.push((epid, value));
-            self.entries.len() - 1
         } else {
-            let place = self.oldest;
-            let (forgotten, _) = std::mem::replace(&mut self.entries[place], (epid, value));
-            self.places[usize::from(forgotten.0)] = NONE;
-            self.oldest = (place + 1) % ENTRIES;
-            place
-        };
-        self.places[usize::from(epid.0)] = place as u8;
+            self.entries[self.oldest] = (epid, value);
+            self.oldest = (self.oldest + 1) % ENTRIES;
+        }
     }
 
     /// Returns the value of an id.
     pub fn get(&self, epid: Epid) -> Option<&T> {
-        let place = usize::from(self.places[usize::from(epid.0)]);
-        self.entries.get(place).map(|(_, value)| value)
+        self.entries.iter().find(|entry| entry.0 == epid).map(|(_, value)| value)
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.places.fill(NONE);
         self.entries.clear();
         self.oldest = 0;
     }

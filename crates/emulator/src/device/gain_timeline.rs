@@ -1,8 +1,8 @@
 //! The complex gain of a channel over time, in images of UHD 4.10 and newer.
 
 use super::radio_block::Radios;
-use super::radio_map::{self, GAIN_ONE};
-use crate::antenna::Sc16;
+use crate::antenna::{Sc16, parts, sc16};
+use millstream_wire::regs::radio::{GAIN_ONE, RX_GAIN, TX_GAIN};
 use std::collections::VecDeque;
 
 /// The cycles after which a new gain acts. Hosts subtract them.
@@ -73,25 +73,22 @@ impl Radios {
         let Ok((channel, offset)) = self.locate(block, address) else { return };
         let (channel, cycle) = (&mut self.channels[channel], self.cycle.into());
         match offset {
-            radio_map::RX_GAIN => channel.rx_gain.set(at, cycle, value),
-            radio_map::TX_GAIN => channel.tx_gain.set(at, cycle, value),
+            RX_GAIN => channel.rx_gain.set(at, cycle, value),
+            TX_GAIN => channel.tx_gain.set(at, cycle, value),
             _ => {}
         }
     }
 }
 
 /// Returns a sample times the gain of a word, rounded; parts beyond 16 bits saturate.
-fn product([a, b, c, d]: Sc16, word: u32) -> Sc16 {
-    let (re, im) = (i16::from_le_bytes([a, b]).into(), i16::from_le_bytes([c, d]).into());
-    let (gain_re, gain_im): (i64, i64) =
-        (i64::from((word >> 16) as i16), i64::from(word as u16 as i16));
+fn product(sample: Sc16, word: u32) -> Sc16 {
+    let [re, im] = parts(sample).map(i64::from);
+    let [gain_re, gain_im] = [(word >> 16) as i16, word as i16].map(i64::from);
     let part = |sum: i64| {
         let rounded = (sum + (1 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
-        (rounded.clamp(i16::MIN.into(), i16::MAX.into()) as i16).to_le_bytes()
+        rounded.clamp(i16::MIN.into(), i16::MAX.into()) as i16
     };
-    let (re, im): (i64, i64) = (re, im);
-    let ([a, b], [c, d]) = (part(re * gain_re - im * gain_im), part(re * gain_im + im * gain_re));
-    [a, b, c, d]
+    sc16(part(re * gain_re - im * gain_im), part(re * gain_im + im * gain_re))
 }
 
 #[cfg(test)]
@@ -99,39 +96,34 @@ mod tests {
     use super::*;
     use millstream_wire::regs::radio::gain_word;
 
-    fn sample(re: i16, im: i16) -> Sc16 {
-        let ([a, b], [c, d]) = (re.to_le_bytes(), im.to_le_bytes());
-        [a, b, c, d]
-    }
-
     #[test]
     fn each_sample_has_the_gain_of_its_time_and_saturates() {
         let mut gain = GainTimeline::new();
         gain.set(94, 1, gain_word(0.0, 1.0));
         gain.set(102, 1, gain_word(-0.5, 0.0));
         for (first, step) in [(98, 1), (92, 2)] {
-            let mut samples = [sample(1000, -31); 12];
+            let mut samples = [sc16(1000, -31); 12];
             gain.apply(first, step, &mut samples);
             for (index, got) in samples.into_iter().enumerate() {
                 let want = match first + index as u64 * step {
-                    ..100 => sample(1000, -31),
-                    100..108 => sample(31, 1000),
-                    _ => sample(-500, 16),
+                    ..100 => sc16(1000, -31),
+                    100..108 => sc16(31, 1000),
+                    _ => sc16(-500, 16),
                 };
                 assert_eq!(got, want, "{first} {index}");
             }
         }
-        let mut loud = [sample(i16::MIN, i16::MAX)];
+        let mut loud = [sc16(i16::MIN, i16::MAX)];
         gain.set(200, 2, gain_word(-1.5, 0.0));
         gain.apply(211, 1, &mut loud);
-        assert_eq!(loud, [sample(16384, -16383)], "not yet");
+        assert_eq!(loud, [sc16(16384, -16383)], "not yet");
         gain.apply(212, 1, &mut loud);
-        loud = [sample(i16::MIN, i16::MAX)];
+        loud = [sc16(i16::MIN, i16::MAX)];
         gain.apply(212, 1, &mut loud);
-        assert_eq!(loud, [sample(i16::MAX, i16::MIN)]);
+        assert_eq!(loud, [sc16(i16::MAX, i16::MIN)]);
         gain.reset();
         gain.apply(212, 1, &mut loud);
-        assert_eq!(loud, [sample(i16::MAX, i16::MIN)]);
+        assert_eq!(loud, [sc16(i16::MAX, i16::MIN)]);
     }
 
     #[test]
@@ -139,8 +131,8 @@ mod tests {
         let mut gain = GainTimeline::new();
         (0..200).for_each(|at| gain.set(1000 + at, 1, gain_word(0.5, 0.0)));
         gain.set(0, 1, gain_word(0.0, 0.0));
-        let mut samples = [sample(8, 8)];
+        let mut samples = [sc16(8, 8)];
         gain.apply(5000, 1, &mut samples);
-        assert_eq!(samples, [sample(0, 0)]);
+        assert_eq!(samples, [sc16(0, 0)]);
     }
 }

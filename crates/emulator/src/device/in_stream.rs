@@ -3,7 +3,9 @@
 use super::endpoint::CreditWindow;
 use millstream_wire::Epid;
 use millstream_wire::chdr::PacketType;
-use millstream_wire::stream::{CommandOp, CommandRepr, SequenceGap, StatusRepr, StreamCondition};
+use millstream_wire::stream::{
+    CommandOp, CommandRepr, PACKETS_MASK, SequenceGap, StatusRepr, StreamCondition,
+};
 
 /// The receiving half of a stream endpoint, at the output of its buffer: numbers, counts, credit.
 ///
@@ -14,10 +16,7 @@ pub(crate) struct InStream {
     /// Whether a host has begun a stream; data without a stream are not taken.
     begun: bool,
     src_epid: Epid,
-    capacity_bytes: u64,
-    capacity_packets: u32,
-    /// The limit in bytes for a host that has not indicated that it counts packets.
-    cautious_bytes: u64,
+    window: CreditWindow,
     period_bytes: u64,
     period_packets: u64,
     consumed: Totals,
@@ -59,9 +58,6 @@ pub(crate) struct Moment {
     begins: Totals,
 }
 
-/// Packet counts have 40 bits in packets.
-const PACKETS_MASK: u64 = (1 << 40) - 1;
-
 /// The bytes that leave the buffer between the cause of a status and the reading of its counts, and
 /// those until the next period begins.
 const STATUS_LAG_BYTES: u64 = 80;
@@ -73,19 +69,12 @@ const PERIOD_OVER: u64 = 1 << 47;
 impl InStream {
     /// Returns a stream that has not been initialised, with this window.
     pub fn new(window: CreditWindow) -> Self {
-        let CreditWindow { bytes, cautious_bytes, packets } = window;
-        let (capacity_bytes, capacity_packets) = (bytes, packets);
-        Self { capacity_bytes, capacity_packets, cautious_bytes, ..Self::default() }
-    }
-
-    fn window(&self) -> CreditWindow {
-        let Self { capacity_bytes, capacity_packets, cautious_bytes, .. } = *self;
-        CreditWindow { bytes: capacity_bytes, packets: capacity_packets, cautious_bytes }
+        Self { window, ..Self::default() }
     }
 
     /// Clears the stream.
     pub fn reset(&mut self) {
-        *self = Self::new(self.window());
+        *self = Self::new(self.window);
     }
 
     /// Returns whether a stream has begun.
@@ -198,9 +187,10 @@ impl InStream {
             Cause::Gap(gap, moment) => (StreamCondition::SequenceError, moment, gap.to_info()),
         };
         let Moment { shown, begins } = moment;
+        let CreditWindow { bytes: capacity_bytes, cautious_bytes, packets } = self.window;
         self.reported = begins;
-        let (bytes, packets) = self.until_report();
-        if bytes == 0 || packets == 0 {
+        let (bytes_left, packets_left) = self.until_report();
+        if bytes_left == 0 || packets_left == 0 {
             // A period that is shorter than the rest of a packet does not end in it.
             self.reported = self.consumed;
         }
@@ -209,8 +199,8 @@ impl InStream {
             seq,
             src_epid: own,
             status,
-            capacity_bytes: if counts_packets { self.capacity_bytes } else { self.cautious_bytes },
-            capacity_packets: self.capacity_packets,
+            capacity_bytes: if counts_packets { capacity_bytes } else { cautious_bytes },
+            capacity_packets: packets,
             count_packets: shown.packets,
             count_bytes: shown.bytes,
             buffer_info: 0,

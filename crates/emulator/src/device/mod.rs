@@ -24,7 +24,6 @@ mod endpoint;
 mod epid_table;
 mod fabric;
 mod gain_timeline;
-mod hooks;
 mod in_stream;
 mod messages;
 mod operations;
@@ -32,13 +31,11 @@ mod out_stream;
 mod outbox;
 mod packets;
 mod radio_block;
-mod radio_map;
 mod reports;
 mod requests;
 mod rx_chain;
 mod rx_channel;
 mod rx_sender;
-mod rx_source;
 mod rx_turn;
 mod rx_watch;
 mod stream_blocks;
@@ -66,11 +63,12 @@ use millstream_wire::regs::radio::async_msg::Event;
 use outbox::Outbox;
 use radio_block::{RadioBlock, Radios};
 use requests::Waiting;
+use rx_chain::RxSource;
 use rx_channel::RxEvent;
 use rx_sender::{RxSender, SendResult, SendStep};
-use rx_source::RxSource;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tx_fifo::TxFifo;
 
 pub(crate) use fabric::{HostAddress, RemoteRoute};
@@ -97,7 +95,7 @@ pub(crate) struct EmulatedDevice {
     endpoints: Box<[Endpoint]>,
     radio: Radios,
     /// By number of the block in the image; `None` for blocks of the channels.
-    stream_blocks: Box<[Option<StreamBlock>]>,
+    stream_blocks: Box<[Option<Box<dyn StreamBlock>>]>,
     /// A packet between two endpoints of the device.
     passing: Box<[Sc16]>,
     senders: Box<[RxSender]>,
@@ -123,7 +121,7 @@ pub(crate) struct DeviceParts {
     /// What the channels hear in place of `sources`; none, or one for each channel.
     pub scenes: Vec<SceneReceiver>,
     /// The recorders of the samples that the first channels transmit.
-    pub recorders: Vec<Recorder>,
+    pub recorders: Vec<Box<dyn Recorder>>,
     pub rx_buffer_samples: u64,
     pub tx_buffer_samples: u64,
     /// The actual capacity of the receive queue of a port.
@@ -143,7 +141,8 @@ impl EmulatedDevice {
         let of_channels =
             sizes(parts.tx_buffer_samples, 1 + usize::from(image.has(BlockKind::Duc)));
         let of_blocks = sizes(parts.tx_buffer_samples.min(BLOCK_BUFFER_SAMPLES), 1);
-        let emissions = emission::of(&parts.sources, parts.recorders, image.has(BlockKind::Duc));
+        let duc = image.dsp_map(BlockKind::Duc);
+        let emissions = emission::of(&parts.sources, parts.recorders, duc);
         let endpoint = |index: u16| {
             let index = usize::from(index);
             let heard = match emissions.get(index) {
@@ -155,7 +154,7 @@ impl EmulatedDevice {
             let index = index as u16;
             Endpoint::new(index, image.width, window, fifo)
         };
-        let ddc = image.has(BlockKind::Ddc);
+        let ddc = image.dsp_map(BlockKind::Ddc);
         let mut scenes = parts.scenes.into_iter();
         let sender = |source| {
             let scene = scenes.next();
@@ -208,7 +207,7 @@ impl EmulatedDevice {
                 self.radio.reset();
                 self.controls.fill(BlockControl::default());
                 self.waiting.clear();
-                self.stream_blocks.iter_mut().flatten().for_each(StreamBlock::reset);
+                self.stream_blocks.iter_mut().flatten().for_each(|block| block.reset());
                 self.senders.iter_mut().for_each(|sender| sender.source().clear());
                 self.reset_converters();
                 self.endpoints.iter_mut().for_each(Endpoint::reset);
@@ -268,6 +267,34 @@ impl EmulatedDevice {
         counters.tx_gap_samples.set(gaps);
     }
 
+    /// Counts datagrams that came during a power failure.
+    pub fn note_unheard(&self, datagrams: usize) {
+        self.counters().chdr_unheard.add(datagrams as u64);
+    }
+
+    /// Counts a failed poll of the port.
+    pub fn note_deaf(&self) {
+        self.counters().chdr_receive_errors.inc();
+    }
+
+    /// Clears all state, as after a power failure; `keeper` has the time after it.
+    pub fn power_cycle(&mut self, keeper: DeviceClock) {
+        self.counters().reboots.inc();
+        self.execute(DeviceCommand::PowerCycle(keeper));
+    }
+
+    /// Returns the instant at which the device's time is `timestamp`; now if that has passed.
+    pub fn instant_of(&self, timestamp: u64, now_ns: u64) -> u64 {
+        let clock = self.keeper.clock();
+        let tick = self.keeper.tick_of(timestamp, clock.tick_at(now_ns));
+        tick.map_or(now_ns, |tick| clock.deadline_ns(tick))
+    }
+
+    /// Sends packets that faults delayed and that are due; returns the time until the next.
+    pub fn release(&mut self) -> Option<Duration> {
+        self.outbox.release()
+    }
+
     /// Ends the device; all transmitted samples are in its files afterwards.
     pub fn close(&mut self, queue_drops: u64) {
         for recorder in self.emissions.iter_mut().filter_map(|one| one.recorder.as_mut()) {
@@ -317,18 +344,7 @@ impl EmulatedDevice {
         }
         for channel in 0..self.image.channels {
             self.run_receiver(channel, now);
-            let rx = &mut self.radio.channels[channel].rx;
-            match self.senders[channel].source() {
-                RxSource::Signal(_) => {}
-                RxSource::Loopback(from, buffer) => {
-                    if let Some(air) = &mut self.emissions[*from].air {
-                        rx.read_antenna(now, u64::MAX, |stretch| {
-                            buffer.record(air, stretch.ticks);
-                        });
-                    }
-                }
-                RxSource::Chain(_) => self.run_chain(channel, now),
-            }
+            self.run_chain(channel, now);
         }
         self.ran_to = self.ran_to.max(now);
     }

@@ -4,11 +4,8 @@ use millstream_wire::chdr::Width;
 use millstream_wire::regs::sep::{
     STATUS_FC_ENABLED, STATUS_SETUP_ERROR, STATUS_SETUP_PENDING, StreamCtrl,
 };
-use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr, StreamCondition};
+use millstream_wire::stream::{CommandOp, CommandRepr, PACKETS_MASK, StatusRepr, StreamCondition};
 use millstream_wire::{Epid, chdr::round_to_word};
-
-/// Packet counts have 40 bits in packets.
-const PACKETS_MASK: u64 = (1 << 40) - 1;
 
 /// The state of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

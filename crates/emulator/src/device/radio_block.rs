@@ -5,16 +5,16 @@ use super::client_zero::{CONTROL_ENDPOINTS, MTU_BYTES};
 use super::control::CommandFifo;
 use super::gain_timeline::GainTimeline;
 use super::messages::Messages;
-use super::radio_map;
 use super::rx_channel::RxChannel;
 use super::rx_turn::Acquire;
 use super::tx_channel::TxChannel;
-use crate::front_end::{Board, FrontEnd, PanelPins, Reception};
+use crate::front_end::{Board, FrontEnd, Reception};
 use crate::generation::Generation;
 use crate::personality::{Block, FrontEndKind, Image};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::ctrl::{CtrlRepr, Op, block_port};
 use millstream_wire::regs::client_zero::{RESET_CTRL, RESET_DATA};
+use millstream_wire::regs::front_end::{OutputWords, PANEL, PANEL_READ_BACK, write_outputs};
 use millstream_wire::regs::radio as regs;
 use millstream_wire::regs::radio::{RxCommand, RxMode};
 
@@ -48,7 +48,7 @@ pub(crate) struct RadioBlock {
     pub board: Board,
     pub settings: FrontEnd,
     /// The front panel's pins; an X410 has others.
-    pins: Option<PanelPins>,
+    pins: Option<OutputWords>,
     /// Its control port.
     pub port: u16,
     /// Its requests.
@@ -79,8 +79,8 @@ pub(crate) struct RadioChannel {
     cycle: u32,
     /// See [`regs::FEATURES`].
     pub features: u32,
-    /// Receive commands can wait for the transmitter.
-    has_trigger: bool,
+    /// Of compat 1.x: it has features, and receive commands can wait for the transmitter.
+    is_newer: bool,
 }
 
 /// The error of a control request to a register that the block does not have.
@@ -99,7 +99,7 @@ impl Radios {
             samples_max,
             cycle,
             features,
-            has_trigger: false,
+            is_newer: false,
             rx: RxChannel::new(buffer_samples)
                 .with_cycle(cycle.into(), image.cycles_per_sample.into()),
             tx: TxChannel::new().with_cycle(cycle.into()),
@@ -115,7 +115,7 @@ impl Radios {
             ports: block.inputs.into(),
             board: Board::new(front_end),
             settings: FrontEnd::new(front_end, true),
-            pins: (front_end != FrontEndKind::Zbx).then(PanelPins::default),
+            pins: (front_end != FrontEndKind::Zbx).then(OutputWords::default),
             commands: CommandFifo::default(),
             board_writes: CommandFifo::default(),
             messages: Messages::of(block),
@@ -159,9 +159,9 @@ impl Radios {
     /// transmitted regardless of the session.
     pub fn reset(&mut self) {
         for block in &mut self.blocks {
-            block.board.reset();
+            block.board = Board::new(block.settings.kind());
             block.settings.reset();
-            block.pins.iter_mut().for_each(|pins| *pins = PanelPins::default());
+            block.pins = block.pins.map(|_| OutputWords::default());
             block.board_writes.clear();
             block.reset_control();
             block.needs_resets = 0;
@@ -185,9 +185,12 @@ impl Radios {
             regs::FRONT_END_BASE.. => {
                 let RadioBlock { first, board, pins, .. } = &self.blocks[block];
                 let RadioChannel { rx, tx, .. } = &self.channels[*first];
-                let read =
-                    |pins: &PanelPins| pins.read(address, rx.is_running(), tx.is_transmitting());
-                return Ok(pins.as_ref().and_then(read).unwrap_or_else(|| board.read(address)));
+                return Ok(match pins {
+                    Some(pins) if address == PANEL_READ_BACK => {
+                        pins.driven(rx.is_running(), tx.is_transmitting())
+                    }
+                    _ => board.read(address),
+                });
             }
             _ if address < regs::CHANNEL_BASE => return Ok(0),
             _ => {}
@@ -221,7 +224,7 @@ impl Radios {
     pub fn speak(&mut self, generation: &'static Generation) {
         self.generation = generation;
         for channel in &mut self.channels {
-            channel.has_trigger = generation.radio_map.has_features;
+            channel.is_newer = generation.radio_map.has_features;
         }
         for block in &mut self.blocks {
             block.commands.protocol = generation.protocol;
@@ -232,7 +235,7 @@ impl Radios {
     /// Returns channel and offset of an address in a block.
     pub(super) fn locate(&self, block: usize, address: u32) -> Result<(usize, u32), NoRegister> {
         let RadioBlock { first, ports, .. } = self.blocks[block];
-        let found = radio_map::locate(self.generation.radio_map, address, ports as u8);
+        let found = self.generation.radio_map.register(address, ports as u8);
         let (port, offset) = found.ok_or(NoRegister)?;
         Ok((first + usize::from(port), offset))
     }
@@ -244,8 +247,8 @@ impl RadioChannel {
         registers[regs::RX_WORDS_PER_PKT as usize / 4] = PACKET_CYCLES;
         registers[regs::TX_ERR_POLICY as usize / 4] = regs::TX_POLICY_NEXT_PACKET;
         registers[regs::RX_HAS_TIME as usize / 4] = 1;
-        registers[radio_map::RX_GAIN as usize / 4] = radio_map::GAIN_ONE;
-        registers[radio_map::TX_GAIN as usize / 4] = radio_map::GAIN_ONE;
+        registers[regs::RX_GAIN as usize / 4] = regs::GAIN_ONE;
+        registers[regs::TX_GAIN as usize / 4] = regs::GAIN_ONE;
         registers
     }
 
@@ -269,7 +272,7 @@ impl RadioChannel {
     fn read(&self, offset: u32) -> Result<u32, NoRegister> {
         match offset {
             SAMPLE_WIDTH => Ok(SAMPLE_BITS << 16 | self.cycle),
-            regs::FEATURES => Ok(self.features),
+            regs::FEATURES if self.is_newer => Ok(self.features),
             regs::RX_STATUS => Ok(self.rx.free_slots()),
             // The idle value of transmission is read back, as the host's self-test expects.
             regs::RX_DATA => Ok(self.register(regs::TX_IDLE_VALUE)),
@@ -300,7 +303,7 @@ impl RadioChannel {
             RxMode::Continuous => None,
         };
         let start = command.timed.then(|| self.wide(regs::RX_TIME_LO));
-        let with_transmitter = command.with_transmitter && self.has_trigger;
+        let with_transmitter = command.with_transmitter && self.is_newer;
         self.rx.push(Acquire { start, samples, with_transmitter }, now);
         Ok(())
     }
@@ -314,7 +317,7 @@ impl RadioChannel {
         match offset {
             regs::LOOPBACK | regs::RX_CMD..=regs::RX_ERR_ADDR => true,
             regs::TX_IDLE_VALUE..=regs::TX_ERR_ADDR | regs::RX_HAS_TIME => true,
-            radio_map::RX_GAIN | radio_map::TX_GAIN => self.features != 0,
+            regs::RX_GAIN | regs::TX_GAIN => self.is_newer && self.features != 0,
             _ => false,
         }
     }
@@ -381,7 +384,7 @@ impl RadioBlock {
     }
 
     fn write_front_end(&mut self, address: u32, value: u32) {
-        self.pins.iter_mut().for_each(|pins| pins.write(address, value));
+        write_outputs(self.pins.as_mut_slice(), PANEL, address, value);
         self.board.write(address, value);
     }
 }

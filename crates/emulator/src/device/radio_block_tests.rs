@@ -54,7 +54,7 @@ fn the_self_test_finds_its_words_again() {
 #[test]
 fn registers_that_do_not_exist_are_errors() {
     let mut block = block();
-    for address in [0x1002, 0x1074, 0x1100, 0x7_fffc] {
+    for address in [0x1002, 0x1008, 0x1060, 0x1064, 0x1074, 0x1100, 0x7_fffc] {
         assert_eq!(block.write(address, 1, 0), Err(NoRegister), "{address:#x}");
         assert_eq!(block.read(address, 0), Err(NoRegister), "{address:#x}");
     }
@@ -158,7 +158,7 @@ fn a_block_waits_with_a_command_for_which_there_is_no_slot() {
 fn the_map_of_the_generation_has_the_registers() {
     for (kind, features) in [(DeviceKind::E320, 0), (DeviceKind::N310, 3), (DeviceKind::X410, 3)] {
         let mut block = OneBlock::of(kind, 0);
-        block.0.generation = UhdGeneration::V4_10.row();
+        block.0.speak(UhdGeneration::V4_10.row());
         assert_eq!(block.read(regs::COMPAT, 0), Ok(1 << 16));
         assert_eq!(
             (block.read(0x1004, 0), block.read(0x1404, 0)),

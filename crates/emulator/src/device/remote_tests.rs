@@ -14,7 +14,7 @@ fn captured(raw: bool) -> Vec<Vec<u8>> {
     let to = HostAddress { link: 0, socket: ELSEWHERE, raw };
     bench.device.execute(DeviceCommand::Route(RemoteRoute { epid: Epid(STREAM), to }));
     let sent = SentTo::default();
-    bench.send_by(Witness(Arc::clone(&sent), Default::default()));
+    bench.send_by(witness(&sent));
     for (address, value) in [(0x1018, 250), (0x101C, 0), (0x1020, 100), (0x1024, 0)] {
         bench.write(address, value, None);
     }

@@ -1,13 +1,15 @@
-//! The way of a channel's samples where blocks process them: antenna, DDC, buffer.
+//! The sources of a receive channel's samples, and their way where they are stored: antenna, DDC,
+//! buffer.
 
 use super::gain_timeline::GainTimeline;
 use super::rx_channel::{SEGMENTS_MAX, Stretch};
 use super::transmitted::{Ring, TransmittedSamples};
-use crate::antenna::{Antenna, Sc16};
+use crate::antenna::{Antenna, AntennaSource, Sc16, parts, sc16};
 use crate::converter::{Ddc, PIECE};
 use crate::front_end::Reception;
 use crate::scene::SceneReceiver;
 use crate::time::DeviceClock;
+use millstream_wire::regs::dsp::DspMap;
 
 /// The longest time between two calls while a channel receives, seconds: so that a slow stream's
 /// packet is not processed at once.
@@ -16,6 +18,77 @@ const STEP_S: f64 = 1e-3;
 /// Buffers of this size are for rates at which the first pass through new memory loses samples: it
 /// costs tens of milliseconds.
 const FAST_SAMPLES: u64 = 1 << 24;
+
+/// The source of a channel, with the memory that it needs.
+pub(crate) enum RxSource {
+    /// A function of the timestamp, or a source that behaves like one.
+    Signal(Box<dyn Antenna>),
+    /// Samples that are processed at their time.
+    Chain(Box<RxChain>),
+}
+
+impl RxSource {
+    /// Returns the source of a channel with a packet buffer of this size: the scene if there is
+    /// one, and behind a DDC if there is one.
+    pub fn new(
+        source: AntennaSource,
+        scene: Option<SceneReceiver>,
+        rx_buffer_samples: u64,
+        ddc: Option<DspMap>,
+    ) -> Self {
+        let input = match (scene, source) {
+            (Some(scene), _) => ChainInput::Scene(Box::new(scene)),
+            (None, AntennaSource::Signal(antenna)) if ddc.is_some() => ChainInput::Antenna(antenna),
+            (None, AntennaSource::Signal(antenna)) => return Self::Signal(antenna),
+            (None, AntennaSource::Loopback(cable)) => {
+                ChainInput::Loopback(cable.channel, cable.delay_samples)
+            }
+        };
+        Self::Chain(Box::new(RxChain::new(input, rx_buffer_samples, ddc)))
+    }
+
+    /// Prepares for a sample rate.
+    pub fn prepare(&mut self, rate_hz: f64) {
+        match self {
+            Self::Signal(antenna) => antenna.prepare(rate_hz),
+            Self::Chain(chain) => chain.prepare(rate_hz),
+        }
+    }
+
+    /// Writes the next samples to send, with the timestamps from `timestamp` on.
+    pub fn fill(&mut self, timestamp: u64, out: &mut [Sc16]) {
+        match self {
+            Self::Signal(antenna) => antenna.fill(timestamp, out),
+            Self::Chain(chain) => chain.take(out),
+        }
+    }
+
+    /// Returns the zeros so far in place of unavailable samples.
+    pub fn starved_samples(&self) -> u64 {
+        match self {
+            Self::Signal(antenna) => antenna.starved_samples(),
+            Self::Chain(chain) => match &chain.input {
+                ChainInput::Antenna(antenna) => antenna.starved_samples(),
+                ChainInput::Loopback(..) | ChainInput::Scene(_) => 0,
+            },
+        }
+    }
+
+    /// Drops received samples that were not sent.
+    pub fn clear(&mut self) {
+        if let Self::Chain(chain) = self {
+            chain.read = chain.written;
+        }
+    }
+
+    /// Returns the chain, if there is one.
+    pub fn chain(&mut self) -> Option<&mut RxChain> {
+        match self {
+            Self::Chain(chain) => Some(chain),
+            Self::Signal(_) => None,
+        }
+    }
+}
 
 /// The samples that enter a chain.
 pub(crate) enum ChainInput {
@@ -49,7 +122,7 @@ pub(crate) struct RxChain {
 
 impl RxChain {
     /// Returns a chain whose buffer has `buffer_samples`.
-    pub fn new(input: ChainInput, buffer_samples: u64, has_ddc: bool) -> Self {
+    pub fn new(input: ChainInput, buffer_samples: u64, ddc: Option<DspMap>) -> Self {
         // Bursts that find the buffer full still get one sample each, for EOB.
         let samples = buffer_samples as usize + 2 * SEGMENTS_MAX;
         let mut ring = Ring::new(samples);
@@ -58,7 +131,7 @@ impl RxChain {
         }
         Self {
             input,
-            ddc: has_ddc.then(Ddc::new),
+            ddc: ddc.map(Ddc::new),
             direct: false,
             prepared_hz: 0.0,
             remainder: 0,
@@ -192,24 +265,10 @@ impl RxChain {
     pub fn take(&mut self, out: &mut [Sc16]) {
         self.read = self.ring.read(self.read, out);
     }
-
-    /// Returns the zeros so far in place of unavailable samples.
-    pub fn starved_samples(&self) -> u64 {
-        match &self.input {
-            ChainInput::Antenna(antenna) => antenna.starved_samples(),
-            ChainInput::Loopback(..) | ChainInput::Scene(_) => 0,
-        }
-    }
-
-    /// Drops waiting samples.
-    pub fn clear(&mut self) {
-        self.read = self.written;
-    }
 }
 
 /// Returns a sample times `gain`, saturating.
-fn scaled([a, b, c, d]: Sc16, gain: f32) -> Sc16 {
-    let part = |bytes| (f32::from(i16::from_le_bytes(bytes)) * gain) as i16;
-    let ([a, b], [c, d]) = (part([a, b]).to_le_bytes(), part([c, d]).to_le_bytes());
-    [a, b, c, d]
+fn scaled(sample: Sc16, gain: f32) -> Sc16 {
+    let [i, q] = parts(sample).map(|part| (f32::from(part) * gain) as i16);
+    sc16(i, q)
 }

@@ -4,15 +4,13 @@ use super::fabric::HostAddress;
 use super::out_stream::OutStream;
 use super::outbox::Outbox;
 use super::radio_block::RadioChannel;
+use super::rx_chain::RxSource;
 use super::rx_channel::NextPacket;
-use super::rx_source::RxSource;
 use super::rx_watch::{RxBand, RxWatcher};
 use crate::antenna::Sc16;
 use crate::time::DeviceClock;
-use millstream_dsp::chunks::Chunks;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
-use millstream_wire::stream::CommandRepr;
 
 /// The bytes of one GSO batch: the limit of one segmented send.
 const TRAIN_BYTES: usize = 65_507;
@@ -127,11 +125,8 @@ impl RxSender {
                 return SendResult::AtTick(due);
             }
             let Some(to) = turn.to else { return self.stall(&turn) };
-            if turn.out.resync_due() {
-                let Some(command) = turn.out.resync(turn.src_epid) else {
-                    return self.stall(&turn);
-                };
-                turn.send_command(&command, to);
+            if !turn.outbox.keep_in_step(turn.out, turn.src_epid, to) {
+                return self.stall(&turn);
             }
             let allowed = turn.out.packets_allowed(turn.packet_bytes(packet));
             if allowed == 0 {
@@ -220,34 +215,19 @@ impl RxSender {
             payload_len: packet.samples as usize * SC16_LEN,
         };
         turn.channel.rx.take(packet);
-        let (header, bytes) = match to.raw {
-            true => (0, repr.payload_len),
-            false => (turn.header_bytes(), bytes),
-        };
-        if !turn.outbox.lend(to.link, bytes) {
-            return self.lose(timestamp, packet.samples as usize);
-        }
-        if !to.raw {
-            let written = repr.emit(turn.width, turn.outbox.lent(0));
-            written.expect("the packet was sized by this header");
-        }
-        let mut at = header;
-        while at < bytes {
-            let piece = turn.outbox.lent(at);
-            let room = piece.len().min(bytes - at);
-            let first = timestamp.wrapping_add(((at - header) / SC16_LEN) as u64);
-            let samples = piece[..room].in_chunks_mut().0;
-            self.source.fill(first, samples);
+        let SendStep { channel, outbox, band, .. } = turn;
+        let written = outbox.write_data(to, &repr, None, |at, samples| {
+            self.source.fill(timestamp.wrapping_add(at as u64), samples);
             if !self.is_chain {
-                let tick = packet.tick + ((at - header) / SC16_LEN) as u64;
-                turn.channel.rx_gain.apply(tick, 1, samples);
+                channel.rx_gain.apply(packet.tick + at as u64, 1, samples);
             }
             if let Some(watcher) = &mut self.watcher {
-                watcher.sent(turn.band, samples);
+                watcher.sent(*band, samples);
             }
-            at += room;
+        });
+        if !written {
+            self.lose(timestamp, packet.samples as usize);
         }
-        turn.outbox.commit(bytes, to);
     }
 
     /// Takes the samples of a packet that cannot be sent, as if it had been.
@@ -292,9 +272,5 @@ impl SendStep<'_> {
 
     fn packet_bytes(&self, packet: NextPacket) -> usize {
         self.header_bytes() + packet.samples as usize * SC16_LEN
-    }
-
-    fn send_command(&mut self, command: &CommandRepr, to: HostAddress) {
-        self.outbox.send(to, |width, buffer| command.emit(width, buffer));
     }
 }

@@ -1,13 +1,12 @@
 //! Blocks beside the radio in the device: their requests, and the packets to and from them.
 
-use super::blocks::{BlockPacket, StreamBlock};
+use super::blocks::{self, BlockPacket, StreamBlock};
 use super::operations::Access;
 use super::radio_block::NoRegister;
 use super::rx_sender::SendResult;
 use super::tx_fifo::TxPacket;
 use super::{EmulatedDevice, HostAddress};
 use crate::personality::{Block, Image};
-use millstream_dsp::chunks::Chunks;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, round_to_word};
 use millstream_wire::ctrl::CtrlRepr;
 
@@ -17,14 +16,10 @@ const PACKETS_PER_TURN: usize = 64;
 /// The share of a buffer after which a stream within the device continues.
 const LOCAL_SHARE: u64 = 4;
 
-/// The place of the length in a packet's header.
-const LENGTH_AT: usize = 2;
-
 /// Returns the blocks of an image that have endpoints of their own, by number.
-pub(super) fn of(image: &Image) -> Box<[Option<StreamBlock>]> {
+pub(super) fn of(image: &Image) -> Box<[Option<Box<dyn StreamBlock>>]> {
     let new = |block: &Block| {
-        let ports = block.inputs.max(block.outputs).into();
-        StreamBlock::new(block.kind, ports, image.width)
+        blocks::new(block.kind, block.inputs.max(block.outputs).into(), image.width)
     };
     image.blocks.iter().map(new).collect()
 }
@@ -151,9 +146,8 @@ impl EmulatedDevice {
     ) -> bool {
         let Some(block) = &mut self.stream_blocks[number] else { return false };
         let endpoint = &mut self.endpoints[index];
-        if endpoint.out.resync_due() {
-            let Some(command) = endpoint.out.resync(endpoint.epid) else { return false };
-            self.outbox.send(to, |width, buffer| command.emit(width, buffer));
+        if !self.outbox.keep_in_step(&mut endpoint.out, endpoint.epid, to) {
+            return false;
         }
         let BlockPacket { bytes: payload_len, announced, timestamp, eob } = packet;
         let dst_epid = endpoint.out.dst_epid;
@@ -163,26 +157,11 @@ impl EmulatedDevice {
             return false;
         }
         let repr = DataRepr { seq: endpoint.out.send_data(bytes), ..repr };
-        let header = if to.raw { 0 } else { bytes - payload_len };
-        let bytes = header + payload_len;
         // A packet that the port has no space for is lost.
-        if self.outbox.lend(to.link, bytes) {
-            if !to.raw {
-                let written = repr.emit(self.image.width, self.outbox.lent(0));
-                written.expect("the packet was sized by this header");
-            }
-            if let Some(announced) = announced.filter(|_| !to.raw) {
-                let length = (header + announced) as u16;
-                self.outbox.lent(LENGTH_AT)[..2].copy_from_slice(&length.to_le_bytes());
-            }
-            let mut at = header;
-            while at < bytes {
-                let piece = self.outbox.lent(at);
-                let room = piece.len().min(bytes - at);
-                block.fill(port, at - header, piece[..room].in_chunks_mut().0);
-                at += room;
-            }
-            self.outbox.commit(bytes, to);
+        let written = self.outbox.write_data(to, &repr, announced, |at, samples| {
+            block.fill(port, at * SC16_LEN, samples);
+        });
+        if written {
             self.outbox.depart(to.link);
         }
         block.sent(port);

@@ -67,16 +67,7 @@ impl Bench {
         let sent = self.start(endpoint, STREAM, (capacity_bytes / 32) as u32);
         let init = CommandRepr::parse(&Packet::parse(&sent[0], Width::W64).unwrap()).unwrap();
         assert_eq!((init.op, init.src_epid), (CommandOp::Init, Epid(epid_of(endpoint))));
-        let status = StatusRepr {
-            dst_epid: Epid(epid_of(endpoint)),
-            src_epid: Epid(STREAM),
-            capacity_bytes,
-            capacity_packets: 0xff_ffff,
-            ..StatusRepr::default()
-        };
-        let mut buffer = [0; 64];
-        let length = status.emit(Width::W64, &mut buffer).unwrap();
-        assert!(self.receive(&buffer[..length]).is_empty());
+        self.credit_for(epid_of(endpoint), capacity_bytes, (0, 0));
     }
 
     fn block(&mut self, port: u16, writes: &[(u32, u32)]) {

@@ -33,11 +33,12 @@ pub const PACKET_BYTES: usize = 16 + 400;
 pub const TX_BUFFER_SAMPLES: u64 = 8_192;
 
 pub type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
+pub type SentTo = Arc<Mutex<Vec<(SocketAddrV4, Vec<u8>)>>>;
 
-/// A port that stores sent packets.
-struct Recorder(Sent, millstream_link::port::FrameLoan);
+/// A port that passes sent packets to a function.
+pub struct Passing<F>(F, millstream_link::port::FrameLoan);
 
-impl PortTx for Recorder {
+impl<F: FnMut(&[u8], SocketAddrV4) + Send> PortTx for Passing<F> {
     fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
         &mut self.1
     }
@@ -47,8 +48,7 @@ impl PortTx for Recorder {
     }
 
     fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        assert_eq!(to, HOST.socket);
-        self.0.lock().unwrap().push(payload.to_vec());
+        (self.0)(payload, to);
         Ok(())
     }
 
@@ -58,49 +58,14 @@ impl PortTx for Recorder {
     }
 }
 
-pub type SentTo = Arc<Mutex<Vec<(SocketAddrV4, Vec<u8>)>>>;
-
-/// A port that stores sent packets with their destinations.
-pub struct Witness(pub SentTo, pub millstream_link::port::FrameLoan);
-
-impl PortTx for Witness {
-    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
-        &mut self.1
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(9000, 64)
-    }
-
-    fn send(&mut self, payload: &[u8], to: SocketAddrV4) -> io::Result<()> {
-        self.0.lock().unwrap().push((to, payload.to_vec()));
-        Ok(())
-    }
-
-    fn send_train(&mut self, train: &[u8], each: usize, to: SocketAddrV4) -> io::Result<()> {
-        train.chunks(each).try_for_each(|packet| self.send(packet, to))
-    }
+pub fn passing<F: FnMut(&[u8], SocketAddrV4) + Send>(take: F) -> Passing<F> {
+    Passing(take, Default::default())
 }
 
-/// A port that forgets sent packets.
-#[derive(Default)]
-pub struct Nowhere(millstream_link::port::FrameLoan);
-impl PortTx for Nowhere {
-    fn loan(&mut self) -> &mut millstream_link::port::FrameLoan {
-        &mut self.0
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(9000, 64)
-    }
-
-    fn send(&mut self, _: &[u8], _: SocketAddrV4) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn send_train(&mut self, _: &[u8], _: usize, _: SocketAddrV4) -> io::Result<()> {
-        Ok(())
-    }
+/// Returns a port that stores sent packets with their destinations.
+pub fn witness(sent: &SentTo) -> impl PortTx + use<> {
+    let sent = Arc::clone(sent);
+    passing(move |payload, to| sent.lock().unwrap().push((to, payload.to_vec())))
 }
 
 /// The device, and the actions of a host.
@@ -119,6 +84,14 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Self {
         Self::with(RATE_HZ, TX_BUFFER_SAMPLES)
+    }
+
+    /// Returns a radio at this rate whose receive stream is open, with credit for all.
+    pub fn streaming(rate_hz: f64) -> Self {
+        let mut bench = Self::with(rate_hz, TX_BUFFER_SAMPLES);
+        bench.connect();
+        bench.open_stream(1 << 30);
+        bench
     }
 
     /// Returns a radio at this rate, with a transmit buffer of this size.
@@ -157,6 +130,11 @@ impl Bench {
         tx_buffer_samples: u64,
     ) -> Self {
         let sent = Sent::default();
+        let stored = Arc::clone(&sent);
+        let port = passing(move |payload, to| {
+            assert_eq!(to, HOST.socket);
+            stored.lock().unwrap().push(payload.to_vec());
+        });
         let counters = Arc::new(Counters::default());
         let mut queue = Capabilities::new(9000, 64);
         queue.recv_queue_bytes = 8 << 20;
@@ -170,7 +148,7 @@ impl Bench {
             rx_buffer_samples: 5_000,
             tx_buffer_samples,
             queue,
-            links: vec![Box::new(Recorder(sent.clone(), Default::default()))],
+            links: vec![Box::new(port)],
             counters: counters.clone(),
         });
         let radio =
@@ -275,8 +253,18 @@ impl Bench {
     }
 
     pub fn credit(&mut self, capacity_bytes: u64, count_bytes: u64, count_packets: u64) {
+        self.credit_for(SEP, capacity_bytes, (count_bytes, count_packets));
+    }
+
+    /// Grants credit to the endpoint with this id.
+    pub fn credit_for(
+        &mut self,
+        epid: u16,
+        capacity_bytes: u64,
+        (count_bytes, count_packets): (u64, u64),
+    ) {
         let status = StatusRepr {
-            dst_epid: Epid(SEP),
+            dst_epid: Epid(epid),
             src_epid: Epid(STREAM),
             capacity_bytes,
             capacity_packets: 0xff_ffff,

@@ -13,9 +13,7 @@ use proptest::prelude::*;
 
 #[test]
 fn each_packet_leaves_when_the_clock_passes_its_last_sample() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.now_ns = 1_000 * US;
     bench.write(0x1014, 2, None);
     for packet in 0..50u64 {
@@ -31,9 +29,7 @@ fn each_packet_leaves_when_the_clock_passes_its_last_sample() {
 #[test]
 fn packets_that_come_fast_leave_together() {
     // 20 samples in a microsecond, 10 packets in 50.
-    let mut bench = Bench::with(20e6, 1 << 16);
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(20e6);
     bench.now_ns = 1_000 * US;
     bench.write(0x1014, 2, None);
     for train in 1..20 {
@@ -45,9 +41,7 @@ fn packets_that_come_fast_leave_together() {
 
 #[test]
 fn the_end_of_a_burst_waits_for_nothing() {
-    let mut bench = Bench::with(20e6, 1 << 16);
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(20e6);
     bench.now_ns = 1_000 * US;
     bench.write(0x101C, 0, None);
     bench.write(0x1018, 300, None);
@@ -59,9 +53,7 @@ fn the_end_of_a_burst_waits_for_nothing() {
 
 #[test]
 fn a_short_packet_ends_its_train_and_a_longer_one_begins_another() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x101C, 0, None);
     for count in [10, 250] {
         bench.write(0x1018, count, None);
@@ -75,9 +67,7 @@ fn a_short_packet_ends_its_train_and_a_longer_one_begins_another() {
 
 #[test]
 fn a_hiccup_is_made_up_for_in_one_burst_without_a_hole() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1014, 2, None);
     bench.run(250);
     bench.now_ns = 4_321 * US;
@@ -109,13 +99,11 @@ fn no_data_leaves_beyond_the_window_and_credit_lets_it_go_on() {
 
 #[test]
 fn streaming_allocates_nothing() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1014, 2, None);
     bench.run(1_000);
     let counters = bench.counters.clone();
-    bench.send_by(Nowhere::default());
+    bench.send_by(passing(|_, _| {}));
     let mut advance = |times| {
         for _ in 0..times {
             let deadline_ns = bench.device.advance(bench.now_ns);
@@ -132,9 +120,7 @@ fn streaming_allocates_nothing() {
 
 #[test]
 fn a_finite_acquisition_ends_with_eob_and_exactly_its_samples() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1018, 1_050, None);
     bench.write(0x1014, 1, None);
     let sent = data(&bench.run(5_000));
@@ -145,9 +131,7 @@ fn a_finite_acquisition_ends_with_eob_and_exactly_its_samples() {
 
 #[test]
 fn a_timed_start_is_exact_and_a_late_one_is_reported() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1018, 100, None);
     bench.write(0x1020, 7_777, None);
     bench.write(0x1014, 0x8000_0001, None);
@@ -201,9 +185,7 @@ fn an_overrun_is_reported_closed_with_eob_and_the_stream_can_restart() {
 
 #[test]
 fn stop_ends_the_stream_with_eob() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1014, 2, None);
     bench.run(250);
     bench.write(0x1014, 0, None);
@@ -273,9 +255,7 @@ fn a_silent_radio_block_answers_again_after_a_reset_of_control_and_data() {
 
 #[test]
 fn after_a_power_failure_a_radio_is_silent_and_knows_nobody() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     bench.write(0x1014, 2, None);
     assert!(!bench.run(1_000).is_empty());
     bench.device.execute(DeviceCommand::PowerCycle(bench.device.keeper));
@@ -329,9 +309,7 @@ fn a_command_of_the_far_future_burns_no_time() {
 
 #[test]
 fn a_channel_that_lags_does_not_starve_the_other() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     // Single samples: far more packets than one call sends.
     bench.write(0x1028, 1, None);
     bench.write(0x1014, 2, None);

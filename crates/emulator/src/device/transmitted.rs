@@ -1,7 +1,6 @@
 //! The loopback: the samples that one channel transmits and another one receives, later.
 
 use crate::antenna::Sc16;
-use std::ops::Range;
 
 /// Samples by position in an endless stream, of which the latest are stored.
 #[derive(Debug)]
@@ -106,46 +105,6 @@ impl TransmittedSamples {
     }
 }
 
-/// The receive buffer of a channel that receives another one's transmissions.
-///
-/// Samples enter as the clock passes them and leave in the same order when their packets are sent,
-/// so samples that wait for credit are stored for as long as necessary.
-#[derive(Debug)]
-pub(crate) struct LoopbackBuffer {
-    ring: Ring,
-    delay: u64,
-    write: u64,
-    read: u64,
-}
-
-impl LoopbackBuffer {
-    /// Returns an empty buffer for `samples`, that receives samples sent `delay` ticks before.
-    pub fn new(samples: u64, delay: u64) -> Self {
-        Self { ring: Ring::new(samples as usize), delay, write: 0, read: 0 }
-    }
-
-    /// Receives during `ticks`.
-    pub fn record(&mut self, air: &mut TransmittedSamples, ticks: Range<u64>) {
-        let mut at = ticks.start;
-        while at < ticks.end {
-            let piece = self.ring.piece(self.write, (ticks.end - at) as usize);
-            air.read(at, self.delay, piece);
-            let count = piece.len() as u64;
-            (at, self.write) = (at + count, self.write + count);
-        }
-    }
-
-    /// Removes samples.
-    pub fn take(&mut self, out: &mut [Sc16]) {
-        self.read = self.ring.read(self.read, out);
-    }
-
-    /// Drops waiting samples.
-    pub fn clear(&mut self) {
-        self.read = self.write;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,7 +148,6 @@ mod tests {
             delay in 0u64..100,
         ) {
             let mut air = TransmittedSamples::new(256);
-            let mut buffer = LoopbackBuffer::new(100, delay);
             let (mut sent, mut got) = (Vec::new(), Vec::new());
             for (gap, count) in bursts {
                 let from = sent.len() as u64;
@@ -198,10 +156,7 @@ mod tests {
                 air.send(sent.len() as u64, &burst);
                 sent.extend(burst.into_iter().map(u32::from_le_bytes));
                 air.pass(sent.len() as u64);
-                buffer.record(&mut air, from..sent.len() as u64);
-                let mut out = vec![[9; 4]; sent.len() - from as usize];
-                buffer.take(&mut out);
-                got.extend(out.into_iter().map(u32::from_le_bytes));
+                got.extend(heard(&mut air, from, delay, sent.len() - from as usize));
             }
             let silence = vec![0; delay as usize];
             let want: Vec<_> = silence.into_iter().chain(sent.clone()).take(sent.len()).collect();

@@ -32,9 +32,7 @@ impl PortTx for NoRoom {
 /// Device time is modulo 2^64, and a host may set it to any value.
 #[test]
 fn samples_at_the_end_of_time_are_lost_like_others() {
-    let mut bench = Bench::new();
-    bench.connect();
-    bench.open_stream(1 << 30);
+    let mut bench = Bench::streaming(RATE_HZ);
     // Longer packets than the discarded pieces.
     bench.write(0x1028, 2_000, None);
     let mut keeper = bench.device.keeper;

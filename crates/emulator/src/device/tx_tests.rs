@@ -81,7 +81,7 @@ fn credit_comes_back_when_samples_have_left_the_endpoint_for_the_radios_own_buff
 #[test]
 fn transmitting_allocates_nothing() {
     let mut bench = bench(1_000);
-    bench.send_by(Nowhere::default());
+    bench.send_by(passing(|_, _| {}));
     let packets: Vec<_> = (0..10_000).map(|seq| samples(seq, None, 100, false)).collect();
     let before = millstream_testkit::allocations();
     for packet in &packets {

@@ -28,7 +28,7 @@ mod device;
 mod machine;
 mod spec;
 
-pub(crate) use device::{AfterFaults, DeviceSide};
+pub(crate) use device::AfterFaults;
 pub(crate) use machine::{DeviceFaults, Management};
 pub use spec::FAULT_FORMS;
 pub(crate) use spec::check;

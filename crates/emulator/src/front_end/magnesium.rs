@@ -1,50 +1,32 @@
 //! The daughterboard of an N310: attenuators, switches and a low-band oscillator around the AD9371.
 
-use super::adf4351::Adf4351;
+use super::Reception;
 use super::settings::{BOARD_CHANNELS, Tuning};
 use super::spi::{SpiCore, SpiWord};
-use super::{AntennaPort, Reception};
-use millstream_wire::regs::radio::FRONT_END_BASE;
+use millstream_wire::regs::front_end::adf4351::AdfRegisters;
+use millstream_wire::regs::front_end::magnesium::{
+    AMPLIFIER_DB, CLOSED, CPLD, READ, REGISTERS, RX_OSCILLATOR, receiver, rx_attenuation_db,
+};
+use millstream_wire::regs::front_end::{OutputWords, SWITCHES, write_outputs};
 use millstream_wire::regs::spi::READ_BACK;
-
-/// The word of the attenuators, which UHD writes for all states of the radio.
-const ATTENUATORS: u32 = FRONT_END_BASE + 0x600;
-const CHANNEL_STRIDE: u32 = 0x800;
-
-/// The slaves of the SPI core.
-const CPLD: u32 = 1;
-const RX_LOW_BAND: u32 = 4;
-
-/// The attenuator of a receiver has this range, in steps of half a decibel.
-const ATTENUATOR_DB: f64 = 30.0;
-/// The gain of its amplifier.
-const AMPLIFIER_DB: f64 = 20.0;
-/// The register of the CPLD for the receiver of channel 0: its antenna, and whether the signals go
-/// around filters and amplifier. That of channel 1 is 16 further.
-const RX_INPUT: usize = 0x55;
-const RX_AROUND: u16 = 1 << 2;
-const CPLD_CHANNEL_STRIDE: usize = 0x10;
-
-/// Registers of the CPLD have 7 bits of address.
-const CPLD_WORDS: usize = 1 << 7;
 
 /// The state that hosts write.
 #[derive(Debug)]
 pub(crate) struct Magnesium {
     spi: SpiCore,
-    cpld: [u16; CPLD_WORDS],
-    /// By channel.
-    attenuators: [u32; BOARD_CHANNELS],
-    rx_low_band: Adf4351,
+    cpld: [u16; REGISTERS],
+    /// By channel; UHD writes the same for all states of the radio.
+    attenuators: [OutputWords; BOARD_CHANNELS],
+    rx_low_band: AdfRegisters,
 }
 
 impl Default for Magnesium {
     fn default() -> Self {
         Self {
             spi: SpiCore::default(),
-            cpld: [0; CPLD_WORDS],
-            attenuators: [0; BOARD_CHANNELS],
-            rx_low_band: Adf4351::default(),
+            cpld: [0; REGISTERS],
+            attenuators: Default::default(),
+            rx_low_band: AdfRegisters::default(),
         }
     }
 }
@@ -60,22 +42,18 @@ impl Magnesium {
         if let Some(transfer) = self.spi.write(address, value) {
             self.transfer(transfer);
         }
-        let Some(offset) = address.checked_sub(ATTENUATORS) else { return };
-        let (channel, offset) = (offset / CHANNEL_STRIDE, offset % CHANNEL_STRIDE);
-        if let (0, Some(word)) = (offset, self.attenuators.get_mut(channel as usize)) {
-            *word = value;
-        }
+        write_outputs(&mut self.attenuators, SWITCHES, address, value);
     }
 
     fn transfer(&mut self, SpiWord { slaves, word, .. }: SpiWord) {
         // Whatever the other slaves are asked for, they are locked.
         self.spi.read_back = 0xffff;
-        if slaves == RX_LOW_BAND {
+        if slaves == RX_OSCILLATOR {
             self.rx_low_band.write(word);
         }
         if slaves == CPLD {
-            let register = &mut self.cpld[(word >> 16) as usize % CPLD_WORDS];
-            if word >> 23 & 1 == 0 {
+            let register = &mut self.cpld[(word >> 16) as usize % REGISTERS];
+            if word & READ == 0 {
                 *register = word as u16;
             }
             self.spi.read_back = (*register).into();
@@ -84,20 +62,16 @@ impl Magnesium {
 
     /// Returns the state in which a channel receives, with the master clock as reference.
     pub fn reception(&self, port: usize, tuning: &Tuning, clock_hz: f64) -> Reception {
-        let attenuation_db = f64::from(self.attenuators[port] & 0x3f) / 2.0;
-        let cpld = |register: usize| self.cpld[register + port * CPLD_CHANNEL_STRIDE];
-        let around = cpld(RX_INPUT) & RX_AROUND != 0;
-        let amplifier_db = if around { 0.0 } else { AMPLIFIER_DB };
-        let antenna = match cpld(RX_INPUT) >> 8 & 3 {
-            1 => Some(AntennaPort::Rx2),
-            2 => Some(AntennaPort::TxRx),
-            _ => None,
-        };
+        let loss_db = rx_attenuation_db(self.attenuators[port].idle);
+        let (antenna, amplified) = receiver(port, &self.cpld);
+        // The transceiver's part of the gain is what it is with a closed attenuator.
+        let closed_db = rx_attenuation_db(CLOSED.into());
+        let amplifier_db = if amplified { AMPLIFIER_DB } else { 0.0 };
         // Below 300 MHz the low-band oscillator moves the signals up to the AD9371.
-        let up_hz = self.rx_low_band.frequency_hz(clock_hz).unwrap_or(0.0);
+        let up_hz = self.rx_low_band.freq_hz(clock_hz).unwrap_or(0.0);
         Reception {
             lo_hz: tuning.lo_hz - up_hz,
-            gain_db: tuning.gain_db[port] + ATTENUATOR_DB - attenuation_db + amplifier_db,
+            gain_db: tuning.gain_db[port] + closed_db - loss_db + amplifier_db,
             bandwidth_hz: tuning.bandwidth_hz[port],
             antenna,
         }
@@ -109,6 +83,7 @@ mod tests {
     use super::*;
     use crate::front_end::FrontEnd;
     use crate::personality::FrontEndKind;
+    use millstream_wire::regs::front_end::RxAntenna;
 
     /// Transfers a word of so many bits to a slave.
     fn transfer(board: &mut Magnesium, slaves: u32, bits: u32, word: u32) {
@@ -155,7 +130,7 @@ mod tests {
         let mut board = Magnesium::default();
         let tuning = settings(&[]);
         for (word, antenna) in
-            [(0x0524, Some(AntennaPort::Rx2)), (0x06b9, Some(AntennaPort::TxRx)), (0x0024, None)]
+            [(0x0524, Some(RxAntenna::Rx2)), (0x06b9, Some(RxAntenna::TxRx)), (0x0024, None)]
         {
             transfer(&mut board, 1, 24, 0x55 << 16 | word);
             assert_eq!(board.reception(0, &tuning, 125e6).antenna, antenna);

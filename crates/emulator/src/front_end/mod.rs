@@ -1,26 +1,19 @@
 //! The front ends between the antennas and the samples: oscillators, gains, filters and switches.
 
-mod ad9361;
-mod ad9371;
-mod adf4351;
 mod board;
-mod gpio;
-mod lmx2592;
 mod magnesium;
 mod receiver;
 mod rhodium;
 mod settings;
 mod spi;
-mod switches;
 mod zbx;
 
 pub(crate) use board::Board;
-pub(crate) use gpio::PanelPins;
 pub(crate) use receiver::Receiver;
 pub(crate) use settings::FrontEnd;
-pub(crate) use switches::AntennaPort;
 
 use crate::personality::FrontEndKind;
+use millstream_wire::regs::front_end::RxAntenna;
 
 /// Transmission between parts that the switches do not join, dB.
 pub(crate) const ISOLATION_DB: f64 = -40.0;
@@ -32,7 +25,7 @@ pub(crate) struct Reception {
     pub gain_db: f64,
     pub bandwidth_hz: f64,
     /// The antenna that the switches choose; `None` when they pass another band, or none.
-    pub antenna: Option<AntennaPort>,
+    pub antenna: Option<RxAntenna>,
 }
 
 impl FrontEndKind {

@@ -4,7 +4,7 @@
 //! fills the converter, at 70 dB one of -70 dBm.
 
 use super::Reception;
-use crate::antenna::{NormalNoise, Sc16};
+use crate::antenna::{NormalNoise, Sc16, sc16};
 use crate::converter::rounded;
 use millstream_dsp::Sample;
 
@@ -66,13 +66,12 @@ impl Receiver {
         }
         self.noise.add(time, self.noise_level, signal);
         self.low_pass.process(signal);
-        let word = |value: f32| {
+        let part = |value: f32| {
             let steps = (value * self.gain).clamp(-self.steps, self.steps - 1.0);
-            (rounded(steps) as i16 * self.step).to_le_bytes()
+            rounded(steps) as i16 * self.step
         };
         for (sample, out) in signal.iter().zip(out) {
-            let ([a, b], [c, d]) = (word(sample.re), word(sample.im));
-            *out = [a, b, c, d];
+            *out = sc16(part(sample.re), part(sample.im));
         }
     }
 

@@ -1,36 +1,23 @@
 //! The daughterboard of an N320: an oscillator LMX2592 for each direction, and a CPLD with gains
 //! and switches. It has one channel, and hosts reach all of it by SPI.
 
-use super::lmx2592::Lmx2592;
+use super::Reception;
 use super::spi::{SpiCore, SpiWord};
-use super::{AntennaPort, Reception};
+use millstream_wire::regs::front_end::lmx2592::{LOCKED, LmxRegisters};
+use millstream_wire::regs::front_end::rhodium::{
+    CPLD, REGISTERS, RX_OSCILLATOR, RhodiumWord, antenna, is_low_receiver, mixed_hz,
+};
 use millstream_wire::regs::spi::READ_BACK;
 
-/// The slaves of the SPI core.
-const RX_OSCILLATOR: u32 = 2;
-const CPLD: u32 = 8;
-
-/// Registers of the CPLD have 7 bits of address; those from 32 on are gains.
-const CPLD_WORDS: usize = 1 << 5;
-/// The upper two bits of a word for the gain of the receiver.
-const RX_GAIN: u32 = 1;
-const RX_GAIN_MAX: u32 = 60;
-/// The antenna of the receiver, in bits 2 and 1.
-const RX_INPUT: usize = 6;
-/// Bit 7: the receiver goes past the low-band mixer.
-const RX_BAND: usize = 8;
-
-/// Below 450 MHz this oscillator moves the signals up.
-const LOW_BAND_HZ: f64 = 1.2e9;
 const BANDWIDTH_HZ: f64 = 250e6;
 
 /// The state that hosts write.
 #[derive(Debug, Default)]
 pub(crate) struct Rhodium {
     spi: SpiCore,
-    cpld: [u16; CPLD_WORDS],
-    rx_oscillator: Lmx2592,
-    rx_gain: u32,
+    cpld: [u16; REGISTERS],
+    rx_oscillator: LmxRegisters,
+    rx_gain_db: u32,
 }
 
 impl Rhodium {
@@ -43,7 +30,7 @@ impl Rhodium {
     pub fn write(&mut self, address: u32, value: u32) {
         let Some(SpiWord { slaves, word, .. }) = self.spi.write(address, value) else { return };
         // Whatever the oscillators are asked for, they are locked.
-        self.spi.read_back = 0xffff;
+        self.spi.read_back = LOCKED.into();
         match slaves {
             RX_OSCILLATOR => self.rx_oscillator.write(word),
             CPLD => self.write_cpld(word),
@@ -52,28 +39,22 @@ impl Rhodium {
     }
 
     fn write_cpld(&mut self, word: u32) {
-        let (gain, register) = (word >> 22 & 3, (word >> 17) as usize % CPLD_WORDS);
-        match (gain, word >> 16 & 1) {
-            (0, 0) => self.cpld[register] = word as u16,
-            (0, _) => self.spi.read_back = self.cpld[register].into(),
-            (RX_GAIN, _) => self.rx_gain = (word >> 16 & 63).min(RX_GAIN_MAX),
-            _ => {}
+        match RhodiumWord::from_word(word) {
+            RhodiumWord::Write(register, value) => self.cpld[register] = value,
+            RhodiumWord::Read(register) => self.spi.read_back = self.cpld[register].into(),
+            RhodiumWord::RxGain(gain_db) => self.rx_gain_db = gain_db,
+            RhodiumWord::OtherGain => {}
         }
     }
 
     /// Returns the state in which the channel receives.
     pub fn reception(&self) -> Reception {
-        let oscillator_hz = self.rx_oscillator.frequency_hz().unwrap_or(0.0);
-        let is_low = self.cpld[RX_BAND] & 1 << 7 == 0;
+        let oscillator_hz = self.rx_oscillator.freq_hz().unwrap_or(0.0);
         Reception {
-            lo_hz: if is_low { LOW_BAND_HZ - oscillator_hz } else { oscillator_hz },
-            gain_db: self.rx_gain.into(),
+            lo_hz: mixed_hz(is_low_receiver(&self.cpld), oscillator_hz),
+            gain_db: self.rx_gain_db.into(),
             bandwidth_hz: BANDWIDTH_HZ,
-            antenna: match self.cpld[RX_INPUT] >> 1 & 3 {
-                1 => Some(AntennaPort::Rx2),
-                3 => Some(AntennaPort::TxRx),
-                _ => None,
-            },
+            antenna: antenna(&self.cpld),
         }
     }
 }
@@ -81,6 +62,7 @@ impl Rhodium {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_wire::regs::front_end::RxAntenna;
 
     fn transfer(board: &mut Rhodium, slaves: u32, word: u32) {
         board.write(0x80548, 24 << 24 | slaves);
@@ -107,12 +89,12 @@ mod tests {
         transfer(&mut board, CPLD, 0x0c1c4a);
         let got = board.reception();
         assert!((got.lo_hz - 4e9).abs() < 1.0, "{}", got.lo_hz);
-        assert_eq!((got.gain_db, got.antenna), (30.0, Some(AntennaPort::Rx2)));
+        assert_eq!((got.gain_db, got.antenna), (30.0, Some(RxAntenna::Rx2)));
         transfer(&mut board, CPLD, 0x7c2040);
         transfer(&mut board, CPLD, 0x942040);
         transfer(&mut board, CPLD, 0x0c0c86);
         let got = board.reception();
-        assert_eq!((got.gain_db, got.antenna), (60.0, Some(AntennaPort::TxRx)));
+        assert_eq!((got.gain_db, got.antenna), (60.0, Some(RxAntenna::TxRx)));
         for terminated in [0x0c0c80, 0x0c0c84] {
             transfer(&mut board, CPLD, terminated);
             assert_eq!(board.reception().antenna, None);

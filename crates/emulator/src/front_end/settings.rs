@@ -1,14 +1,52 @@
 //! The settings of a front end that remote procedure calls change.
 
-use super::{ad9361, ad9371};
 use crate::personality::FrontEndKind;
-use std::ops::RangeInclusive;
 
 /// The most channels of a daughterboard.
 pub(super) const BOARD_CHANNELS: usize = 2;
 
 /// How long an oscillator is not locked behind a tune.
 const LOCK_NS: u64 = 1_000_000;
+
+/// What a transceiver takes. Pairs are for receiving and transmitting.
+struct Limits {
+    lo_hz: [(f64, f64); 2],
+    /// The frequency of an oscillator that is set to one in this range.
+    oscillator_hz: fn(f64) -> f64,
+    /// The largest gain, dB; the steps of a decibel, and how a value between them becomes one.
+    gain_db: [(f64, f64, fn(f64) -> f64); 2],
+    bandwidth_hz: (f64, f64),
+}
+
+static AD9361: Limits = Limits {
+    lo_hz: [(70e6, 6e9), (47e6, 6e9)],
+    oscillator_hz: ad9361_hz,
+    gain_db: [(76.0, 1.0, f64::trunc), (89.75, 4.0, f64::round)],
+    bandwidth_hz: (0.2e6, 56e6),
+};
+
+static AD9371: Limits = Limits {
+    lo_hz: [(300e6, 6e9); 2],
+    oscillator_hz: |hz| hz,
+    gain_db: [(30.0, 2.0, f64::round), (41.95, 20.0, f64::round)],
+    bandwidth_hz: (20e6, 100e6),
+};
+
+/// Returns the frequency of an oscillator of an AD9361 that is set to `wanted_hz`: at most one step
+/// below.
+fn ad9361_hz(wanted_hz: f64) -> f64 {
+    /// The oscillator's range is an octave from here.
+    const VCO_HZ: f64 = 6e9;
+    const REFERENCE_HZ: f64 = 80e6;
+    const MODULUS: f64 = 8_388_593.0;
+    let mut divider = 2.0;
+    while wanted_hz * divider < VCO_HZ {
+        divider *= 2.0;
+    }
+    let ratio = wanted_hz * divider / REFERENCE_HZ;
+    let fraction = (ratio.fract() * MODULUS).trunc();
+    REFERENCE_HZ * (ratio.trunc() + fraction / MODULUS) / divider
+}
 
 /// The settings of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +55,8 @@ pub(crate) struct Tuning {
     pub lo_hz: f64,
     pub gain_db: [f64; BOARD_CHANNELS],
     pub bandwidth_hz: [f64; BOARD_CHANNELS],
+    /// When the oscillator will be locked.
+    locked_ns: u64,
 }
 
 impl Tuning {
@@ -29,7 +69,7 @@ impl Tuning {
             FrontEndKind::Lmx2592 | FrontEndKind::Zbx => (2.5e9, 250e6),
         };
         let bandwidth_hz = [bandwidth_hz; BOARD_CHANNELS];
-        Self { lo_hz, gain_db: [0.0; BOARD_CHANNELS], bandwidth_hz }
+        Self { lo_hz, gain_db: [0.0; BOARD_CHANNELS], bandwidth_hz, locked_ns: 0 }
     }
 }
 
@@ -41,22 +81,17 @@ pub(crate) struct FrontEnd {
     pub tx: Tuning,
     /// Values have the ranges and steps of the hardware; otherwise they are taken as they are.
     limited: bool,
-    /// When the oscillators will be locked.
-    rx_locked_ns: u64,
-    tx_locked_ns: u64,
-}
-
-/// One chain: a channel of a direction.
-struct Chain {
-    is_rx: bool,
-    channel: usize,
 }
 
 impl FrontEnd {
     /// Returns the state after power-on.
     pub fn new(kind: FrontEndKind, limited: bool) -> Self {
-        let (rx, tx) = (Tuning::new(kind), Tuning::new(kind));
-        Self { kind, rx, tx, limited, rx_locked_ns: 0, tx_locked_ns: 0 }
+        Self { kind, rx: Tuning::new(kind), tx: Tuning::new(kind), limited }
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> FrontEndKind {
+        self.kind
     }
 
     /// Restores the state after power-on.
@@ -64,115 +99,89 @@ impl FrontEnd {
         *self = Self::new(self.kind, self.limited);
     }
 
+    fn limits(&self) -> Option<&'static Limits> {
+        match self.kind {
+            _ if !self.limited => None,
+            FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped => Some(&AD9361),
+            FrontEndKind::Ad9371 => Some(&AD9371),
+            FrontEndKind::Lmx2592 | FrontEndKind::Zbx => None,
+        }
+    }
+
     /// Tunes the direction of a chain; returns the actual frequency.
     pub fn tune(&mut self, chain: &str, wanted_hz: f64, now_ns: u64) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
+        let (direction, _) = named(chain)?;
         let hz = number("a frequency", wanted_hz)?;
-        let hz = match (self.limited, self.kind) {
-            (false, _) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx) => hz,
-            (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped) => {
-                let range = if chain.is_rx { ad9361::RX_HZ } else { ad9361::TX_HZ };
-                ad9361::oscillator_hz(within(&range, hz))
-            }
-            (true, FrontEndKind::Ad9371) => within(&ad9371::LO_HZ, hz),
-        };
-        self.tuning(&chain).lo_hz = hz;
-        *(if chain.is_rx { &mut self.rx_locked_ns } else { &mut self.tx_locked_ns }) =
-            now_ns + LOCK_NS;
-        Ok(hz)
+        let actual = self.limits().map_or(hz, |limits| {
+            let (low, high) = limits.lo_hz[direction];
+            (limits.oscillator_hz)(hz.clamp(low, high))
+        });
+        let tuning = self.tuning_mut(direction);
+        (tuning.lo_hz, tuning.locked_ns) = (actual, now_ns + LOCK_NS);
+        Ok(actual)
     }
 
     /// Sets the gain of a chain; returns the actual one.
     pub fn set_gain(&mut self, chain: &str, wanted_db: f64) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
+        let (direction, channel) = named(chain)?;
         let db = number("a gain", wanted_db)?;
-        let stepped = |range, steps_per_db: f64| (within(range, db) * steps_per_db).round();
-        let actual = match (self.limited, self.kind, chain.is_rx) {
-            (false, ..) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx, _) => db,
-            (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped, true) => {
-                within(&ad9361::RX_GAIN_DB, db).trunc()
-            }
-            (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped, false) => {
-                stepped(&ad9361::TX_GAIN_DB, 4.0) / 4.0
-            }
-            (true, FrontEndKind::Ad9371, true) => {
-                stepped(&ad9371::RX_GAIN_DB, ad9371::RX_GAIN_STEPS_PER_DB)
-                    / ad9371::RX_GAIN_STEPS_PER_DB
-            }
-            (true, FrontEndKind::Ad9371, false) => {
-                stepped(&ad9371::TX_GAIN_DB, ad9371::TX_GAIN_STEPS_PER_DB)
-                    / ad9371::TX_GAIN_STEPS_PER_DB
-            }
-        };
-        let channel = chain.channel;
-        self.tuning(&chain).gain_db[channel] = actual;
+        let actual = self.limits().map_or(db, |limits| {
+            let (most_db, steps, whole) = limits.gain_db[direction];
+            whole(db.clamp(0.0, most_db) * steps) / steps
+        });
+        self.tuning_mut(direction).gain_db[channel] = actual;
         Ok(actual)
     }
 
     /// Sets the bandwidth of a chain; returns the actual one.
     pub fn set_bandwidth(&mut self, chain: &str, wanted_hz: f64) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
+        let (direction, channel) = named(chain)?;
         let hz = number("a bandwidth", wanted_hz)?;
-        let actual = match (self.limited, self.kind) {
-            (false, _) | (_, FrontEndKind::Lmx2592 | FrontEndKind::Zbx) => hz,
-            (true, FrontEndKind::Ad9361 | FrontEndKind::Ad9361Swapped) => {
-                within(&ad9361::BANDWIDTH_HZ, hz)
-            }
-            (true, FrontEndKind::Ad9371) => within(&ad9371::BANDWIDTH_HZ, hz),
-        };
-        let channel = chain.channel;
-        self.tuning(&chain).bandwidth_hz[channel] = actual;
+        let (low, high) = self.limits().map_or((hz, hz), |limits| limits.bandwidth_hz);
+        let actual = hz.clamp(low, high);
+        self.tuning_mut(direction).bandwidth_hz[channel] = actual;
         Ok(actual)
     }
 
     /// Returns the frequency of a chain.
     pub fn frequency_hz(&self, chain: &str) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
-        Ok(self.direction(chain.is_rx).lo_hz)
+        named(chain).map(|(direction, _)| self.tuning(direction).lo_hz)
     }
 
     /// Returns the gain of a chain.
     pub fn gain_db(&self, chain: &str) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
-        Ok(self.direction(chain.is_rx).gain_db[chain.channel])
+        named(chain).map(|(direction, channel)| self.tuning(direction).gain_db[channel])
     }
 
     /// Returns the bandwidth of a chain.
     pub fn bandwidth_hz(&self, chain: &str) -> Result<f64, String> {
-        let chain = Chain::named(chain)?;
-        Ok(self.direction(chain.is_rx).bandwidth_hz[chain.channel])
+        named(chain).map(|(direction, channel)| self.tuning(direction).bandwidth_hz[channel])
     }
 
     /// Returns whether the oscillator of a direction is locked.
     pub fn is_locked(&self, is_rx: bool, now_ns: u64) -> bool {
-        now_ns >= if is_rx { self.rx_locked_ns } else { self.tx_locked_ns }
+        now_ns >= if is_rx { self.rx.locked_ns } else { self.tx.locked_ns }
     }
 
-    fn direction(&self, is_rx: bool) -> &Tuning {
-        if is_rx { &self.rx } else { &self.tx }
+    fn tuning(&self, direction: usize) -> &Tuning {
+        if direction == 0 { &self.rx } else { &self.tx }
     }
 
-    fn tuning(&mut self, chain: &Chain) -> &mut Tuning {
-        if chain.is_rx { &mut self.rx } else { &mut self.tx }
-    }
-}
-
-impl Chain {
-    /// Returns the chain `RX1`, `RX2`, `TX1` or `TX2`; without a number the first of a direction.
-    fn named(name: &str) -> Result<Self, String> {
-        let (is_rx, channel) = match name {
-            "RX1" | "RX" => (true, 0),
-            "RX2" => (true, 1),
-            "TX1" | "TX" => (false, 0),
-            "TX2" => (false, 1),
-            _ => return Err(format!("there is no chain {name}; there are RX1, RX2, TX1, TX2")),
-        };
-        Ok(Self { is_rx, channel })
+    fn tuning_mut(&mut self, direction: usize) -> &mut Tuning {
+        if direction == 0 { &mut self.rx } else { &mut self.tx }
     }
 }
 
-fn within(range: &RangeInclusive<f64>, value: f64) -> f64 {
-    value.clamp(*range.start(), *range.end())
+/// Returns direction (0 receives, 1 transmits) and channel of `RX1`, `RX2`, `TX1` or `TX2`; without
+/// a number the first of a direction.
+fn named(chain: &str) -> Result<(usize, usize), String> {
+    match chain {
+        "RX1" | "RX" => Ok((0, 0)),
+        "RX2" => Ok((0, 1)),
+        "TX1" | "TX" => Ok((1, 0)),
+        "TX2" => Ok((1, 1)),
+        _ => Err(format!("there is no chain {chain}; there are RX1, RX2, TX1, TX2")),
+    }
 }
 
 fn number(what: &str, value: f64) -> Result<f64, String> {
@@ -227,5 +236,15 @@ mod tests {
         front_end.tune("RX2", 1e9, 5_000_000).unwrap();
         assert!(!front_end.is_locked(true, 5_999_999) && front_end.is_locked(true, 6_000_000));
         assert!(front_end.is_locked(false, 5_000_000));
+    }
+
+    #[test]
+    fn an_oscillator_has_steps_below_ten_hertz_and_is_never_above() {
+        assert_eq!(ad9361_hz(2.4e9), 2.4e9);
+        assert!((ad9361_hz(2.45e9) - 2.45e9 + 1.19).abs() < 0.01);
+        for wanted_hz in [47e6, 70e6, 98.1e6, 433.92e6, 915e6, 1.575_42e9, 5.9e9, 6e9] {
+            let below = wanted_hz - ad9361_hz(wanted_hz);
+            assert!((-1e-6..9.6).contains(&below), "{wanted_hz}: {below}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::UhdGeneration;
 use crate::generation::Generation;
 use millstream_wire::chdr::Width;
 use millstream_wire::regs::client_zero::{Edge, noc_id};
+use millstream_wire::regs::dsp::DspMap;
 
 /// An image.
 #[derive(Debug, Clone)]
@@ -23,8 +24,6 @@ pub(crate) struct Image {
     pub channels: usize,
     /// Samples that a radio processes in one cycle.
     pub samples_per_cycle: u32,
-    /// The major version of the registers of DDC and DUC.
-    pub dsp_major: u32,
     /// Cycles of a radio for each sample, where it does not process one or more in each cycle.
     pub cycles_per_sample: u32,
     /// The stream endpoints: those of the channels, then those of other blocks.
@@ -97,9 +96,9 @@ impl BlockKind {
             BlockKind::Ddc => noc_id::DDC,
             BlockKind::Duc => noc_id::DUC,
             BlockKind::DmaFifo => noc_id::DMA_FIFO,
-            BlockKind::Replay => 0x4E91_A000,
-            BlockKind::SigGen => 0x5166_3110,
-            BlockKind::NullSrcSink => 0x0000_0001,
+            BlockKind::Replay => noc_id::REPLAY,
+            BlockKind::SigGen => noc_id::SIG_GEN,
+            BlockKind::NullSrcSink => noc_id::NULL_SRC_SINK,
         }
     }
 }
@@ -199,7 +198,6 @@ impl Image {
             links: options.links,
             channels: device.channels(),
             samples_per_cycle: device.samples_per_cycle,
-            dsp_major: u32::from(device.samples_per_cycle > 1),
             cycles_per_sample: 1,
             endpoints: endpoints as u16,
             blocks,
@@ -272,6 +270,13 @@ impl Image {
     /// Returns whether there is a block of this kind.
     pub fn has(&self, kind: BlockKind) -> bool {
         self.blocks.iter().any(|block| block.kind == kind)
+    }
+
+    /// Returns the registers of DDC or DUC, if there is one: those for several samples in a cycle
+    /// have a map of their own.
+    pub fn dsp_map(&self, kind: BlockKind) -> Option<DspMap> {
+        let compat = u32::from(self.samples_per_cycle > 1) << 16;
+        DspMap::of_compat(compat, kind == BlockKind::Ddc).filter(|_| self.has(kind))
     }
 
     /// Returns the radio blocks with their numbers, in order.

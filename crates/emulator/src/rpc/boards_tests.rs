@@ -1,32 +1,13 @@
 //! The methods of daughterboards, as UHD calls them for each device.
 
-use super::super::methods::{Identity, Mpm};
+use super::super::methods::tests::{claimed_as, with_token};
 use super::*;
 use crate::DeviceKind;
-use crate::time::{DeviceClock, SampleClock};
-use millstream_wire::chdr::Width;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 
 /// A claimed device with two links, and its token.
 fn claimed(kind: DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
-    let (orders, inbox) = channel();
-    let link = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, last, 2), 49153);
-    let identity = Identity {
-        limited: true,
-        scene: None,
-        uhd: crate::UhdGeneration::Auto,
-        serial: "S1".to_owned(),
-        name: "n".to_owned(),
-        chdr: vec![link(1), link(2)],
-        personality: kind.personality(),
-        width: Width::W64,
-        rates: kind.rates(),
-    };
-    let clock = SampleClock::new(0, 0, kind.default_rate_hz(), 1.0);
-    let mut mpm = Mpm::new(identity, DeviceClock::new(clock), Arc::default(), orders);
-    let token = mpm.call("claim", &[Value::from("UHD")], 0).unwrap();
+    let (mpm, inbox, token) = claimed_as(kind, true, 2);
     inbox.try_iter().for_each(drop);
     (mpm, inbox, token)
 }
@@ -34,10 +15,7 @@ fn claimed(kind: DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
 #[test]
 fn each_board_of_an_n310_is_tuned_alone_and_within_its_limits() {
     let (mut mpm, inbox, token) = claimed(DeviceKind::N310);
-    let mut call = |method: &str, args: &[Value]| {
-        let args = [std::slice::from_ref(&token), args].concat();
-        mpm.call(method, &args, 0)
-    };
+    let mut call = with_token(&mut mpm, &token);
     let rx1 = || Value::from("RX1");
     let tuned = call("db_1_set_freq", &[rx1(), Value::from(1e9), Value::from(false)]).unwrap();
     assert_eq!(tuned.as_f64(), Some(1e9));
@@ -108,8 +86,7 @@ fn every_method_that_uhd_calls_for_these_devices_is_answered() {
     for (kind, calls) in cases {
         let (mut mpm, _inbox, token) = claimed(kind);
         for (method, args) in calls {
-            let args = [std::slice::from_ref(&token), args].concat();
-            let answer = mpm.call(method, &args, 0);
+            let answer = with_token(&mut mpm, &token)(method, args);
             assert!(answer.is_ok(), "{kind:?} {method}: {answer:?}");
         }
         let boards = mpm.call("get_dboard_info", &[], 0).unwrap();
@@ -120,10 +97,7 @@ fn every_method_that_uhd_calls_for_these_devices_is_answered() {
 #[test]
 fn an_x410_returns_the_frequency_of_its_converters_and_bytes_of_its_boards() {
     let (mut mpm, _inbox, token) = claimed(DeviceKind::X410);
-    let mut call = |method: &str, args: &[Value]| {
-        let args = [std::slice::from_ref(&token), args].concat();
-        mpm.call(method, &args, 0)
-    };
+    let mut call = with_token(&mut mpm, &token);
     let args = [Value::from("rx"), Value::from(0), Value::from(1), Value::from(1.5e9)];
     assert_eq!(call("rfdc_set_nco_freq", &args).unwrap().as_f64(), Some(1.5e9));
     let board = call("get_db_eeprom", &[Value::from(0)]).unwrap();

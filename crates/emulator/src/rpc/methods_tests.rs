@@ -1,4 +1,5 @@
 use super::*;
+use crate::DeviceKind;
 use crate::time::SampleClock;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, channel};
@@ -6,35 +7,49 @@ use std::sync::mpsc::{Receiver, channel};
 const SECOND: u64 = 1_000_000_000;
 
 fn mpm() -> (Mpm, Receiver<DeviceCommand>) {
-    mpm_of(crate::DeviceKind::default())
+    mpm_of(DeviceKind::default(), false, 1)
 }
 
-fn mpm_of(kind: crate::DeviceKind) -> (Mpm, Receiver<DeviceCommand>) {
+/// Returns a device of this kind with so many links, and its commands.
+fn mpm_of(kind: DeviceKind, limited: bool, links: u8) -> (Mpm, Receiver<DeviceCommand>) {
     let (orders, inbox) = channel();
+    let link = |last| SocketAddrV4::new(Ipv4Addr::new(10, 0, last, 2), 49153);
     let identity = Identity {
-        limited: false,
+        limited,
         scene: None,
         uhd: crate::UhdGeneration::Auto,
         serial: "S1".to_owned(),
         name: "n".to_owned(),
-        chdr: vec![SocketAddrV4::new(Ipv4Addr::LOCALHOST, 49153)],
+        chdr: (1..=links).map(link).collect(),
         personality: kind.personality(),
         width: Width::W64,
         rates: kind.rates(),
     };
-    let keeper = DeviceClock::new(SampleClock::new(0, 0, 16e6, 1.0));
-    (Mpm::new(identity, keeper, Arc::new(AtomicBool::new(false)), orders), inbox)
+    let keeper = DeviceClock::new(SampleClock::new(0, 0, kind.default_rate_hz(), 1.0));
+    (Mpm::new(identity, keeper, Arc::default(), orders), inbox)
 }
 
 fn claimed() -> (Mpm, Receiver<DeviceCommand>, Value) {
-    claimed_as(crate::DeviceKind::default())
+    claimed_as(DeviceKind::default(), false, 1)
 }
 
-/// Returns a claimed device of this kind, with its commands and the token.
-pub(in crate::rpc) fn claimed_as(kind: crate::DeviceKind) -> (Mpm, Receiver<DeviceCommand>, Value) {
-    let (mut mpm, inbox) = mpm_of(kind);
+/// Returns a claimed device of this kind with so many links, with its commands and the token.
+pub(in crate::rpc) fn claimed_as(
+    kind: DeviceKind,
+    limited: bool,
+    links: u8,
+) -> (Mpm, Receiver<DeviceCommand>, Value) {
+    let (mut mpm, inbox) = mpm_of(kind, limited, links);
     let token = mpm.call("claim", &[Value::from("UHD")], SECOND).unwrap();
     (mpm, inbox, token)
+}
+
+/// Returns the calls of a session, by method and arguments without the token.
+pub(in crate::rpc) fn with_token<'a>(
+    mpm: &'a mut Mpm,
+    token: &'a Value,
+) -> impl FnMut(&str, &[Value]) -> Answer + 'a {
+    move |method, args| mpm.call(method, &[std::slice::from_ref(token), args].concat(), SECOND)
 }
 
 fn has_nil(value: &Value) -> bool {
@@ -191,9 +206,7 @@ fn a_rate_that_the_hardware_does_not_have_becomes_the_nearest_and_is_counted() {
 #[test]
 fn the_front_panel_is_a_bank_of_pins_whose_sources_are_remembered() {
     let (mut mpm, _inbox, token) = claimed();
-    let mut call = |method, args: &[Value]| {
-        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND)
-    };
+    let mut call = with_token(&mut mpm, &token);
     let texts = |value: Value| -> Vec<String> {
         let items = value.as_array().unwrap().iter();
         items.map(|item| item.as_str().unwrap().to_owned()).collect()
@@ -214,9 +227,7 @@ fn the_front_panel_is_a_bank_of_pins_whose_sources_are_remembered() {
 #[test]
 fn a_pair_of_sources_is_set_at_once() {
     let (mut mpm, _inbox, token) = claimed();
-    let mut call = |method, args: &[Value]| {
-        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND)
-    };
+    let mut call = with_token(&mut mpm, &token);
     let pairs = call("get_sync_sources", &[]).unwrap();
     for pair in pairs.as_array().unwrap() {
         call("set_sync_source", std::slice::from_ref(pair)).unwrap();
@@ -284,9 +295,8 @@ fn bad_calls_get_an_error_that_get_last_error_repeats() {
 #[test]
 fn every_sensor_that_is_listed_can_be_read() {
     let (mut mpm, _inbox, token) = claimed();
-    let mut call = |method, args: &[Value]| {
-        mpm.call(method, &[std::slice::from_ref(&token), args].concat(), SECOND).unwrap()
-    };
+    let mut session = with_token(&mut mpm, &token);
+    let mut call = |method, args: &[Value]| session(method, args).unwrap();
     let boards = [Value::from("RX"), Value::from("TX")];
     let of_board =
         boards.each_ref().map(|side| call("db_0_get_sensors", std::slice::from_ref(side)));
@@ -304,7 +314,7 @@ fn every_sensor_that_is_listed_can_be_read() {
         let keys: Vec<_> = sensor.as_map().unwrap().iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["name", "type", "unit", "value"].map(Some), "{method} {args:?}");
     }
-    let error = mpm.call("get_mb_sensor", &[token, Value::from("rain")], SECOND).unwrap_err();
+    let error = session("get_mb_sensor", &[Value::from("rain")]).unwrap_err();
     assert!(error.contains("there is no sensor rain; there are ref_locked"), "{error}");
 }
 

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_route_names_an_adapter_an_endpoint_and_where_its_packets_go() {
-        let (mut mpm, inbox, token) = claimed_as(DeviceKind::E320);
+        let (mut mpm, inbox, token) = claimed_as(DeviceKind::E320, false, 1);
         let adapters =
             mpm.call("get_chdr_xport_adapters", std::slice::from_ref(&token), 1).unwrap();
         let want = string_map([("ta_inst", "0"), ("rx_routing", "1"), ("rx_hdr_removal", "1")]);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_device_without_ports_of_its_own_has_no_adapters() {
-        let (mut mpm, _inbox, token) = claimed_as(DeviceKind::E310);
+        let (mut mpm, _inbox, token) = claimed_as(DeviceKind::E310, false, 1);
         let adapters = mpm.call("get_chdr_xport_adapters", &[token], 1);
         assert_eq!(adapters, Ok(Value::Map(Vec::new())));
     }

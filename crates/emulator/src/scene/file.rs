@@ -1,7 +1,7 @@
 //! The file of a scene (TOML).
 
 use super::Scene;
-use crate::front_end::AntennaPort;
+use millstream_wire::regs::front_end::RxAntenna;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub struct Station {
     /// Its power at the connector, dBm.
     pub level_dbm: f64,
     /// The connector that it reaches; `None` for all.
-    pub(crate) antenna: Option<AntennaPort>,
+    pub(crate) antenna: Option<RxAntenna>,
     /// The kind of its signal.
     pub kind: StationKind,
 }
@@ -126,7 +126,7 @@ impl StationFile {
         within("level", self.level, -300.0, 100.0, "dBm")?;
         let antenna = match self.antenna.as_deref() {
             None | Some("any") => None,
-            Some(name) => Some(AntennaPort::named(name).ok_or_else(|| {
+            Some(name) => Some(RxAntenna::named(name).ok_or_else(|| {
                 format!("antenna = \"{name}\": there are \"RX2\", \"TX/RX\" and \"any\"")
             })?),
         };

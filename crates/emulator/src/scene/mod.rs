@@ -12,7 +12,7 @@ pub(crate) use receiver::SceneReceiver;
 
 use crate::Error;
 use crate::antenna::open_regular;
-use crate::front_end::AntennaPort;
+use millstream_wire::regs::front_end::RxAntenna;
 use std::path::Path;
 
 /// The scene of a device for which no other one is named.
@@ -63,7 +63,7 @@ impl Scene {
 
 impl Station {
     /// Returns the loss on the way to a receiver that is joined to `antenna`, dB.
-    pub(crate) fn loss_db(&self, antenna: Option<AntennaPort>) -> f64 {
+    pub(crate) fn loss_db(&self, antenna: Option<RxAntenna>) -> f64 {
         let heard = antenna.is_some_and(|antenna| self.antenna.is_none_or(|own| own == antenna));
         if heard { 0.0 } else { crate::front_end::ISOLATION_DB }
     }

@@ -78,7 +78,7 @@ impl SceneReceiver {
 mod tests {
     use super::*;
     use crate::converter::test_signals::{amplitude_at, unpacked};
-    use crate::front_end::AntennaPort;
+    use millstream_wire::regs::front_end::RxAntenna;
 
     const RATE_HZ: f64 = 10e6;
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_station_appears_where_it_lies_from_the_oscillator_with_the_level_of_the_gain() {
-        let antenna = Some(AntennaPort::Rx2);
+        let antenna = Some(RxAntenna::Rx2);
         let at = |lo_hz, gain_db| Reception { lo_hz, gain_db, bandwidth_hz: 56e6, antenna };
         for (lo_hz, gain_db, offset_hz, level) in
             [(0.999e9, 40.0, 1e6, -10.0), (1.003e9, 30.0, -3e6, -20.0), (1e9, 40.0, 0.0, -10.0)]
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_wrong_antenna_receives_40_db_less() {
-        for antenna in [None, Some(AntennaPort::TxRx)] {
+        for antenna in [None, Some(RxAntenna::TxRx)] {
             let reception =
                 Reception { lo_hz: 0.999e9, gain_db: 70.0, bandwidth_hz: 56e6, antenna };
             let got = level_db(&reception, 1e6);

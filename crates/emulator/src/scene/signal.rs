@@ -2,7 +2,7 @@
 
 use super::file::{Station, StationKind};
 use crate::Error;
-use crate::antenna::{Antenna, NoiseAntenna, Sc16, atsc_antenna, recording};
+use crate::antenna::{Antenna, NoiseAntenna, Sc16, atsc_antenna, parts, recording};
 use millstream_dsp::Sample;
 use millstream_dsp::arbitrary::ArbitraryResampler;
 use std::f64::consts::TAU;
@@ -103,9 +103,9 @@ impl Signal {
 }
 
 fn unpack(samples: &[Sc16], gain: f32, out: &mut [Sample]) {
-    for ([a, b, c, d], out) in samples.iter().zip(out) {
-        let (i, q) = (i16::from_le_bytes([*a, *b]), i16::from_le_bytes([*c, *d]));
-        *out = Sample::new(f32::from(i) * gain, f32::from(q) * gain);
+    for (sample, out) in samples.iter().zip(out) {
+        let [i, q] = parts(*sample).map(f32::from);
+        *out = Sample::new(i * gain, q * gain);
     }
 }
 

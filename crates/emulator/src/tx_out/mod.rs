@@ -137,8 +137,20 @@ impl FileRecorder {
         Ok((recorder, Feed::new(reader, marked, writer)))
     }
 
-    /// Takes samples that follow the last ones if `follows` is set; otherwise they begin a stretch.
-    pub fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
+    /// Returns the outcome of the file.
+    pub fn fate(&self) -> Arc<FileOutcome> {
+        self.fate.clone()
+    }
+
+    /// Notifies the writer of new samples.
+    fn tell(&mut self) {
+        self.told = self.samples.position();
+        self.waiter.notify();
+    }
+}
+
+impl Recorder for FileRecorder {
+    fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
         self.fresh |= !follows;
         let position = self.samples.position();
         let room = self.samples.slice_mut();
@@ -161,8 +173,7 @@ impl FileRecorder {
         }
     }
 
-    /// Ends the burst: its samples are written to the disk.
-    pub fn end(&mut self, how: BurstEnd) {
+    fn end(&mut self, how: BurstEnd) {
         // If samples are missing its end is unknown.
         if !std::mem::replace(&mut self.fresh, true) {
             let end = BurstMark { position: self.samples.position(), what: What::End(how) };
@@ -172,35 +183,21 @@ impl FileRecorder {
         self.tell();
     }
 
-    /// Writes all samples to the disk, because none will follow.
-    pub fn flush(&mut self) {
+    fn flush(&mut self) {
         self.fresh = true;
         self.tell();
     }
 
-    /// Returns the samples so far that are missing in the file.
-    pub fn lost_samples(&self) -> u64 {
+    fn lost_samples(&self) -> u64 {
         self.lost + self.fate.lost_samples()
     }
 
-    /// Returns the outcome of the file.
-    pub fn fate(&self) -> Arc<FileOutcome> {
-        self.fate.clone()
-    }
-
-    /// Waits until everything is written, metadata included.
-    pub fn close(&mut self) {
+    fn close(&mut self) {
         self.samples.close();
         self.waiter.notify();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-
-    /// Notifies the writer of new samples.
-    fn tell(&mut self) {
-        self.told = self.samples.position();
-        self.waiter.notify();
     }
 }
 

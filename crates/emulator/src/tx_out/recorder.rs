@@ -1,10 +1,7 @@
 //! The receiver of a channel's transmitted samples: a file, or memory.
 
-use super::{Begin, BurstEnd, FileOutcome, FileRecorder};
-use crate::Error;
+use super::{Begin, BurstEnd};
 use crate::antenna::Sc16;
-use millstream_output::Existing;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Samples that a radio transmitted without a gap.
@@ -33,73 +30,32 @@ impl PlayedSamples {
 }
 
 /// Records the samples that a channel transmits.
-pub(crate) enum Recorder {
-    /// To a file, by a thread.
-    File(FileRecorder),
-    /// To memory.
-    Memory(PlayedSamples),
-}
-
-impl Recorder {
-    /// Creates the file `path` and starts its writer.
-    ///
-    /// # Errors
-    /// Those of [`FileRecorder::create`].
-    pub fn create(path: &Path, existing: Existing) -> Result<Self, Error> {
-        FileRecorder::create(path, existing).map(Self::File)
-    }
-
+pub(crate) trait Recorder: Send {
     /// Takes samples that follow the last ones if `follows` is set; otherwise they begin a stretch.
-    pub fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
-        match self {
-            Self::File(file) => file.record(begin, follows, samples),
-            Self::Memory(played) => {
-                let mut stretches = played.lock();
-                match stretches.last_mut().filter(|_| follows) {
-                    Some(stretch) => stretch.samples.extend_from_slice(samples),
-                    None => stretches.push(PlayedStretch {
-                        time_ticks: begin.timestamp,
-                        samples: samples.to_vec(),
-                    }),
-                }
-            }
-        }
-    }
+    fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]);
 
-    /// Ends the burst.
-    pub fn end(&mut self, how: BurstEnd) {
-        if let Self::File(file) = self {
-            file.end(how);
-        }
-    }
+    /// Ends the burst: its samples are written to the disk.
+    fn end(&mut self, _how: BurstEnd) {}
 
     /// Writes all samples to the disk, because none will follow.
-    pub fn flush(&mut self) {
-        if let Self::File(file) = self {
-            file.flush();
-        }
-    }
+    fn flush(&mut self) {}
 
     /// Returns the samples so far that are missing in the file.
-    pub fn lost_samples(&self) -> u64 {
-        match self {
-            Self::File(file) => file.lost_samples(),
-            Self::Memory(_) => 0,
-        }
-    }
-
-    /// Returns the outcome of the file, if there is one.
-    pub fn fate(&self) -> Option<Arc<FileOutcome>> {
-        match self {
-            Self::File(file) => Some(file.fate()),
-            Self::Memory(_) => None,
-        }
+    fn lost_samples(&self) -> u64 {
+        0
     }
 
     /// Waits until everything is written, metadata included.
-    pub fn close(&mut self) {
-        if let Self::File(file) = self {
-            file.close();
+    fn close(&mut self) {}
+}
+
+impl Recorder for PlayedSamples {
+    fn record(&mut self, begin: Begin, follows: bool, samples: &[Sc16]) {
+        let mut stretches = self.lock();
+        match stretches.last_mut().filter(|_| follows) {
+            Some(stretch) => stretch.samples.extend_from_slice(samples),
+            None => stretches
+                .push(PlayedStretch { time_ticks: begin.timestamp, samples: samples.to_vec() }),
         }
     }
 }
@@ -111,7 +67,7 @@ mod tests {
     #[test]
     fn samples_in_memory_are_cut_where_they_do_not_follow() {
         let played = PlayedSamples::default();
-        let mut recorder = Recorder::Memory(played.clone());
+        let mut recorder = played.clone();
         let begin = |timestamp| Begin { timestamp, rate_hz: 1e6 };
         recorder.record(begin(10), false, &[[1; 4], [2; 4]]);
         recorder.record(begin(12), true, &[[3; 4]]);

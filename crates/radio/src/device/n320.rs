@@ -3,33 +3,21 @@
 use std::thread;
 use std::time::Duration;
 
-use millstream_wire::regs::e320::{BOTH, DIRECTION, IDLE, RX, STATIC, SWITCHES, TX};
+use millstream_wire::regs::front_end::SWITCHES;
+use millstream_wire::regs::front_end::lmx2592::{ASK_LOCK, LOCKED, LmxSettings};
+use millstream_wire::regs::front_end::rhodium::{
+    self, CPLD, READ, RX_OSCILLATOR, RX_TURN, RhodiumPaths, SCRATCH, TX_OSCILLATOR, TX_TURN,
+};
 
 use super::Device;
 use super::chains::ChainSettings;
 use super::sensors::SensorReading;
-use super::tuning::FrontState;
 use crate::RadioError;
-use crate::front_end::lmx2592::{ASK_LOCK, LOCKED, LmxSettings};
-use crate::front_end::rhodium::{self, RhodiumPaths};
 use crate::front_end::spi::SpiBus;
 use crate::graph::{BlockPort, StreamDirection};
 
 /// The name of the sensor of the N320's oscillators.
 pub(super) const LO_LOCKED: &str = "lo_locked";
-
-/// The slaves of the N320: its oscillators and its CPLD.
-const TX_OSCILLATOR: u32 = 1;
-const RX_OSCILLATOR: u32 = 2;
-const CPLD: u32 = 8;
-
-/// Whether the receiver's and the transmitter's spectrum is turned round.
-const RX_TURN: u32 = 0x80720;
-const TX_TURN: u32 = 0x806A0;
-
-/// A register of the CPLD without a function, and a value for it.
-const SCRATCH: u32 = 0x05;
-const MARK: u16 = 0x5A3C;
 
 /// How long an oscillator may take to lock: the interval of queries and their number.
 const LOCK_POLL: Duration = Duration::from_millis(2);
@@ -46,14 +34,7 @@ impl Device {
         let is_low = rhodium::is_low(freq_hz);
         let settings = LmxSettings::nearest(rhodium::mixed_hz(is_low, freq_hz))
             .ok_or_else(|| self.not_set(format!("no oscillator reaches {freq_hz} Hz")))?;
-        let bus = SpiBus::new(&*self.control, set.radio.block.port);
-        // A radio of another kind may have other things there.
-        let at = SCRATCH << 17;
-        bus.send(CPLD, at | u32::from(MARK))?;
-        if bus.ask(CPLD, at | 1 << 16)? != MARK {
-            let reason = "its CPLD does not answer on the serial bus of the radio block";
-            return Err(self.not_set(reason.to_owned()));
-        }
+        let bus = self.bus_with_cpld(set.radio, (CPLD, SCRATCH, READ))?;
         let slave = oscillator(direction);
         let words = settings.words(rhodium::oscillator_power(settings.freq_hz()));
         words.into_iter().try_for_each(|word| bus.send(slave, word))?;
@@ -103,27 +84,16 @@ impl Device {
     /// Writes the paths of an N320's channel: filters, antenna, switches, and whether the low-band
     /// mixer turns the spectrum round.
     pub(super) fn switch_rhodium(&self, radio: BlockPort) -> Result<(), RadioError> {
-        let front = |direction| {
-            let of_it = self.sets(direction).into_iter().find(|set| set.radio == radio);
-            of_it.map_or(FrontState::default(), |set| set.front)
-        };
+        let front = |direction| self.front_of(direction, radio);
         let (rx, tx) = (front(StreamDirection::Rx), front(StreamDirection::Tx));
         let paths = RhodiumPaths { rx_hz: rx.rf_hz, tx_hz: tx.rf_hz, antenna: rx.antenna };
         let port = radio.block.port;
         let bus = SpiBus::new(&*self.control, port);
         paths.cpld().into_iter().try_for_each(|word| bus.send(CPLD, word))?;
+        self.write_outputs(radio, SWITCHES, paths.switches())?;
         let write = |address, value| self.control.write(port, address, value);
-        write(SWITCHES + DIRECTION, u32::MAX)?;
-        write(SWITCHES + STATIC, !rhodium::FOLLOWING)?;
-        for (offset, word) in [IDLE, RX, TX, BOTH].into_iter().zip(paths.switches()) {
-            write(SWITCHES + offset, word)?;
-        }
         write(RX_TURN, u32::from(rhodium::is_low(rx.rf_hz)))?;
         write(TX_TURN, if rhodium::is_low(tx.rf_hz) { 1 } else { 0x10 })
-    }
-
-    pub(super) fn not_set(&self, reason: String) -> RadioError {
-        RadioError::Unusable { address: self.address(), reason }
     }
 }
 

@@ -5,13 +5,15 @@
 
 use std::sync::PoisonError;
 
-use millstream_wire::regs::e320::{CHANNEL_STRIDE, LEDS, SWITCHES};
+use millstream_wire::regs::front_end::e3xx::SwitchSettings;
+use millstream_wire::regs::front_end::{CHANNEL_STRIDE, LEDS, OutputWords, RxAntenna, SWITCHES};
 use rmpv::Value;
 
 use super::Device;
 use super::chains::ChainSettings;
 use crate::RadioError;
-use crate::front_end::e3xx::{RxAntenna, SwitchSettings};
+use crate::control::Control;
+use crate::front_end::spi::SpiBus;
 use crate::front_end::{
     FrontEndRanges, GainControl, Oscillator, RadioFrontEnd, TuneRequest, TuneResult,
 };
@@ -224,7 +226,7 @@ impl Device {
         }
         let radio = self.settings(direction, channel)?.radio;
         if direction == StreamDirection::Rx {
-            let chosen = if antenna == "RX2" { RxAntenna::Rx2 } else { RxAntenna::TxRx };
+            let chosen = RxAntenna::named(antenna).unwrap_or_default();
             let before =
                 std::mem::replace(&mut self.sets_mut(direction)[channel].front.antenna, chosen);
             // What the device did not take does not hold.
@@ -335,10 +337,7 @@ impl Device {
         if self.front_end().is_none_or(|front_end| !front_end.has_switches) {
             return Ok(());
         }
-        let front = |direction| {
-            let of_it = self.sets(direction).into_iter().find(|set| set.radio == radio);
-            of_it.map_or(FrontState::default(), |set| set.front)
-        };
+        let front = |direction| self.front_of(direction, radio);
         let (rx, tx) = (front(StreamDirection::Rx), front(StreamDirection::Tx));
         let settings = SwitchSettings {
             channel: radio.port,
@@ -346,13 +345,49 @@ impl Device {
             tx_hz: tx.rf_hz,
             antenna: rx.antenna,
         };
-        for (base, words) in [(SWITCHES, settings.switches()), (LEDS, settings.leds())] {
-            let base = base + CHANNEL_STRIDE * u32::from(radio.port);
-            for (offset, value) in words.writes() {
-                self.control.write(radio.block.port, base + offset, value)?;
-            }
+        self.write_outputs(radio, SWITCHES, settings.switches())?;
+        self.write_outputs(radio, LEDS, settings.leds())
+    }
+
+    /// Returns the settings of a channel of this radio; those of one that nobody has tuned if there
+    /// is none.
+    pub(super) fn front_of(&self, direction: StreamDirection, radio: BlockPort) -> FrontState {
+        let of_it = self.sets(direction).into_iter().find(|set| set.radio == radio);
+        of_it.map_or(FrontState::default(), |set| set.front)
+    }
+
+    /// Writes the words of a channel's core of outputs, whose base for channel 0 is `base`.
+    pub(super) fn write_outputs(
+        &self,
+        radio: BlockPort,
+        base: u32,
+        words: OutputWords,
+    ) -> Result<(), RadioError> {
+        let base = base + CHANNEL_STRIDE * u32::from(radio.port);
+        let write = |(offset, value)| self.control.write(radio.block.port, base + offset, value);
+        words.writes().into_iter().try_for_each(write)
+    }
+
+    /// Returns the serial bus of a radio, on which its CPLD answers: a radio of another kind may
+    /// have other things there. Of the CPLD these are the slave, the word of a register without a
+    /// function, and the bit of a word that reads.
+    pub(super) fn bus_with_cpld(
+        &self,
+        radio: BlockPort,
+        (cpld, scratch, read): (u32, u32, u32),
+    ) -> Result<SpiBus<'_, Control>, RadioError> {
+        const MARK: u16 = 0x5A3C;
+        let bus = SpiBus::new(&*self.control, radio.block.port);
+        bus.send(cpld, scratch | u32::from(MARK))?;
+        if bus.ask(cpld, scratch | read)? != MARK {
+            let reason = "its CPLD does not answer on the serial bus of the radio block";
+            return Err(self.not_set(reason.to_owned()));
         }
-        Ok(())
+        Ok(bus)
+    }
+
+    pub(super) fn not_set(&self, reason: String) -> RadioError {
+        RadioError::Unusable { address: self.address(), reason }
     }
 
     /// Returns a method of a channel's daughterboard, and the name of its chain there.

@@ -1,11 +1,12 @@
-//! The daughterboard of the N310: the words of its CPLD, and how its gain is split.
+//! The daughterboard of the N310: how its gain is split, and its oscillators of the low band.
 //!
 //! The values are those that stock UHD 4.3 sends at each frequency, antenna and gain, as a device
 //! on the wire sees them.
 
-use super::adf4351::AdfSettings;
-use super::e3xx::RxAntenna;
-use super::rhodium::band;
+use millstream_wire::regs::front_end::adf4351::AdfSettings;
+use millstream_wire::regs::front_end::band;
+use millstream_wire::regs::front_end::magnesium::CLOSED;
+
 use crate::graph::StreamDirection;
 
 /// Below this an oscillator of the board moves the signals to the transceiver, Hz.
@@ -14,47 +15,8 @@ const LOW_BAND_HZ: f64 = 300e6;
 const RX_MIDDLE_HZ: f64 = 2441.8e6;
 const TX_MIDDLE_HZ: f64 = 1950e6;
 
-/// The first register of a channel's paths, and the distance of two channels.
-const PATHS: u32 = 0x50;
-const CHANNEL: u32 = 0x10;
-
-/// Beginnings of bands, Hz, with the words of the receiver's filters and its amplifier.
-const RX_BANDS: [(f64, (u32, u32)); 8] = [
-    (0.0, (0x1217, 0xB9)),
-    (300e6, (0x1217, 0xA1)),
-    (430e6, (0x0647, 0xA1)),
-    (600e6, (0x2257, 0xA1)),
-    (1050e6, (0x0A67, 0xA1)),
-    (1600e6, (0x0527, 0x62)),
-    (2100e6, (0x0487, 0x62)),
-    (2700e6, (0x067F, 0x62)),
-];
-
-/// The same around them.
-const RX_AROUND: [(f64, (u32, u32)); 2] = [(0.0, (0x08FB, 0x3C)), (300e6, (0x08FB, 0x24))];
-
-/// Beginnings of bands with the word of the transmitter's filters and its amplifier.
-const TX_BANDS: [(f64, u32); 5] =
-    [(0.0, 0x6793), (300e6, 0x6613), (723.17e6, 0x6609), (1623.17e6, 0x6606), (3323.17e6, 0x6E20)];
-
-/// The same around them.
-const TX_AROUND: [(f64, u32); 2] = [(0.0, 0x7FE0), (300e6, 0x7E60)];
-
-/// The transmitter while the radio does not transmit, and the bits for its path to the connector.
-const TX_IDLE: u32 = 0x4604;
-const CONNECTOR: u32 = 3 << 11;
-/// The connector belongs to the receiver.
-const CONNECTOR_RECEIVES: u32 = 2 << 11;
-
-/// The receiver's second word: its inputs are off; `RX2`, and `TX/RX`.
-const INPUT_OFF: u32 = 0x400;
-const INPUT_RX2: u32 = 0x500;
-const INPUT_TX_RX: u32 = 0x600;
-
 /// The gain of the transmitter's transceiver at a gain of 0, dB.
 const TX_LOWEST_DB: f64 = 21.95;
-/// Steps of an attenuator, 0.5 dB each, when it is closed.
-const CLOSED: u8 = 60;
 
 /// A gain from which on a split changes evenly: gain, that of the transceiver beyond its lowest,
 /// and the attenuator's steps.
@@ -206,76 +168,10 @@ pub(crate) fn idle_oscillator(clock_hz: f64) -> AdfSettings {
     AdfSettings::nearest(TX_MIDDLE_HZ, clock_hz)
 }
 
-/// The settings that the paths of a channel depend on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct MagnesiumPaths {
-    /// The channel of the radio.
-    pub channel: u8,
-    /// The frequency of the receiver, Hz, and whether it uses its amplifier.
-    pub rx: (f64, bool),
-    /// The same of the transmitter.
-    pub tx: (f64, bool),
-    /// The receiver's antenna.
-    pub antenna: RxAntenna,
-}
-
-impl MagnesiumPaths {
-    /// Returns the words of the CPLD: the transmitter and the receiver while the radio is idle, and
-    /// while it transmits and receives.
-    pub fn cpld(&self) -> [u32; 6] {
-        let ((rx_hz, rx_amplified), (tx_hz, tx_amplified)) = (self.rx, self.tx);
-        let (filters, gains) =
-            band(if rx_amplified { &RX_BANDS[..] } else { &RX_AROUND[..] }, rx_hz);
-        let tx = band(if tx_amplified { &TX_BANDS[..] } else { &TX_AROUND[..] }, tx_hz);
-        let (connector, input, select) = match self.antenna {
-            RxAntenna::Rx2 => (tx & CONNECTOR, INPUT_RX2, 3),
-            RxAntenna::TxRx => (CONNECTOR_RECEIVES, INPUT_TX_RX, 2),
-        };
-        let words = [
-            TX_IDLE | connector,
-            filters,
-            INPUT_OFF | gains,
-            tx,
-            filters & !3 | select,
-            input | gains,
-        ];
-        let first = PATHS + CHANNEL * u32::from(self.channel & 1);
-        let mut numbered = (first..).zip(words).map(|(register, word)| register << 16 | word);
-        [(); 6].map(|()| numbered.next().unwrap_or(0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use StreamDirection::{Rx, Tx};
-
-    /// What UHD 4.3 sends at these frequencies, antennas and gains: registers 0x50 to 0x55.
-    #[test]
-    fn the_paths_are_those_that_uhd_sends() {
-        use RxAntenna::{Rx2, TxRx};
-        for (antenna, rx, tx, want) in [
-            (Rx2, (1e9, false), (1e9, false), [0x5E04, 0x08FB, 0x0424, 0x7E60, 0x08FB, 0x0524]),
-            (TxRx, (1e9, false), (1e9, true), [0x5604, 0x08FB, 0x0424, 0x6609, 0x08FA, 0x0624]),
-            (Rx2, (1e9, false), (1e9, true), [0x4604, 0x08FB, 0x0424, 0x6609, 0x08FB, 0x0524]),
-            (Rx2, (100e6, true), (6e9, true), [0x4E04, 0x1217, 0x04B9, 0x6E20, 0x1217, 0x05B9]),
-            (TxRx, (500e6, true), (6e9, true), [0x5604, 0x0647, 0x04A1, 0x6E20, 0x0646, 0x06A1]),
-            (Rx2, (200e6, false), (200e6, false), [0x5E04, 0x08FB, 0x043C, 0x7FE0, 0x08FB, 0x053C]),
-            (Rx2, (700e6, true), (700e6, true), [0x4604, 0x2257, 0x04A1, 0x6613, 0x2257, 0x05A1]),
-            (Rx2, (1.5e9, true), (1.5e9, true), [0x4604, 0x0A67, 0x04A1, 0x6609, 0x0A67, 0x05A1]),
-            (Rx2, (2e9, true), (2e9, true), [0x4604, 0x0527, 0x0462, 0x6606, 0x0527, 0x0562]),
-            (Rx2, (2.5e9, true), (3.3e9, true), [0x4604, 0x0487, 0x0462, 0x6606, 0x0487, 0x0562]),
-            (Rx2, (3e9, true), (0.3e9, true), [0x4604, 0x067F, 0x0462, 0x6613, 0x067F, 0x0562]),
-        ] {
-            for channel in [0, 1] {
-                let words = MagnesiumPaths { channel, rx, tx, antenna }.cpld();
-                let first = 0x50 + 0x10 * u32::from(channel);
-                let words = words.map(|word| (word >> 16, word & 0xFFFF));
-                let want: Vec<_> = (first..).zip(want).collect();
-                assert_eq!(words.to_vec(), want, "{rx:?} {tx:?} {antenna:?}");
-            }
-        }
-    }
 
     /// The gain of the transceiver and the word of the attenuator that UHD 4.3 sends.
     #[test]

@@ -2,14 +2,10 @@
 //! bandwidth.
 //!
 //! A product is a row of a table ([`RadioFrontEnd::of`]): the names of its methods and its ranges.
-//! The switches of the E320 are registers ([`e3xx`]). A product without a row streams as well;
-//! another program has to set its front end.
+//! What is set by registers is in [`millstream_wire::regs::front_end`]. A product without a row
+//! streams as well; another program has to set its front end.
 
-pub(crate) mod adf4351;
-pub mod e3xx;
-pub mod lmx2592;
 pub(crate) mod magnesium;
-pub(crate) mod rhodium;
 pub(crate) mod spi;
 
 use crate::graph::StreamDirection;
@@ -90,7 +86,7 @@ pub(crate) enum Oscillator {
     Method(&'static str),
     /// By a method of this name, and below 300 MHz by a further oscillator, see [`magnesium`].
     Transceiver(&'static str),
-    /// By the registers of a synthesiser, see [`lmx2592`].
+    /// By the registers of a synthesiser.
     Synthesiser,
 }
 

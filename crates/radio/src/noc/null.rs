@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use millstream_wire::regs::client_zero::noc_id;
-use millstream_wire::regs::null as regs;
+use millstream_wire::regs::null::{self as regs, LineSize};
 
 use super::{open, read_pair};
 use crate::control::Control;
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
-/// The most lines of samples in a packet: the register holds one less, in 12 bits.
-const LINES_MAX: usize = 1 << 12;
+/// The most lines of samples in a packet: the register holds one less.
+const LINES_MAX: usize = regs::PACKET_LINES_MAX as usize + 1;
 
 /// The size of the source's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ struct NullPacket {
 impl NullPacket {
     /// Returns the packets that have `samples` samples at least.
     fn packets_of(self, samples: u64) -> u64 {
-        samples.div_ceil(self.samples() as u64).clamp(1, PACKETS_MAX)
+        samples.div_ceil(self.samples() as u64).clamp(1, regs::PACKETS_MAX)
     }
 
     /// Returns the size that is nearest to `samples` samples.
@@ -43,9 +43,6 @@ impl NullPacket {
         [(regs::PACKET_LINES, self.lines as u32 - 1), (regs::PACKET_BYTES, bytes as u32)]
     }
 }
-
-/// The most packets of a finite source: 48 bits.
-const PACKETS_MAX: u64 = (1 << 48) - 1;
 
 /// Lines and packets that passed a side of the block, since they were cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,8 +70,8 @@ impl NullSrcSink {
     pub fn open(device: &Device) -> Result<Self, RadioError> {
         let place = open(device, (noc_id::NULL_SRC_SINK, "NullSrcSink"), 0, 0)?;
         let control = Arc::clone(device.control());
-        let word = control.read(place.block.port, regs::CONTROL)?;
-        let line_bytes = ((word >> 24) * (word >> 16 & 0xFF) / 8) as usize;
+        let size = LineSize::from_word(control.read(place.block.port, regs::CONTROL)?);
+        let line_bytes = usize::from(size.items) * usize::from(size.item_bits) / 8;
         if line_bytes == 0 {
             let reason = "its block NullSrcSink says that its lines are empty".to_owned();
             return Err(RadioError::Unusable { address: device.address(), reason });
@@ -185,7 +182,7 @@ mod tests {
         assert_eq!(packet.registers(), [(regs::PACKET_LINES, 8), (regs::PACKET_BYTES, 80)]);
         assert_eq!(packet.samples(), 18);
         assert_eq!([1, 18, 19, 0].map(|samples| packet.packets_of(samples)), [1, 1, 2, 1]);
-        assert_eq!(packet.packets_of(u64::MAX), PACKETS_MAX);
+        assert_eq!(packet.packets_of(u64::MAX), regs::PACKETS_MAX);
         assert_eq!(NullPacket::of(0, 8).registers()[0].1, 0);
         assert_eq!(NullPacket::of(usize::MAX / 4, 8).registers()[0].1, 0xFFF);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_wire::regs::client_zero::noc_id;
-use millstream_wire::regs::replay::{self as regs, command};
+use millstream_wire::regs::replay::{self as regs, MemorySize, command};
 
 use super::{open, read_pair, write_pair};
 use crate::control::Control;
@@ -185,8 +185,9 @@ impl Replay {
 
 /// Decodes the size of a word and of the memory, bytes; `None` for memory without whole samples.
 fn memory(register: u32) -> Option<(u64, u64)> {
-    let (word_bytes, log2) = (u64::from(register >> 16) / 8, register & 0xFFFF);
-    let memory_bytes = 1u64.checked_shl(log2).filter(|bytes| *bytes < 1 << 48)?;
+    let MemorySize { word_bits, bytes_log2 } = MemorySize::from_word(register);
+    let word_bytes = u64::from(word_bits) / 8;
+    let memory_bytes = 1u64.checked_shl(bytes_log2.into()).filter(|bytes| *bytes < 1 << 48)?;
     let whole =
         word_bytes >= SAMPLE_BYTES && word_bytes % SAMPLE_BYTES == 0 && memory_bytes >= word_bytes;
     whole.then_some((word_bytes, memory_bytes))

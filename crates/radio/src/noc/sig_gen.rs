@@ -10,9 +10,6 @@ use crate::control::{Control, Registers};
 use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
-/// The most samples of a packet.
-const PACKET_SAMPLES_MAX: usize = (1 << 14) - 1;
-
 /// The signal of a generator. Full scale is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GeneratorSignal {
@@ -64,7 +61,8 @@ impl SigGen {
     /// # Errors
     /// Those of register writes.
     pub fn start(&self, samples: usize) -> Result<(), RadioError> {
-        self.write(regs::PACKET_SAMPLES, samples.clamp(1, PACKET_SAMPLES_MAX) as u32)?;
+        let most = regs::PACKET_SAMPLES_MAX as usize;
+        self.write(regs::PACKET_SAMPLES, samples.clamp(1, most) as u32)?;
         self.write(regs::ENABLE, 1)
     }
 
@@ -103,7 +101,7 @@ fn writes(signal: GeneratorSignal) -> Result<Vec<(u32, u32)>, RadioError> {
         }
         GeneratorSignal::Sine { cycles_per_sample, amplitude } => {
             let frequency = check("frequency", cycles_per_sample, 0.5)?;
-            let increment = (2.0 * frequency * f64::from(1 << 13)).round() as i16 as u16;
+            let increment = (2.0 * frequency * regs::HALF_TURN).round() as i16 as u16;
             let start = half(level(amplitude)? / regs::ROTATION_GAIN) << 16;
             vec![
                 (regs::PHASE_INCREMENT, increment.into()),

@@ -4,7 +4,7 @@
 
 pub mod client_zero;
 pub mod dsp;
-pub mod e320;
+pub mod front_end;
 pub mod null;
 pub mod radio;
 pub mod replay;

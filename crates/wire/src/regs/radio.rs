@@ -64,6 +64,13 @@ pub const TX_ERR_REM_PORT: u32 = 0x4C;
 pub const TX_ERR_REM_EPID: u32 = 0x50;
 /// Offset: address to write transmit errors to.
 pub const TX_ERR_ADDR: u32 = 0x54;
+/// Offset, compat 1.x: the complex gain behind the receiver, see [`gain_word`]. Compat 0.x has
+/// nothing there.
+pub const RX_GAIN: u32 = 0x60;
+/// Offset, compat 1.x: the complex gain before the transmitter.
+pub const TX_GAIN: u32 = 0x64;
+/// The [`gain_word`] of a gain of one.
+pub const GAIN_ONE: u32 = 1 << 30;
 /// Offset: 1 = received packets carry time.
 pub const RX_HAS_TIME: u32 = 0x70;
 

@@ -1,12 +1,14 @@
 //! Registers of the block Replay: memory that records one stream and plays another. Each
 //! port has a bank; values of 64 bits begin with their lower half.
 
+use crate::bits::register;
+
 /// Distance of the banks of two ports.
 pub const BANK: u32 = 0x100;
 
 /// `[31:16]` major and `[15:0]` minor version of this map, in the bank of port 0.
 pub const COMPAT: u32 = 0x00;
-/// `[31:16]` bits of a word, `[15:0]` log2 of the memory's bytes.
+/// Read: [`MemorySize`].
 pub const MEMORY: u32 = 0x04;
 /// Any value: recording begins anew at its base.
 pub const RECORD_RESTART: u32 = 0x08;
@@ -51,4 +53,14 @@ pub mod command {
     pub const WITHOUT_EOB: u32 = 1 << 30;
     /// The first packet has the time of [`super::PLAY_TIME`].
     pub const TIMED: u32 = 1 << 31;
+}
+
+register! {
+    /// The register [`MEMORY`].
+    pub struct MemorySize {
+        /// `[31:16]` bits of a word.
+        word_bits: u16 = 16, 16;
+        /// `[15:0]` log2 of the bytes of the memory.
+        bytes_log2: u16 = 0, 16;
+    }
 }

@@ -19,6 +19,13 @@ pub const PHASE_INCREMENT: u32 = 0x14;
 /// The start of the rotation, X in the upper half.
 pub const START_VECTOR: u32 = 0x18;
 
+/// The most samples of a packet, which are the bits of [`PACKET_SAMPLES`].
+pub const PACKET_SAMPLES_MAX: u32 = (1 << 14) - 1;
+/// A [`PHASE_INCREMENT`] of half a turn.
+pub const HALF_TURN: f64 = 8192.0;
+/// A [`GAIN`] of one.
+pub const GAIN_ONE: f64 = 32768.0;
+
 /// What the rotation in steps (CORDIC) multiplies a vector with.
 pub const ROTATION_GAIN: f64 = 1.164_435_344_782_938;
 

@@ -12,7 +12,6 @@ use crate::antenna::Sc16;
 use crate::generation::Generation;
 use crate::personality::BlockKind;
 use millstream_wire::chdr::Width;
-use millstream_wire::regs::{null as null_regs, replay as replay_regs};
 use null::NullSrcSink;
 use replay::Replay;
 use sig_gen::SigGen;
@@ -34,113 +33,56 @@ pub(crate) struct BlockPacket {
 }
 
 /// A block with endpoints of its own.
-#[derive(Debug)]
-pub(crate) enum StreamBlock {
-    /// Registers without a memory behind them.
-    DmaFifo,
-    Replay(Box<Replay>),
-    SigGen(Box<SigGen>),
-    NullSrcSink(Box<NullSrcSink>),
-}
-
-/// Returns whether a register of the null source belongs to its finite mode, of UHD 4.10 and newer.
-fn is_finite(address: u32) -> bool {
-    (null_regs::PACKETS..null_regs::PACKETS + 8).contains(&address)
-}
-
-impl StreamBlock {
-    /// Returns the block of a kind with this number of ports, in the state after power-on; `None`
-    /// for blocks of the channels.
-    pub fn new(kind: BlockKind, ports: usize, width: Width) -> Option<Self> {
-        Some(match kind {
-            BlockKind::Radio | BlockKind::Ddc | BlockKind::Duc => return None,
-            BlockKind::DmaFifo => Self::DmaFifo,
-            BlockKind::Replay => Self::Replay(Box::new(Replay::new(ports))),
-            BlockKind::SigGen => Self::SigGen(Box::new(SigGen::new(ports))),
-            BlockKind::NullSrcSink => Self::NullSrcSink(Box::new(NullSrcSink::new(width))),
-        })
-    }
-
+pub(crate) trait StreamBlock: Send {
     /// Restores the state after power-on; what a replay block has recorded remains.
-    pub fn reset(&mut self) {
-        match self {
-            Self::DmaFifo => {}
-            Self::Replay(block) => block.reset(),
-            Self::SigGen(block) => block.reset(),
-            Self::NullSrcSink(block) => block.reset(),
-        }
-    }
+    fn reset(&mut self) {}
 
     /// Stops making packets, as a flush does.
-    pub fn stop(&mut self) {
-        match self {
-            Self::DmaFifo => {}
-            Self::Replay(block) => block.stop(),
-            Self::SigGen(block) => block.stop(),
-            Self::NullSrcSink(block) => block.stop(),
-        }
-    }
+    fn stop(&mut self) {}
 
     /// Reads a register; those without content read as 0.
-    pub fn read(&self, address: u32, generation: &Generation) -> u32 {
-        match self {
-            Self::NullSrcSink(_) if !generation.radio_map.has_features && is_finite(address) => 0,
-            Self::Replay(_) if address == replay_regs::COMPAT => generation.replay_compat,
-            Self::DmaFifo if address % DMA_FIFO_STRIDE == 0 => DMA_FIFO_INFO,
-            Self::DmaFifo => 0,
-            Self::Replay(block) => block.read(address),
-            Self::SigGen(block) => block.read(address),
-            Self::NullSrcSink(block) => block.read(address),
-        }
-    }
+    fn read(&self, address: u32, generation: &Generation) -> u32;
 
     /// Writes a register; those without a function take any value.
-    pub fn write(&mut self, address: u32, value: u32) {
-        match self {
-            Self::DmaFifo => {}
-            Self::Replay(block) => block.write(address, value),
-            Self::SigGen(block) => block.write(address, value),
-            Self::NullSrcSink(block) => block.write(address, value),
-        }
-    }
+    fn write(&mut self, _address: u32, _value: u32) {}
 
     /// Returns the packet at the head of output `port`.
-    pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
-        match self {
-            Self::DmaFifo => None,
-            Self::Replay(block) => block.next_packet(port),
-            Self::SigGen(block) => block.next_packet(port),
-            Self::NullSrcSink(block) => block.next_packet(port),
-        }
+    fn next_packet(&self, _port: usize) -> Option<BlockPacket> {
+        None
     }
 
     /// Writes the bytes of that packet from byte `at` on; calls go through the packet in order.
-    pub fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
-        match self {
-            Self::DmaFifo => out.fill(Sc16::default()),
-            Self::Replay(block) => block.fill(port, at, out),
-            Self::SigGen(block) => block.fill(port, out),
-            Self::NullSrcSink(block) => block.fill(port, at, out),
-        }
+    fn fill(&mut self, _port: usize, _at: usize, out: &mut [Sc16]) {
+        out.fill(Sc16::default());
     }
 
     /// Removes that packet, which was filled.
-    pub fn sent(&mut self, port: usize) {
-        match self {
-            Self::DmaFifo | Self::SigGen(_) => {}
-            Self::Replay(block) => block.sent(port),
-            Self::NullSrcSink(block) => block.sent(port),
-        }
-    }
+    fn sent(&mut self, _port: usize) {}
 
     /// Offers the rest of a packet to input `port`; returns the number of items taken. What is not
     /// taken waits in front of the block.
-    pub fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
-        match self {
-            // Nothing plays what it would store.
-            Self::DmaFifo | Self::SigGen(_) => items.len(),
-            Self::Replay(block) => block.take(port, items),
-            Self::NullSrcSink(block) => block.take(port, items),
-        }
+    fn take(&mut self, _port: usize, items: &[Sc16]) -> usize {
+        items.len()
+    }
+}
+
+/// Returns the block of a kind with this number of ports, in the state after power-on; `None` for
+/// blocks of the channels.
+pub(super) fn new(kind: BlockKind, ports: usize, width: Width) -> Option<Box<dyn StreamBlock>> {
+    Some(match kind {
+        BlockKind::Radio | BlockKind::Ddc | BlockKind::Duc => return None,
+        BlockKind::DmaFifo => Box::new(DmaFifo),
+        BlockKind::Replay => Box::new(Replay::new(ports)),
+        BlockKind::SigGen => Box::new(SigGen::new(ports)),
+        BlockKind::NullSrcSink => Box::new(NullSrcSink::new(width)),
+    })
+}
+
+/// Registers without a memory behind them: nothing plays what it would store.
+struct DmaFifo;
+
+impl StreamBlock for DmaFifo {
+    fn read(&self, address: u32, _: &Generation) -> u32 {
+        if address % DMA_FIFO_STRIDE == 0 { DMA_FIFO_INFO } else { 0 }
     }
 }

@@ -1,11 +1,12 @@
 //! The null source and sink.
 
-use super::BlockPacket;
-use crate::antenna::Sc16;
+use super::{BlockPacket, StreamBlock};
+use crate::antenna::{Sc16, sc16};
+use crate::generation::Generation;
 use millstream_wire::chdr::{MAX_LEN, Width};
-use millstream_wire::regs::null as regs;
+use millstream_wire::regs::null::{self as regs, LineSize};
 
-const ITEM_BITS: u32 = 32;
+const ITEM_BITS: u8 = 32;
 const ITEM_BYTES: usize = size_of::<Sc16>();
 
 /// The largest packet, bytes.
@@ -54,127 +55,14 @@ impl NullSrcSink {
         }
     }
 
-    /// Restores the state after power-on.
-    pub fn reset(&mut self) {
-        self.stop();
-        (self.registers, self.line, self.counters) = ([0; 4], 0, [0; 6]);
-        (self.packets, self.left) = ([0; 2], None);
-    }
-
-    /// Stops the source, and drops what is looped.
-    pub fn stop(&mut self) {
-        (self.on, self.ends) = (false, false);
-        self.looped.clear();
-    }
-
-    /// Reads a register.
-    pub fn read(&self, address: u32) -> u32 {
-        match address {
-            regs::CONTROL => {
-                let on = if self.on { regs::RUN } else { 0 };
-                (self.items_per_line as u32) << 24 | ITEM_BITS << 16 | on
-            }
-            regs::PACKETS => self.packets[0],
-            PACKETS_HI => self.packets[1],
-            regs::SINK_COUNTERS.. => {
-                let offset = address - regs::SINK_COUNTERS;
-                let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
-                (if offset % 8 < 4 { counter } else { counter >> 32 }) as u32
-            }
-            _ => self.registers[address as usize / 4],
-        }
-    }
-
-    /// Writes a register.
-    pub fn write(&mut self, address: u32, value: u32) {
-        match address {
-            regs::PACKETS => self.packets[0] = value,
-            PACKETS_HI => self.packets[1] = value & 0xffff,
-            _ => {}
-        }
-        let Some(register) = self.registers.get_mut(address as usize / 4) else { return };
-        *register = value;
-        if address == regs::CONTROL {
-            let [low, high] = self.packets.map(u64::from);
-            self.left = (value & regs::FINITE != 0).then_some(high << 32 | low);
-            let on = value & regs::RUN != 0 && self.left != Some(0);
-            self.ends = self.on && !on;
-            self.on = on;
-            if value & regs::CLEAR != 0 {
-                (self.counters, self.line) = ([0; 6], 0);
-            }
-        }
-    }
-
-    /// Returns the packet at the head of output `port`.
-    ///
-    /// As in hardware the length in the header is what the register says, and the lines are what
-    /// the other one says: of too many the last ones are missing, and of too few there is no more.
-    pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
-        let (bytes, announced, eob) = match port {
-            0 if self.on || self.ends => {
-                let announced = self.announced_bytes();
-                let eob = self.ends || self.left == Some(1);
-                (announced.min(self.lines() * self.line_bytes()), Some(announced), eob)
-            }
-            1 => (self.looped.len() * ITEM_BYTES, None, false),
-            _ => (0, None, false),
-        };
-        (bytes > 0).then_some(BlockPacket { bytes, announced, timestamp: None, eob })
-    }
-
-    /// Writes the bytes of that packet from byte `at` on.
-    pub fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
-        let first = at / ITEM_BYTES;
-        if port == 1 {
-            let from = self.looped.get(first..).unwrap_or_default();
-            out.iter_mut().zip(from).for_each(|(out, item)| *out = *item);
-            return;
-        }
-        for (item, index) in out.iter_mut().zip(first..) {
-            let line = self.line.wrapping_add((index / self.items_per_line) as u16);
-            let ([a, b], [c, d]) = ((!line).to_le_bytes(), line.to_le_bytes());
-            *item = [a, b, c, d];
-        }
-    }
-
-    /// Removes that packet.
-    pub fn sent(&mut self, port: usize) {
-        if port == 1 {
-            self.count(LOOP, self.looped.len());
-            self.looped.clear();
-        } else {
-            let lines = self.lines();
-            self.count(SOURCE, lines * self.items_per_line);
-            self.line = self.line.wrapping_add(lines as u16);
-            self.ends = false;
-            if let Some(left) = &mut self.left {
-                *left = left.saturating_sub(1);
-                self.on &= *left > 0;
-            }
-        }
-    }
-
-    /// Takes items: at input 0 all, at input 1 those of a packet while none is looped.
-    pub fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
-        if port == 0 {
-            self.count(SINK, items.len());
-        } else if self.looped.is_empty() {
-            self.looped.extend_from_slice(items);
-        } else {
-            return 0;
-        }
-        items.len()
-    }
-
     fn line_bytes(&self) -> usize {
         self.items_per_line * ITEM_BYTES
     }
 
     /// Returns the lines of a packet of the source behind its header, which is one more.
     fn lines(&self) -> usize {
-        let lines = (self.registers[regs::PACKET_LINES as usize / 4] & 0xfff) as usize + 1;
-        lines.min(PACKET_BYTES_MAX / self.line_bytes())
+        let lines = self.registers[regs::PACKET_LINES as usize / 4] & regs::PACKET_LINES_MAX;
+        (lines as usize + 1).min(PACKET_BYTES_MAX / self.line_bytes())
     }
 
     /// Returns the bytes behind the header that it announces.
@@ -191,9 +79,123 @@ impl NullSrcSink {
     }
 }
 
+impl StreamBlock for NullSrcSink {
+    fn reset(&mut self) {
+        self.stop();
+        (self.registers, self.line, self.counters) = ([0; 4], 0, [0; 6]);
+        (self.packets, self.left) = ([0; 2], None);
+    }
+
+    fn stop(&mut self) {
+        (self.on, self.ends) = (false, false);
+        self.looped.clear();
+    }
+
+    fn read(&self, address: u32, generation: &Generation) -> u32 {
+        match address {
+            // The finite mode is of UHD 4.10 and newer.
+            regs::PACKETS..=PACKETS_HI if !generation.radio_map.has_features => 0,
+            regs::CONTROL => {
+                let on = if self.on { regs::RUN } else { 0 };
+                let size = LineSize { items: self.items_per_line as u8, item_bits: ITEM_BITS };
+                size.to_word().unwrap_or(0) | on
+            }
+            regs::PACKETS => self.packets[0],
+            PACKETS_HI => self.packets[1],
+            regs::SINK_COUNTERS.. => {
+                let offset = address - regs::SINK_COUNTERS;
+                let counter = self.counters.get(offset as usize / 8).copied().unwrap_or(0);
+                (if offset % 8 < 4 { counter } else { counter >> 32 }) as u32
+            }
+            _ => self.registers[address as usize / 4],
+        }
+    }
+
+    fn write(&mut self, address: u32, value: u32) {
+        match address {
+            regs::PACKETS => self.packets[0] = value,
+            PACKETS_HI => self.packets[1] = value & (regs::PACKETS_MAX >> 32) as u32,
+            _ => {}
+        }
+        let Some(register) = self.registers.get_mut(address as usize / 4) else { return };
+        *register = value;
+        if address == regs::CONTROL {
+            let [low, high] = self.packets.map(u64::from);
+            self.left = (value & regs::FINITE != 0).then_some(high << 32 | low);
+            let on = value & regs::RUN != 0 && self.left != Some(0);
+            self.ends = self.on && !on;
+            self.on = on;
+            if value & regs::CLEAR != 0 {
+                (self.counters, self.line) = ([0; 6], 0);
+            }
+        }
+    }
+
+    /// As in hardware the length in the header is what the register says, and the lines are what
+    /// the other one says: of too many the last ones are missing, and of too few there is no more.
+    fn next_packet(&self, port: usize) -> Option<BlockPacket> {
+        let (bytes, announced, eob) = match port {
+            0 if self.on || self.ends => {
+                let announced = self.announced_bytes();
+                let eob = self.ends || self.left == Some(1);
+                (announced.min(self.lines() * self.line_bytes()), Some(announced), eob)
+            }
+            1 => (self.looped.len() * ITEM_BYTES, None, false),
+            _ => (0, None, false),
+        };
+        (bytes > 0).then_some(BlockPacket { bytes, announced, timestamp: None, eob })
+    }
+
+    fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
+        let first = at / ITEM_BYTES;
+        if port == 1 {
+            let from = self.looped.get(first..).unwrap_or_default();
+            out.iter_mut().zip(from).for_each(|(out, item)| *out = *item);
+            return;
+        }
+        for (item, index) in out.iter_mut().zip(first..) {
+            let line = self.line.wrapping_add((index / self.items_per_line) as u16);
+            *item = sc16(!line as i16, line as i16);
+        }
+    }
+
+    fn sent(&mut self, port: usize) {
+        if port == 1 {
+            self.count(LOOP, self.looped.len());
+            self.looped.clear();
+        } else {
+            let lines = self.lines();
+            self.count(SOURCE, lines * self.items_per_line);
+            self.line = self.line.wrapping_add(lines as u16);
+            self.ends = false;
+            if let Some(left) = &mut self.left {
+                *left = left.saturating_sub(1);
+                self.on &= *left > 0;
+            }
+        }
+    }
+
+    /// Takes items: at input 0 all, at input 1 those of a packet while none is looped.
+    fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
+        if port == 0 {
+            self.count(SINK, items.len());
+        } else if self.looped.is_empty() {
+            self.looped.extend_from_slice(items);
+        } else {
+            return 0;
+        }
+        items.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UhdGeneration;
+
+    fn read(block: &NullSrcSink, address: u32) -> u32 {
+        block.read(address, UhdGeneration::V4_10.row())
+    }
 
     fn sent(block: &mut NullSrcSink, port: usize) -> Vec<(u16, u16)> {
         let packet = block.next_packet(port).unwrap();
@@ -215,7 +217,7 @@ mod tests {
             block.write(regs::PACKET_LINES, lines);
             block.write(regs::PACKET_BYTES, length);
             block.write(regs::CONTROL, regs::RUN);
-            assert_eq!(block.read(regs::CONTROL), 2 << 24 | 32 << 16 | 2);
+            assert_eq!(read(&block, regs::CONTROL), 2 << 24 | 32 << 16 | 2);
             for number in 0..3 {
                 let packet = block.next_packet(0).unwrap();
                 let announced = Some(length as usize - 8);
@@ -229,10 +231,10 @@ mod tests {
             assert!(block.next_packet(0).unwrap().eob, "one more at the stop");
             sent(&mut block, 0);
             assert_eq!(block.next_packet(0), None);
-            assert_eq!((block.read(0x20), block.read(0x28)), (4 * (lines + 1), 4));
+            assert_eq!((read(&block, 0x20), read(&block, 0x28)), (4 * (lines + 1), 4));
             block.write(regs::CONTROL, regs::CLEAR);
             block.write(regs::CONTROL, regs::RUN);
-            assert_eq!((block.read(0x20), sent(&mut block, 0)[0]), (0, (0xffff, 0)));
+            assert_eq!((read(&block, 0x20), sent(&mut block, 0)[0]), (0, (0xffff, 0)));
         }
     }
 
@@ -251,13 +253,13 @@ mod tests {
             });
             let want = [(16, false), (16, false), (16, true)];
             assert_eq!(packets.collect::<Vec<_>>(), want);
-            assert_eq!(block.read(regs::CONTROL) & regs::RUN, 0);
+            assert_eq!(read(&block, regs::CONTROL) & regs::RUN, 0);
         }
         block.write(regs::PACKETS, 0);
         block.write(regs::CONTROL, regs::RUN | regs::FINITE);
         assert_eq!(block.next_packet(0), None);
         block.write(PACKETS_HI, u32::MAX);
-        assert_eq!((block.read(regs::PACKETS), block.read(PACKETS_HI)), (0, 0xffff));
+        assert_eq!((read(&block, regs::PACKETS), read(&block, PACKETS_HI)), (0, 0xffff));
         block.write(regs::CONTROL, regs::RUN | regs::FINITE);
         assert!(block.next_packet(0).is_some());
     }
@@ -266,11 +268,11 @@ mod tests {
     fn the_sink_takes_everything_and_the_loop_returns_it() {
         let mut block = NullSrcSink::new(Width::W64);
         assert_eq!(block.take(0, &[[0; 4]; 5]), 5);
-        assert_eq!((block.read(0x10), block.read(0x18)), (3, 1));
+        assert_eq!((read(&block, 0x10), read(&block, 0x18)), (3, 1));
         assert_eq!(block.take(1, &[[1, 0, 2, 0]; 3]), 3);
         assert_eq!(block.take(1, &[[0; 4]; 3]), 0, "the last packet is still there");
         assert_eq!(sent(&mut block, 1), [(1, 2); 3]);
-        assert_eq!((block.read(0x30), block.read(0x38)), (2, 1));
+        assert_eq!((read(&block, 0x30), read(&block, 0x38)), (2, 1));
         assert_eq!(block.next_packet(1), None);
     }
 
@@ -286,6 +288,6 @@ mod tests {
             let fits = |bytes: usize| bytes % 4 == 0 && (4..=8192).contains(&bytes);
             assert!(packet.is_none_or(|packet| fits(packet.bytes)));
         }
-        assert_eq!(NullSrcSink::new(Width::W64).read(0xffff_fffc), 0);
+        assert_eq!(read(&NullSrcSink::new(Width::W64), 0xffff_fffc), 0);
     }
 }

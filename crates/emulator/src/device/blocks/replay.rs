@@ -1,16 +1,19 @@
 //! The replay block: memory that records one stream and plays another.
 
-use super::BlockPacket;
+use super::{BlockPacket, StreamBlock};
 use crate::antenna::Sc16;
+use crate::generation::Generation;
 use millstream_dsp::chunks::Chunks;
-use millstream_wire::regs::replay::{self as regs, command};
+use millstream_wire::regs::replay::{
+    self as regs, MemorySize, PLAY_POSITION, RECORD_FULLNESS, RECORD_POSITION, command,
+};
 use std::collections::VecDeque;
 
 /// Log2 of the bytes of the memory, which all ports share.
-const MEMORY_LOG2: u32 = 26;
+const MEMORY_LOG2: u16 = 26;
 const MEMORY_BYTES: u64 = 1 << MEMORY_LOG2;
 /// Bits and bytes of a word of it.
-const WORD_BITS: u32 = 64;
+const WORD_BITS: u16 = 64;
 const WORD_BYTES: u64 = 8;
 /// The commands that wait at most.
 const COMMANDS_MAX: usize = 32;
@@ -18,6 +21,10 @@ const ITEM_BYTES: usize = size_of::<Sc16>();
 
 /// Words of a packet before a host sets them.
 const PACKET_WORDS_INITIAL: u32 = 160;
+
+const RECORD_FULLNESS_HI: u32 = RECORD_FULLNESS + 4;
+const RECORD_POSITION_HI: u32 = RECORD_POSITION + 4;
+const PLAY_POSITION_HI: u32 = PLAY_POSITION + 4;
 
 /// The block.
 #[derive(Debug)]
@@ -62,39 +69,39 @@ impl Replay {
             ports: (0..ports).map(|_| ReplayPort::new()).collect(),
         }
     }
+}
 
-    /// Stops everything; the memory keeps its content, as in hardware.
-    pub fn reset(&mut self) {
+impl StreamBlock for Replay {
+    fn reset(&mut self) {
         self.ports.iter_mut().for_each(|port| *port = ReplayPort::new());
     }
 
-    /// Stops playing.
-    pub fn stop(&mut self) {
+    fn stop(&mut self) {
         self.ports.iter_mut().for_each(|port| port.command(command::STOP));
     }
 
-    /// Reads a register; the generation has the version.
-    pub fn read(&self, address: u32) -> u32 {
+    fn read(&self, address: u32, generation: &Generation) -> u32 {
+        if address == regs::COMPAT {
+            return generation.replay_compat;
+        }
         let Some(port) = self.ports.get((address / regs::BANK) as usize) else { return 0 };
-        let low = |value: u64| value as u32;
-        let high = |value: u64| (value >> 32) as u32;
-        match address % regs::BANK {
-            regs::MEMORY => WORD_BITS << 16 | MEMORY_LOG2,
-            regs::RECORD_FULLNESS => low(port.recorded),
-            offset if offset == regs::RECORD_FULLNESS + 4 => high(port.recorded),
-            regs::RECORD_POSITION => low(port.wide(regs::RECORD_BASE).wrapping_add(port.recorded)),
-            offset if offset == regs::RECORD_POSITION + 4 => {
-                high(port.wide(regs::RECORD_BASE).wrapping_add(port.recorded))
+        let offset = address % regs::BANK;
+        let wide = |at: u32, value: u64| (value >> (8 * (offset - at))) as u32;
+        let recording = port.wide(regs::RECORD_BASE).wrapping_add(port.recorded);
+        match offset {
+            regs::MEMORY => {
+                let size = MemorySize { word_bits: WORD_BITS, bytes_log2: MEMORY_LOG2 };
+                size.to_word().unwrap_or(0)
             }
-            regs::PLAY_POSITION => low(port.play_position()),
-            offset if offset == regs::PLAY_POSITION + 4 => high(port.play_position()),
+            RECORD_FULLNESS | RECORD_FULLNESS_HI => wide(RECORD_FULLNESS, port.recorded),
+            RECORD_POSITION | RECORD_POSITION_HI => wide(RECORD_POSITION, recording),
+            PLAY_POSITION | PLAY_POSITION_HI => wide(PLAY_POSITION, port.play_position()),
             regs::COMMANDS_FREE => (COMMANDS_MAX - port.plays.len()) as u32,
             offset => port.register(offset),
         }
     }
 
-    /// Writes a register.
-    pub fn write(&mut self, address: u32, value: u32) {
+    fn write(&mut self, address: u32, value: u32) {
         let Some(port) = self.ports.get_mut((address / regs::BANK) as usize) else { return };
         let offset = address % regs::BANK;
         port.registers[offset as usize / 4] = value;
@@ -105,13 +112,11 @@ impl Replay {
         }
     }
 
-    /// Returns the packet at the head of output `port`.
-    pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
+    fn next_packet(&self, port: usize) -> Option<BlockPacket> {
         self.ports[port].next_packet()
     }
 
-    /// Writes the bytes of that packet from byte `at` on.
-    pub fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
+    fn fill(&mut self, port: usize, at: usize, out: &mut [Sc16]) {
         let port = &self.ports[port];
         let Some(play) = port.plays.front() else { return out.fill(Sc16::default()) };
         let first = (play.base + port.played % play.size + at as u64) as usize;
@@ -119,8 +124,7 @@ impl Replay {
         out.iter_mut().zip(bytes.in_chunks().0).for_each(|(item, bytes)| *item = *bytes);
     }
 
-    /// Removes that packet.
-    pub fn sent(&mut self, port: usize) {
+    fn sent(&mut self, port: usize) {
         let port = &mut self.ports[port];
         let Some(packet) = port.next_packet() else { return };
         port.played += packet.bytes as u64;
@@ -131,7 +135,7 @@ impl Replay {
     }
 
     /// Records items until the space for them is full.
-    pub fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
+    fn take(&mut self, port: usize, items: &[Sc16]) -> usize {
         let port = &mut self.ports[port];
         let size = port.wide(regs::RECORD_SIZE);
         let room = (size.saturating_sub(port.recorded) / ITEM_BYTES as u64) as usize;
@@ -217,6 +221,11 @@ impl ReplayPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UhdGeneration;
+
+    fn read(block: &Replay, address: u32) -> u32 {
+        block.read(address, UhdGeneration::Auto.row())
+    }
 
     fn items(first: u32, count: u32) -> Vec<Sc16> {
         (first..first + count).map(u32::to_le_bytes).collect()
@@ -258,10 +267,10 @@ mod tests {
     fn a_recording_stops_when_it_is_full_and_is_played_in_packets() {
         let mut block = replay(1, 1 << 20, 80);
         assert_eq!(block.take(1, &items(0, 12)), 12);
-        assert_eq!(block.read(0x120), 48);
+        assert_eq!(read(&block, 0x120), 48);
         assert_eq!(block.take(1, &items(12, 12)), 8, "the rest has to wait");
-        assert_eq!((block.read(0x120), block.read(0x154)), (80, (1 << 20) + 80));
-        assert_eq!(block.read(0x20), 0, "the other port");
+        assert_eq!((read(&block, 0x120), read(&block, 0x154)), (80, (1 << 20) + 80));
+        assert_eq!(read(&block, 0x20), 0, "the other port");
         block.write(0x138, 10);
         block.write(0x148, command::FINITE);
         let packets = played(&mut block, 1, 9);
@@ -292,7 +301,7 @@ mod tests {
         block.write(regs::PLAY_COMMAND, command::TIMED | command::FINITE);
         block.write(regs::PLAY_TIME, 5_000);
         block.write(regs::PLAY_COMMAND, command::TIMED | command::FINITE);
-        assert_eq!(block.read(regs::COMMANDS_FREE), 30);
+        assert_eq!(read(&block, regs::COMMANDS_FREE), 30);
         let times: Vec<_> =
             played(&mut block, 0, 9).iter().map(|(p, _)| (p.timestamp.unwrap(), p.eob)).collect();
         assert_eq!(times, [(1_000, false), (1_008, true), (5_000, false), (5_008, true)]);
@@ -326,8 +335,8 @@ mod tests {
     #[test]
     fn its_description_is_that_of_the_hardware() {
         let block = Replay::new(2);
-        assert_eq!([0x04, 0x4C, 0x50].map(|at| block.read(at)), [64 << 16 | 26, 160, 4]);
-        assert_eq!(block.read(0x200), 0, "there is no third port");
+        assert_eq!([0x04, 0x4C, 0x50].map(|at| read(&block, at)), [64 << 16 | 26, 160, 4]);
+        assert_eq!(read(&block, 0x200), 0, "there is no third port");
     }
 
     #[test]

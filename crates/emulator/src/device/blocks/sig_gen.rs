@@ -1,13 +1,10 @@
 //! The signal generator.
 
-use super::BlockPacket;
-use crate::antenna::Sc16;
+use super::{BlockPacket, StreamBlock};
+use crate::antenna::{Sc16, sc16};
+use crate::generation::Generation;
 use millstream_wire::regs::sig_gen::{self as regs, waveform};
 use std::f64::consts::PI;
-
-/// A phase increment of 1.0, which is half a turn.
-const HALF_TURN: f64 = (1 << 13) as f64;
-const GAIN_ONE: f64 = (1 << 15) as f64;
 
 /// The numbers of the noise.
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
@@ -34,45 +31,41 @@ impl SigGen {
     pub fn new(ports: usize) -> Self {
         Self { ports: (0..ports).map(|_| SigGenPort::new()).collect() }
     }
+}
 
-    /// Restores the state after power-on.
-    pub fn reset(&mut self) {
+impl StreamBlock for SigGen {
+    fn reset(&mut self) {
         self.ports.iter_mut().for_each(|port| *port = SigGenPort::new());
     }
 
-    /// Stops all outputs.
-    pub fn stop(&mut self) {
+    fn stop(&mut self) {
         self.ports.iter_mut().for_each(|port| *port.word_mut(regs::ENABLE) = 0);
     }
 
-    /// Reads a register.
-    pub fn read(&self, address: u32) -> u32 {
+    fn read(&self, address: u32, _: &Generation) -> u32 {
         let port = self.ports.get((address / regs::BANK) as usize);
         port.map_or(0, |port| port.word(address % regs::BANK))
     }
 
-    /// Writes a register.
-    pub fn write(&mut self, address: u32, value: u32) {
+    fn write(&mut self, address: u32, value: u32) {
         if let Some(port) = self.ports.get_mut((address / regs::BANK) as usize) {
             *port.word_mut(address % regs::BANK) = value;
         }
     }
 
-    /// Returns the packet at the head of output `port`.
-    pub fn next_packet(&self, port: usize) -> Option<BlockPacket> {
+    fn next_packet(&self, port: usize) -> Option<BlockPacket> {
         let port = &self.ports[port];
-        let samples = port.word(regs::PACKET_SAMPLES) as usize & 0x3fff;
+        let samples = port.word(regs::PACKET_SAMPLES) & regs::PACKET_SAMPLES_MAX;
         let on = port.word(regs::ENABLE) & 1 != 0 && samples > 0;
         on.then_some(BlockPacket {
-            bytes: 4 * samples,
+            bytes: 4 * samples as usize,
             announced: None,
             timestamp: None,
             eob: false,
         })
     }
 
-    /// Writes the next samples of output `port`.
-    pub fn fill(&mut self, port: usize, out: &mut [Sc16]) {
+    fn fill(&mut self, port: usize, _: usize, out: &mut [Sc16]) {
         let port = &mut self.ports[port];
         out.iter_mut().for_each(|sample| *sample = port.sample());
     }
@@ -97,13 +90,13 @@ impl SigGenPort {
     fn sample(&mut self) -> Sc16 {
         let half = |word: u32| f64::from(word as u16 as i16);
         let word = |offset| self.word(offset);
-        let gain = half(word(regs::GAIN)) / GAIN_ONE;
+        let gain = half(word(regs::GAIN)) / regs::GAIN_ONE;
         let (i, q) = match word(regs::WAVEFORM) & 3 {
             waveform::SINE => {
                 let start = word(regs::START_VECTOR);
                 let (x, y) =
                     (half(start >> 16) * regs::ROTATION_GAIN, half(start) * regs::ROTATION_GAIN);
-                let (sin, cos) = (f64::from(self.phase) / HALF_TURN * PI).sin_cos();
+                let (sin, cos) = (f64::from(self.phase) / regs::HALF_TURN * PI).sin_cos();
                 // 16 bits of phase are whole turns, so that it wraps around.
                 self.phase = self.phase.wrapping_add(word(regs::PHASE_INCREMENT) as u16);
                 (x * cos - y * sin, x * sin + y * cos)
@@ -115,10 +108,8 @@ impl SigGenPort {
             }
             _ => (half(word(regs::CONSTANT) >> 16), half(word(regs::CONSTANT))),
         };
-        let bytes =
-            |value: f64| ((value * gain).round().clamp(-32_768.0, 32_767.0) as i16).to_le_bytes();
-        let ([a, b], [c, d]) = (bytes(i), bytes(q));
-        [a, b, c, d]
+        let part = |value: f64| (value * gain).round().clamp(-32_768.0, 32_767.0) as i16;
+        sc16(part(i), part(q))
     }
 }
 
@@ -126,12 +117,8 @@ impl SigGenPort {
 mod tests {
     use super::*;
 
-    fn parts([a, b, c, d]: Sc16) -> (i16, i16) {
-        (i16::from_le_bytes([a, b]), i16::from_le_bytes([c, d]))
-    }
-
     /// Returns samples of output 1 with these registers.
-    fn samples(registers: &[(u32, u32)], count: usize) -> Vec<(i16, i16)> {
+    fn samples(registers: &[(u32, u32)], count: usize) -> Vec<[i16; 2]> {
         let mut block = SigGen::new(2);
         for (offset, value) in
             [(regs::ENABLE, 1), (regs::PACKET_SAMPLES, 100), (regs::GAIN, 0x7fff)]
@@ -143,8 +130,8 @@ mod tests {
         assert_eq!(block.next_packet(0), None, "the other output is off");
         assert_eq!(block.next_packet(1).unwrap().bytes, 400);
         let mut out = vec![[0; 4]; count];
-        block.fill(1, &mut out);
-        out.into_iter().map(parts).collect()
+        block.fill(1, 0, &mut out);
+        out.into_iter().map(crate::antenna::parts).collect()
     }
 
     #[test]
@@ -157,7 +144,7 @@ mod tests {
         ];
         let got = samples(&sine, 9);
         let want = [(1000, 0), (707, 707), (0, 1000), (-707, 707), (-1000, 0)];
-        for ((i, q), (x, y)) in got.iter().zip(want) {
+        for ([i, q], (x, y)) in got.iter().zip(want) {
             assert!((i - x).abs() <= 2 && (q - y).abs() <= 2, "{got:?}");
         }
         let backwards = [
@@ -165,18 +152,18 @@ mod tests {
             (regs::PHASE_INCREMENT, 0xF800),
             (regs::START_VECTOR, 859 << 16),
         ];
-        assert!((samples(&backwards, 2)[1].1 + 707).abs() <= 2, "a negative frequency");
+        assert!((samples(&backwards, 2)[1][1] + 707).abs() <= 2, "a negative frequency");
     }
 
     #[test]
     fn a_constant_is_scaled_and_noise_fills_the_range() {
         let half = [(regs::GAIN, 0x4000), (regs::CONSTANT, (1000 << 16) | 0xfc18)];
-        assert_eq!(samples(&half, 3), [(500, -500); 3]);
+        assert_eq!(samples(&half, 3), [[500, -500]; 3]);
         let noise = samples(&[(regs::WAVEFORM, waveform::NOISE)], 10_000);
-        let power: f64 = noise.iter().map(|one| f64::from(one.0).powi(2)).sum::<f64>() / 1e4;
+        let power: f64 = noise.iter().map(|one| f64::from(one[0]).powi(2)).sum::<f64>() / 1e4;
         // Values from -1 to 1 that are all as likely.
         assert!((power.sqrt() / 32_768.0 - 3f64.sqrt().recip()).abs() < 0.02, "{}", power.sqrt());
-        let joint: f64 = noise.iter().map(|one| f64::from(one.0) * f64::from(one.1)).sum();
+        let joint: f64 = noise.iter().map(|one| f64::from(one[0]) * f64::from(one[1])).sum();
         assert!((joint / 1e4 / power).abs() < 0.05, "the parts are independent");
     }
 
@@ -190,6 +177,7 @@ mod tests {
         block.write(4, 0x4000);
         assert_eq!(block.next_packet(0), None, "14 bits of length");
         block.write(regs::BANK, 1);
-        assert_eq!(block.read(regs::BANK), 0, "there is no second output");
+        let generation = crate::UhdGeneration::Auto.row();
+        assert_eq!(block.read(regs::BANK, generation), 0, "there is no second output");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::compare::{AnswerGroup, Statuses, compare_emitted, difference, group};
 use crate::antenna::{Antenna, AntennaSource, Sc16};
-use crate::device::test_bench::{SentTo, Witness};
+use crate::device::test_bench::{SentTo, witness};
 use crate::device::*;
 use crate::personality::DeviceKind;
 use crate::time::SampleClock;
@@ -78,7 +78,7 @@ impl Replay {
     fn new(cycles_per_tick: u64) -> Self {
         let sent = [SentTo::default(), SentTo::default()];
         let played = [PlayedSamples::default(), PlayedSamples::default()];
-        let port = |sent: &SentTo| Box::new(Witness(sent.clone(), Default::default())) as Box<_>;
+        let port = |sent: &SentTo| Box::new(witness(sent)) as Box<_>;
         let antenna =
             |swapped| AntennaSource::Signal(Box::new(RecordedAntenna { swapped }) as Box<_>);
         let mut queue = Capabilities::new(9000, 64);
@@ -91,10 +91,7 @@ impl Replay {
             keeper: DeviceClock::new(SampleClock::new(0, 0, rate_hz, 1.0)),
             sources: vec![antenna(false), antenna(true)],
             scenes: Vec::new(),
-            recorders: played
-                .iter()
-                .map(|played| crate::tx_out::Recorder::Memory(played.clone()))
-                .collect(),
+            recorders: played.iter().map(|played| Box::new(played.clone()) as Box<_>).collect(),
             rx_buffer_samples: BUFFER_SAMPLES,
             tx_buffer_samples: 65_536,
             queue,

@@ -1,7 +1,8 @@
 //! The addresses of a channel's registers, by the version of the radio block.
 
 use super::{
-    CHANNEL_BASE, CHANNEL_STRIDE, LOOPBACK, RX_HAS_TIME, RX_STATUS, TX_ERR_ADDR, TX_IDLE_VALUE,
+    CHANNEL_BASE, CHANNEL_STRIDE, LOOPBACK, RX_GAIN, RX_HAS_TIME, RX_STATUS, TX_ERR_ADDR, TX_GAIN,
+    TX_IDLE_VALUE,
 };
 
 /// A part of a channel's registers, at other offsets than in compat 0.x.
@@ -45,6 +46,8 @@ impl RadioMap {
             MovedPart { from: RX_STATUS, end: TX_IDLE_VALUE, at: 0x100 },
             MovedPart { from: RX_HAS_TIME, end: RX_HAS_TIME + 4, at: 0x130 },
             MovedPart { from: TX_IDLE_VALUE, end: TX_ERR_ADDR + 4, at: 0x200 },
+            MovedPart { from: TX_GAIN, end: TX_GAIN + 4, at: 0x300 },
+            MovedPart { from: RX_GAIN, end: RX_GAIN + 4, at: 0x310 },
         ],
     };
 
@@ -67,10 +70,10 @@ impl RadioMap {
     }
 
     /// Returns the channel and the register (its offset in compat 0.x) at an address, of a radio
-    /// with `channels` channels; `None` where there is none. The complex gains are not among them.
+    /// with `channels` channels; `None` where there is none.
     #[must_use]
     pub fn register(&self, address: u32, channels: u8) -> Option<(u8, u32)> {
-        let inside = address.checked_sub(CHANNEL_BASE)?;
+        let inside = address.checked_sub(CHANNEL_BASE).filter(|inside| inside % 4 == 0)?;
         let channel = u8::try_from(inside / self.stride).ok().filter(|one| *one < channels)?;
         let offset = inside % self.stride;
         let here = |part: &&MovedPart| (part.at..part.at + part.end - part.from).contains(&offset);
@@ -82,9 +85,8 @@ impl RadioMap {
     /// `None` in a version without. [`FEATURES`](super::FEATURES) says whether an image has it.
     #[must_use]
     pub fn gain_address(&self, channel: u8, transmit: bool) -> Option<u32> {
-        let offset = if transmit { 0x300 } else { 0x310 };
-        let base = CHANNEL_BASE + self.stride * u32::from(channel);
-        self.has_features.then_some(base + offset)
+        let register = if transmit { TX_GAIN } else { RX_GAIN };
+        self.has_features.then(|| self.address(channel, register))
     }
 }
 
@@ -126,6 +128,8 @@ mod tests {
             (RX_HAS_TIME, 0x130),
             (TX_IDLE_VALUE, 0x200),
             (TX_ERR_ADDR, 0x214),
+            (TX_GAIN, 0x300),
+            (RX_GAIN, 0x310),
         ] {
             for (map, stride, offset) in
                 [(RadioMap::V0, 0x80, register), (RadioMap::V1, 0x400, moved)]
@@ -136,7 +140,7 @@ mod tests {
                 assert_eq!(map.register(address, 1), None);
             }
         }
-        for beside in [0, 0xFFC, 0x1010, 0x10FC, 0x1134, 0x1218, 0x1300, u32::MAX] {
+        for beside in [0, 0xFFC, 0x1010, 0x10FC, 0x1102, 0x1134, 0x1218, 0x1304, u32::MAX] {
             assert_eq!(RadioMap::V1.register(beside, 255), None, "{beside:#x}");
         }
         let known = [0, 1, 0x1_0000, 0x1_0007].map(|compat| RadioMap::of_compat(compat).is_some());

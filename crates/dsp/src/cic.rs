@@ -1,6 +1,9 @@
 //! CIC filters of four stages (Hogenauer 1981): any whole factor, in exact integers.
+//!
+//! Samples are numbers of up to 17 bits with 12 bits behind the point. A filter has the gain of
+//! hardware: that of its integers over the next power of two.
 
-use millstream_dsp::Sample;
+use crate::Sample;
 
 /// Fraction bits of the integers: 17 bits of a sample, these, and 32 of growth fit in 64.
 const FRACTION_BITS: u32 = 12;
@@ -42,9 +45,8 @@ fn differentiate(stages: &mut [Pair; STAGES], value: Pair) -> Pair {
     difference
 }
 
-/// The state of a filter of the hardware's gain: the gain of its integers over the next power of
-/// two.
-#[derive(Debug)]
+/// The state of a filter.
+#[derive(Clone, Debug)]
 struct Cic {
     rate: u32,
     gain: f64,
@@ -60,16 +62,17 @@ impl Cic {
     }
 }
 
-/// Divides the rate by 1 to 255.
-#[derive(Debug)]
-pub(super) struct CicDecimator {
+/// Divides the rate by 1 to 255; the gain is R⁴ over the next power of two.
+#[derive(Clone, Debug)]
+pub struct CicDecimator {
     cic: Cic,
     /// Samples until the next output.
     wait: u32,
 }
 
 impl CicDecimator {
-    /// Returns a filter without history.
+    /// Returns a filter without history; a rate of 0 counts as 1.
+    #[must_use]
     pub fn new(rate: u8) -> Self {
         let cic = Cic::new(rate, u64::from(rate.max(1)).pow(4));
         Self { wait: cic.rate, cic }
@@ -95,19 +98,23 @@ impl CicDecimator {
     }
 }
 
-/// Multiplies the rate by 1 to 255.
-#[derive(Debug)]
-pub(super) struct CicInterpolator {
+/// Multiplies the rate by 1 to 255; the gain is R³ over the next power of two.
+#[derive(Clone, Debug)]
+pub struct CicInterpolator {
     cic: Cic,
 }
 
 impl CicInterpolator {
-    /// Returns a filter without history.
+    /// Returns a filter without history; a rate of 0 counts as 1.
+    #[must_use]
     pub fn new(rate: u8) -> Self {
         Self { cic: Cic::new(rate, u64::from(rate.max(1)).pow(3)) }
     }
 
     /// Filters `input` to `rate` times as many samples.
+    ///
+    /// # Panics
+    /// With a rate of 1, if the slices differ in length.
     pub fn process(&mut self, input: &[Sample], out: &mut [Sample]) {
         if self.cic.rate == 1 {
             return out.copy_from_slice(input);
@@ -125,8 +132,8 @@ impl CicInterpolator {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_signals::{power_db, tone};
     use super::*;
+    use crate::test_signals::{power_db, tone};
 
     /// The gain that the hardware is known for.
     fn residual(rate: u8, power: u32) -> f64 {

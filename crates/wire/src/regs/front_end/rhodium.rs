@@ -1,19 +1,46 @@
 //! The daughterboard of the N320: the words of its CPLD and its switches.
-//!
-//! The values are those that stock UHD 4.3 sends at each frequency, antenna and gain, as a device
-//! on the wire sees them.
 
-use super::e3xx::RxAntenna;
+use super::{OutputWords, RxAntenna, band};
+use crate::regs::radio::FRONT_END_BASE;
 
 /// Below this a mixer with a fixed oscillator moves the signals, Hz.
 const LOW_BAND_HZ: f64 = 450e6;
 /// That oscillator, Hz.
 const LOW_BAND_OSCILLATOR_HZ: f64 = 1.2e9;
 
+/// The slaves of the serial bus: the oscillators, and the CPLD.
+pub const TX_OSCILLATOR: u32 = 1;
+/// The receiver's oscillator.
+pub const RX_OSCILLATOR: u32 = 2;
+/// The CPLD.
+pub const CPLD: u32 = 8;
+
+/// Whether the receiver's spectrum is turned round.
+pub const RX_TURN: u32 = FRONT_END_BASE + 0x720;
+/// Whether the transmitter's spectrum is turned round.
+pub const TX_TURN: u32 = FRONT_END_BASE + 0x6A0;
+
+/// The word of a register of the CPLD without a function.
+pub const SCRATCH: u32 = 5 << 17;
 /// Registers of the CPLD: the receiver, the transmitter, and what both share.
 const RX_PATH: u32 = 6;
 const TX_PATH: u32 = 7;
 const SHARED: u32 = 8;
+
+/// In a word of the CPLD: it asks for the register.
+pub const READ: u32 = 1 << 16;
+/// The registers of the CPLD beside its gains.
+pub const REGISTERS: usize = 1 << 5;
+
+/// In the register of the receiver, `[2:1]`: the antenna.
+const INPUT_RX2: u32 = 1;
+const INPUT_TX_RX: u32 = 3;
+/// In the shared register: the receiver and the transmitter go past the low-band mixer.
+const RX_PAST_MIXER: u32 = 1 << 7;
+const TX_PAST_MIXER: u32 = 1 << 4;
+
+/// The largest gain, dB.
+pub const GAIN_MAX_DB: u32 = 60;
 
 /// Beginnings of bands, Hz, with the receiver's filters.
 const RX_BANDS: [(f64, u32); 8] = [
@@ -85,18 +112,19 @@ const OSCILLATOR_GAINS: [(f64, u32, u32); 14] = [
 ];
 
 /// The parts of a gain word: which table, and the bits that all have.
-const RX_TABLE: u32 = 1 << 22;
-const TX_TABLE: u32 = 2 << 22;
-const OSCILLATOR_TABLE: u32 = 3 << 22;
+const RX_TABLE: u32 = 1;
+const TX_TABLE: u32 = 2;
+const OSCILLATOR_TABLE: u32 = 3;
+const TABLE_AT: u32 = 22;
 const RX_SIDE: u32 = 0x2000;
 const TX_SIDE: u32 = 0x0040;
 
 /// Bits of the switches that follow the state of the radio.
-pub(crate) const FOLLOWING: u32 = 0x1F;
+const FOLLOWING: u32 = 0x1F;
 
 /// The settings that the words of a channel depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct RhodiumPaths {
+pub struct RhodiumPaths {
     /// The frequency of the receiver, Hz.
     pub rx_hz: f64,
     /// The frequency of the transmitter, Hz.
@@ -105,54 +133,101 @@ pub(crate) struct RhodiumPaths {
     pub antenna: RxAntenna,
 }
 
-/// Returns the value of the band of a frequency.
-pub(super) fn band<T: Copy>(bands: &[(f64, T)], hz: f64) -> T {
-    bands.iter().rev().find(|band| hz >= band.0).unwrap_or(&bands[0]).1
-}
-
 /// Returns whether a frequency needs the low-band mixer.
-pub(crate) fn is_low(hz: f64) -> bool {
+#[must_use]
+pub fn is_low(hz: f64) -> bool {
     hz < LOW_BAND_HZ
 }
 
 /// Returns the frequency of the oscillator for one of the signal, and the other way round.
-pub(crate) fn mixed_hz(is_low: bool, hz: f64) -> f64 {
+#[must_use]
+pub fn mixed_hz(is_low: bool, hz: f64) -> f64 {
     if is_low { LOW_BAND_OSCILLATOR_HZ - hz } else { hz }
 }
 
 /// Returns the power of an oscillator's output at its frequency.
-pub(crate) fn oscillator_power(hz: f64) -> u32 {
+#[must_use]
+pub fn oscillator_power(hz: f64) -> u32 {
     band(&OSCILLATOR_POWERS, hz)
 }
 
 /// Returns the words of the gain of an oscillator's amplifier: receiver and transmitter.
-pub(crate) fn oscillator_gains(hz: f64) -> (u32, u32) {
+#[must_use]
+pub fn oscillator_gains(hz: f64) -> (u32, u32) {
     let bands = OSCILLATOR_GAINS.map(|(from_hz, rx, tx)| (from_hz, (rx, tx)));
     let (rx, tx) = band(&bands, hz);
-    (OSCILLATOR_TABLE | rx << 16 | RX_SIDE, OSCILLATOR_TABLE | tx << 16 | TX_SIDE)
+    let word = |gain: u32, side: u32| OSCILLATOR_TABLE << TABLE_AT | gain << 16 | side;
+    (word(rx, RX_SIDE), word(tx, TX_SIDE))
 }
 
 /// Returns the words of gains, 0 to 60 dB: receiver and transmitter.
-pub(crate) fn gains(index: u32) -> (u32, u32) {
+#[must_use]
+pub fn gains(index: u32) -> (u32, u32) {
     let common = (index & 0x3F) << 16 | RX_SIDE | TX_SIDE;
-    (RX_TABLE | common, TX_TABLE | common)
+    (RX_TABLE << TABLE_AT | common, TX_TABLE << TABLE_AT | common)
+}
+
+/// What a word of the CPLD does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RhodiumWord {
+    /// Writes a register.
+    Write(usize, u16),
+    /// Asks for a register.
+    Read(usize),
+    /// Sets the gain of the receiver, dB.
+    RxGain(u32),
+    /// Sets another gain.
+    OtherGain,
+}
+
+impl RhodiumWord {
+    /// Decodes a word of 24 bits.
+    #[must_use]
+    pub const fn from_word(word: u32) -> RhodiumWord {
+        let register = (word >> 17) as usize % REGISTERS;
+        match word >> TABLE_AT & 3 {
+            0 if word & READ == 0 => RhodiumWord::Write(register, word as u16),
+            0 => RhodiumWord::Read(register),
+            RX_TABLE if word >> 16 & 0x3F > GAIN_MAX_DB => RhodiumWord::RxGain(GAIN_MAX_DB),
+            RX_TABLE => RhodiumWord::RxGain(word >> 16 & 0x3F),
+            _ => RhodiumWord::OtherGain,
+        }
+    }
+}
+
+/// Returns the antenna of the receiver, from the registers of the CPLD; `None` where its input is
+/// terminated.
+#[must_use]
+pub fn antenna(registers: &[u16; REGISTERS]) -> Option<RxAntenna> {
+    match u32::from(registers[RX_PATH as usize]) >> 1 & 3 {
+        INPUT_RX2 => Some(RxAntenna::Rx2),
+        INPUT_TX_RX => Some(RxAntenna::TxRx),
+        _ => None,
+    }
+}
+
+/// Returns whether the receiver has the low-band mixer, from the registers of the CPLD.
+#[must_use]
+pub fn is_low_receiver(registers: &[u16; REGISTERS]) -> bool {
+    u32::from(registers[SHARED as usize]) & RX_PAST_MIXER == 0
 }
 
 impl RhodiumPaths {
     /// Returns the words of the CPLD.
+    #[must_use]
     pub fn cpld(&self) -> [u32; 3] {
         let antenna = match self.antenna {
-            RxAntenna::Rx2 => 1,
-            RxAntenna::TxRx => 3,
+            RxAntenna::Rx2 => INPUT_RX2,
+            RxAntenna::TxRx => INPUT_TX_RX,
         };
         let oscillator = |hz| band(&OSCILLATOR_FILTERS, mixed_hz(is_low(hz), hz));
-        let high = |hz| u32::from(!is_low(hz));
+        let high = |hz, bit| if is_low(hz) { 0 } else { bit };
         let shared = oscillator(self.rx_hz) << 14
             | oscillator(self.tx_hz) << 12
             | band(&RX_LAST, self.rx_hz) << 10
             | 0x200
-            | high(self.rx_hz) << 7
-            | high(self.tx_hz) << 4;
+            | high(self.rx_hz, RX_PAST_MIXER)
+            | high(self.tx_hz, TX_PAST_MIXER);
         let word = |register: u32, value: u32| register << 17 | value;
         [
             word(RX_PATH, band(&RX_BANDS, self.rx_hz) | antenna << 1),
@@ -161,14 +236,16 @@ impl RhodiumPaths {
         ]
     }
 
-    /// Returns the switches while the radio is idle, receives, transmits, and does both.
-    pub fn switches(&self) -> [u32; 4] {
+    /// Returns the words of the switches.
+    #[must_use]
+    pub fn switches(&self) -> OutputWords {
         let tx = 0x10 | u32::from(!is_low(self.tx_hz));
-        match self.antenna {
+        let words = match self.antenna {
             RxAntenna::Rx2 => [0x02, 0x0A, tx, tx | 0x08],
             // The connector belongs to the transmitter while that is on.
             RxAntenna::TxRx => [0x02, 0x07, tx, tx],
-        }
+        };
+        OutputWords { fixed: !FOLLOWING, ..OutputWords::following(words) }
     }
 }
 
@@ -177,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_those_that_uhd_sends() {
+    fn the_words_are_those_that_uhd_sends_and_give_band_and_antenna() {
         let at = |rx_hz, tx_hz, antenna| RhodiumPaths { rx_hz, tx_hz, antenna };
         use RxAntenna::{Rx2, TxRx};
         for (rx_hz, tx_hz, antenna, rx, tx, shared) in [
@@ -198,11 +275,33 @@ mod tests {
         ] {
             let want = [6 << 17 | rx, 7 << 17 | tx, 8 << 17 | shared];
             assert_eq!(at(rx_hz, tx_hz, antenna).cpld(), want, "{rx_hz} {tx_hz}");
+            let mut registers = [0; REGISTERS];
+            for word in want {
+                let RhodiumWord::Write(register, value) = RhodiumWord::from_word(word) else {
+                    panic!("{word:#x} is no write");
+                };
+                registers[register] = value;
+            }
+            assert_eq!(super::antenna(&registers), Some(antenna));
+            assert_eq!(is_low_receiver(&registers), is_low(rx_hz));
         }
-        assert_eq!(at(1e9, 1e9, Rx2).switches(), [0x02, 0x0A, 0x11, 0x19]);
-        assert_eq!(at(1e9, 1e8, Rx2).switches(), [0x02, 0x0A, 0x10, 0x18]);
-        assert_eq!(at(1e9, 1e9, TxRx).switches(), [0x02, 0x07, 0x11, 0x11]);
+        for terminated in [0x0C80, 0x0C84] {
+            let mut registers = [0; REGISTERS];
+            registers[RX_PATH as usize] = terminated;
+            assert_eq!(super::antenna(&registers), None);
+        }
+        let switches = |rx_hz, tx_hz, antenna| at(rx_hz, tx_hz, antenna).switches();
+        let want = |words| OutputWords { fixed: !0x1F, ..OutputWords::following(words) };
+        assert_eq!(switches(1e9, 1e9, Rx2), want([0x02, 0x0A, 0x11, 0x19]));
+        assert_eq!(switches(1e9, 1e8, Rx2), want([0x02, 0x0A, 0x10, 0x18]));
+        assert_eq!(switches(1e9, 1e9, TxRx), want([0x02, 0x07, 0x11, 0x11]));
         assert_eq!(gains(30), (0x5E_2040, 0x9E_2040));
+        assert_eq!(RhodiumWord::from_word(0x5E_2040), RhodiumWord::RxGain(30));
+        assert_eq!(RhodiumWord::from_word(0x7F_2040), RhodiumWord::RxGain(60));
+        for other in [0x9E_2040, 0xC9_2000] {
+            assert_eq!(RhodiumWord::from_word(other), RhodiumWord::OtherGain);
+        }
+        assert_eq!(RhodiumWord::from_word(5 << 17 | READ), RhodiumWord::Read(5));
         assert_eq!(oscillator_gains(1e9), (0xC9_2000, 0xC9_0040));
         assert_eq!(oscillator_gains(5.9e9), (0xC4_2000, 0xC2_0040));
         assert_eq!([500e6, 1e9, 2.4e9, 5.2e9].map(oscillator_power), [0x12, 0x11, 0x10, 0x0B]);

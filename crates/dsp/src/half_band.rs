@@ -1,10 +1,11 @@
 //! Half-band filters: a factor of two, with every other tap zero but the middle one.
+//!
+//! A filter is made for pieces of a length, so that it never allocates.
 
-use super::PIECE;
-use millstream_dsp::Sample;
-use millstream_dsp::chunks::Chunks;
-use millstream_dsp::fir::correlate_complex;
-use millstream_dsp::window::kaiser;
+use crate::Sample;
+use crate::chunks::Chunks;
+use crate::fir::correlate_complex;
+use crate::window::kaiser;
 use std::f64::consts::PI;
 
 /// The beta of the window: the stop band lies about 75 dB below with 47 taps.
@@ -24,15 +25,15 @@ fn side_taps(count: usize) -> Vec<f32> {
 }
 
 /// Samples behind the history that a filter keeps between calls.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Delayed {
     samples: Vec<Sample>,
     kept: usize,
 }
 
 impl Delayed {
-    fn new(kept: usize) -> Self {
-        let mut samples = Vec::with_capacity(kept + PIECE);
+    fn new(kept: usize, piece: usize) -> Self {
+        let mut samples = Vec::with_capacity(kept + piece);
         samples.resize(kept, Sample::default());
         Self { samples, kept }
     }
@@ -48,8 +49,8 @@ impl Delayed {
 }
 
 /// Halves the rate.
-#[derive(Debug)]
-pub(super) struct HalfBandDecimator {
+#[derive(Clone, Debug)]
+pub struct HalfBandDecimator {
     taps: Vec<f32>,
     /// Samples with even and odd numbers; those of the middle tap, and those of the others.
     even: Delayed,
@@ -59,11 +60,16 @@ pub(super) struct HalfBandDecimator {
 }
 
 impl HalfBandDecimator {
-    /// Returns a filter of `count` taps without history.
-    pub fn new(count: usize) -> Self {
+    /// Returns a filter of `count` taps (4k + 3) without history, for pieces of `piece` samples.
+    ///
+    /// # Panics
+    /// If there are fewer than three taps.
+    #[must_use]
+    pub fn new(count: usize, piece: usize) -> Self {
         let taps = side_taps(count);
         // Behind an odd sample the middle tap meets the even one `len / 2 - 1` pairs earlier.
-        let (even, odd) = (Delayed::new(taps.len() / 2 - 1), Delayed::new(taps.len() - 1));
+        let even = Delayed::new(taps.len() / 2 - 1, piece);
+        let odd = Delayed::new(taps.len() - 1, piece);
         Self { taps, even, odd, is_odd: false }
     }
 
@@ -74,8 +80,10 @@ impl HalfBandDecimator {
         self.is_odd = false;
     }
 
-    /// Filters at most [`PIECE`] samples; returns the number of outputs, one behind every second
-    /// sample.
+    /// Filters samples; returns the number of outputs, one behind every second sample.
+    ///
+    /// # Panics
+    /// If `out` is too short for them.
     pub fn process(&mut self, input: &[Sample], out: &mut [Sample]) -> usize {
         for sample in input {
             if self.is_odd { &mut self.odd } else { &mut self.even }.samples.push(*sample);
@@ -94,19 +102,23 @@ impl HalfBandDecimator {
 }
 
 /// Doubles the rate.
-#[derive(Debug)]
-pub(super) struct HalfBandInterpolator {
+#[derive(Clone, Debug)]
+pub struct HalfBandInterpolator {
     taps: Vec<f32>,
     input: Delayed,
     sides: Vec<Sample>,
 }
 
 impl HalfBandInterpolator {
-    /// Returns a filter of `count` taps without history.
-    pub fn new(count: usize) -> Self {
+    /// Returns a filter of `count` taps (4k + 3) without history, for pieces of `piece` samples.
+    ///
+    /// # Panics
+    /// Without taps.
+    #[must_use]
+    pub fn new(count: usize, piece: usize) -> Self {
         let taps: Vec<f32> = side_taps(count).iter().map(|tap| 2.0 * tap).collect();
-        let input = Delayed::new(taps.len() - 1);
-        Self { taps, input, sides: vec![Sample::default(); PIECE] }
+        let input = Delayed::new(taps.len() - 1, piece);
+        Self { taps, input, sides: vec![Sample::default(); piece] }
     }
 
     /// Clears the history.
@@ -114,7 +126,10 @@ impl HalfBandInterpolator {
         self.input.clear();
     }
 
-    /// Filters at most [`PIECE`] samples to twice as many.
+    /// Filters a piece to twice as many samples.
+    ///
+    /// # Panics
+    /// If the piece is longer than the filter was made for.
     pub fn process(&mut self, input: &[Sample], out: &mut [Sample]) {
         self.input.samples.extend_from_slice(input);
         let sides = &mut self.sides[..input.len()];
@@ -129,12 +144,14 @@ impl HalfBandInterpolator {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_signals::{power_db, tone};
     use super::*;
+    use crate::test_signals::{power_db, tone};
+
+    const PIECE: usize = 4096;
 
     fn decimated(frequency: f64, taps: usize) -> Vec<Sample> {
         let (input, mut out) = (tone(frequency, 1.0, 4000), vec![Sample::default(); PIECE]);
-        let made = HalfBandDecimator::new(taps).process(&input, &mut out);
+        let made = HalfBandDecimator::new(taps, PIECE).process(&input, &mut out);
         assert_eq!(made, 2000);
         out[100..made].to_vec()
     }
@@ -157,7 +174,7 @@ mod tests {
     fn an_interpolator_makes_the_tone_alone() {
         for frequency in [0.0, 0.1, -0.4] {
             let (input, mut out) = (tone(frequency, 1.0, 1000), vec![Sample::default(); 2000]);
-            HalfBandInterpolator::new(47).process(&input, &mut out);
+            HalfBandInterpolator::new(47, PIECE).process(&input, &mut out);
             // The delay is 23 samples of the output.
             let want = tone(frequency / 2.0, 1.0, 2000);
             let error: Vec<_> = out[100..].iter().zip(&want[77..]).map(|(a, b)| a - b).collect();
@@ -169,7 +186,8 @@ mod tests {
     fn pieces_of_any_length_give_the_same_output() {
         let input = tone(0.07, 1.0, 1000);
         let run = |piece: usize| {
-            let (mut down, mut up) = (HalfBandDecimator::new(47), HalfBandInterpolator::new(47));
+            let mut down = HalfBandDecimator::new(47, PIECE);
+            let mut up = HalfBandInterpolator::new(47, PIECE);
             let (mut out, mut double) = (vec![Sample::default(); PIECE], Vec::new());
             for input in input.chunks(piece) {
                 let made = down.process(input, &mut out);
@@ -187,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_first_output_needs_no_more_than_two_samples() {
-        let (mut filter, mut out) = (HalfBandDecimator::new(63), [Sample::default(); 1]);
+        let (mut filter, mut out) = (HalfBandDecimator::new(63, PIECE), [Sample::default(); 1]);
         assert_eq!(filter.process(&tone(0.0, 1.0, 2), &mut out), 1);
         filter.clear();
         assert_eq!(filter.process(&tone(0.0, 1.0, 1), &mut out), 0);

@@ -1,5 +1,5 @@
-//! The synthesiser LMX2592 of the N320: its registers for a frequency, from the
-//! maker's data sheet.
+//! The synthesiser LMX2592 of the N320: its registers for a frequency and the frequency of its
+//! registers, from the maker's data sheet.
 //!
 //! The reference is divided to the phase detector. The VCO is locked to twice that times a
 //! fraction, and an output divider by a power of two reaches the lower octaves.
@@ -31,17 +31,19 @@ pub struct LmxSettings {
 
 impl LmxSettings {
     /// Returns the settings for a frequency; `None` for one out of reach.
-    pub fn nearest(freq_hz: f64) -> Option<Self> {
+    #[must_use]
+    pub fn nearest(freq_hz: f64) -> Option<LmxSettings> {
         let in_band = |vco_hz: f64| (VCO_HZ.0..=VCO_HZ.1).contains(&vco_hz);
         let fits = |divider: &&(u32, u32, u32)| in_band(freq_hz * f64::from(divider.0));
         let divider = *DIVIDERS.iter().find(fits)?;
-        let vco_hz = (freq_hz * f64::from(divider.0)).round() as u64;
+        let vco_hz = (freq_hz * f64::from(divider.0) + 0.5) as u64;
         let step = u64::from(DENOMINATOR);
         let (whole, numerator) = ((vco_hz / step) as u32, (vco_hz % step) as u32);
-        Some(Self { divider, whole, numerator })
+        Some(LmxSettings { divider, whole, numerator })
     }
 
     /// Returns the frequency that results, Hz.
+    #[must_use]
     pub fn freq_hz(&self) -> f64 {
         let vco_hz = f64::from(self.whole) * STEP_HZ + f64::from(self.numerator);
         vco_hz / f64::from(self.divider.0)
@@ -50,6 +52,7 @@ impl LmxSettings {
     /// Returns the words to send, in this order: the last one starts the calibration of the VCO.
     /// `power` is that of the output. The registers that do not depend on the frequency are those
     /// that stock UHD 4.3 sends.
+    #[must_use]
     pub fn words(&self, power: u32) -> [u32; 45] {
         let (_, segments, second) = self.divider;
         let is_divided = segments > 0;
@@ -121,45 +124,121 @@ pub const ASK_LOCK: u32 = 1 << 23;
 /// The answer of a synthesiser that is locked.
 pub const LOCKED: u16 = 0xFFFF;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const REGISTERS: usize = 1 << 7;
 
-    /// Returns the frequency that the words set, by the formula of its data sheet.
-    fn decoded(words: &[u32]) -> f64 {
-        let mut registers = [0u32; 128];
-        for word in words {
-            assert_eq!(word >> 23, 0, "a write");
-            registers[(word >> 16) as usize] = word & 0xFFFF;
+/// The registers of an LMX2592.
+#[derive(Debug, Clone)]
+pub struct LmxRegisters([u16; REGISTERS]);
+
+impl Default for LmxRegisters {
+    fn default() -> LmxRegisters {
+        LmxRegisters([0; REGISTERS])
+    }
+}
+
+impl LmxRegisters {
+    /// Takes a word of 24 bits: `[23]` read, `[22:16]` address, then the value.
+    pub fn write(&mut self, word: u32) {
+        if word & ASK_LOCK == 0 {
+            self.0[(word >> 16) as usize % REGISTERS] = word as u16;
         }
-        let bits = |register: usize, high: u32, low: u32| {
-            registers[register] >> low & ((1 << (high - low + 1)) - 1)
-        };
-        let pfd_hz = 122.88e6 * f64::from(1 + bits(9, 11, 11)) * f64::from(bits(10, 11, 7))
-            / f64::from(bits(12, 11, 0))
-            / f64::from(bits(11, 11, 4));
-        let prescaler = if bits(37, 12, 12) == 1 { 4.0 } else { 2.0 };
-        let fraction = f64::from(registers[44] << 16 | registers[45])
-            / f64::from(registers[40] << 16 | registers[41]);
-        let vco_hz = pfd_hz * prescaler * (f64::from(bits(38, 12, 1)) + fraction);
-        assert!((3.55e9..=7.1e9).contains(&vco_hz), "{vco_hz}");
-        if bits(34, 5, 5) == 0 {
-            return vco_hz;
+    }
+
+    fn field(&self, register: usize, low: u32, bits: u32) -> u16 {
+        self.0[register] >> low & ((1 << bits) - 1)
+    }
+
+    /// Returns the frequency that the registers make, Hz; `None` when they make none.
+    #[must_use]
+    pub fn freq_hz(&self) -> Option<f64> {
+        let field = |register, low, bits| f64::from(self.field(register, low, bits));
+        let long = |at: usize| f64::from(u32::from(self.0[at]) << 16 | u32::from(self.0[at + 1]));
+        let (doubler, multiplier) = (1.0 + field(9, 11, 1), field(10, 7, 5));
+        let dividers = field(12, 0, 12) * field(11, 4, 8);
+        let prescaler = 2.0 * (1.0 + field(37, 12, 1));
+        let ratio = prescaler * (field(38, 1, 12) + long(44) / long(40));
+        let hz = REFERENCE_HZ * doubler * multiplier / dividers * ratio / self.divider();
+        (hz.is_finite() && hz > 0.0).then_some(hz)
+    }
+
+    /// Returns the factor of the divider behind the VCO, by its segments.
+    fn divider(&self) -> f64 {
+        if self.field(34, 5, 1) == 0 {
+            return 1.0;
         }
-        let code = |code| match code {
+        let segment = |code| match code {
             1 => 2.0,
             2 => 4.0,
             4 => 6.0,
             8 => 8.0,
-            other => panic!("no divider {other}"),
+            _ => 1.0,
         };
-        let first = if bits(35, 2, 2) == 1 { 3.0 } else { 2.0 };
-        match bits(36, 6, 4) {
-            1 => vco_hz / first,
-            2 => vco_hz / first / code(bits(35, 12, 9)),
-            0 => vco_hz,
-            other => panic!("segments {other}"),
+        let first = 2.0 + f64::from(self.field(35, 2, 1));
+        let second = segment(self.field(35, 9, 4));
+        match self.field(36, 4, 3) {
+            1 => first,
+            2 => first * second,
+            4 => first * second * segment(self.field(36, 0, 4)),
+            _ => 1.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns registers with these values.
+    fn with(registers: &[(u32, u32)]) -> LmxRegisters {
+        let mut lmx = LmxRegisters::default();
+        registers.iter().for_each(|(index, value)| lmx.write(index << 16 | value));
+        lmx
+    }
+
+    /// 122.88 MHz at the phase detector; 32.552 times two of them are 8 GHz.
+    const BASE: [(u32, u32); 8] = [
+        (10, 1 << 7),
+        (11, 1 << 4),
+        (12, 1),
+        (38, 32 << 1),
+        (40, 0),
+        (41, 1000),
+        (44, 0),
+        (45, 552),
+    ];
+
+    #[test]
+    fn the_frequency_is_the_reference_times_the_ratio() {
+        let hz = with(&BASE).freq_hz().unwrap();
+        assert!((hz - 122.88e6 * 2.0 * 32.552).abs() < 1.0, "{hz}");
+        let doubled = with(&[&BASE[..], &[(9, 1 << 11)]].concat()).freq_hz().unwrap();
+        assert!((doubled / hz - 2.0).abs() < 1e-9);
+        let four = with(&[&BASE[..], &[(37, 1 << 12)]].concat()).freq_hz().unwrap();
+        assert!((four / hz - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_segments_of_the_divider_multiply() {
+        let hz = with(&BASE).freq_hz().unwrap();
+        for (r35, r36, factor) in [
+            (0, 1 << 4, 2.0),
+            (4, 1 << 4, 3.0),
+            (2 << 9, 2 << 4, 8.0),
+            (4 | 4 << 9, 2 << 4, 18.0),
+            (8 << 9, 4 << 4 | 8, 128.0),
+        ] {
+            let divided = [&BASE[..], &[(34, 1 << 5), (35, r35), (36, r36)]].concat();
+            let got = with(&divided).freq_hz().unwrap();
+            assert!((hz / got - factor).abs() < 1e-9, "{factor}: {got}");
+        }
+    }
+
+    #[test]
+    fn registers_that_make_no_frequency_make_none_and_reads_change_nothing() {
+        assert_eq!(LmxRegisters::default().freq_hz(), None);
+        let mut lmx = with(&BASE);
+        lmx.write(ASK_LOCK | 12 << 16);
+        assert!(lmx.freq_hz().is_some());
     }
 
     #[test]
@@ -169,7 +248,11 @@ mod tests {
         {
             let settings = LmxSettings::nearest(freq_hz).unwrap();
             assert_eq!(settings.freq_hz(), freq_hz);
-            assert!((decoded(&settings.words(0x11)) - freq_hz).abs() < 1e-3, "{freq_hz}");
+            let mut lmx = LmxRegisters::default();
+            settings.words(0x11).into_iter().for_each(|word| lmx.write(word));
+            assert!((lmx.freq_hz().unwrap() - freq_hz).abs() < 1e-3, "{freq_hz}");
+            let vco_hz = freq_hz * lmx.divider();
+            assert!((VCO_HZ.0..=VCO_HZ.1).contains(&vco_hz), "{vco_hz}");
         }
         let odd = LmxSettings::nearest(433_920_123.4 + 100e6).unwrap();
         assert!((odd.freq_hz() - 533_920_123.4).abs() <= 0.5, "{odd:?}");
