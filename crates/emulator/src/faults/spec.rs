@@ -154,7 +154,6 @@ mod tests {
             seed: 7,
             from_ns: 1_500_000,
             for_ns: Some(20_000_000),
-            ..Select::default()
         };
         let want = Packets {
             direction: PacketDirection::ToDevice,
