@@ -215,7 +215,7 @@ fn words(kind: &str) -> String {
 }
 
 /// The words in lines of at most 118 characters; further lines begin with `indent` blanks.
-fn wrapped(text: &str, indent: usize) -> String {
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is one");

@@ -171,7 +171,7 @@ mod tests {
             ("[]", "there is no such request; the requests are: {\"op\":\"add\""),
             (r#"{"op":"explode"}"#, "no such request"),
             (r#"{"op":"add"}"#, "`fault` must be a text"),
-            (r#"{"op":"add","fault":"lose"}"#, "the direction is missing; give one of"),
+            (r#"{"op":"add","fault":"lose"}"#, "`direction` is missing; give one of"),
             (r#"{"op":"remove","id":7}"#, "there is no fault 7; no fault is active"),
             (r#"{"op":"remove","id":-1}"#, "must be the number of a fault"),
         ] {

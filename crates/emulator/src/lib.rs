@@ -70,7 +70,7 @@ pub use config::{RadioConfig, SecondLink};
 pub use counters::CounterSnapshot;
 pub use device::{RxBand, RxWatcher};
 pub use error::Error;
-pub use faults::{FAULT_FORMS, FaultError, FaultState, Faults};
+pub use faults::{FaultError, FaultState, Faults, fault_forms};
 pub use generation::UhdGeneration;
 pub use personality::{ClockRates, DeviceKind};
 pub use radio::{Radio, RunningRadio};

@@ -2,37 +2,45 @@
 
 use std::io;
 
-use millstream_host::ethtool::Ethtool;
-use millstream_host::netlink::{Netlink, NetlinkError, XdpFeatures};
+use millstream_host::ethtool::{Channels, Ethtool};
+use millstream_host::netlink::{Netlink, NetlinkError, NetlinkInterface, XdpFeatures};
+use serde::Serialize;
 
 use crate::LinkError;
 
 /// The present state of one interface.
-#[derive(Debug, Clone)]
-pub(crate) struct InterfaceState {
-    pub name: String,
-    pub index: u32,
-    pub mac: [u8; 6],
-    /// Largest IP packet, bytes.
-    pub mtu: usize,
-    pub up: bool,
-    /// The driver's name; empty where it has none (loopback).
-    pub driver: String,
-    /// Receive queues in use, where the driver reports them.
-    pub receive_queues: Option<u32>,
-    /// The number of the XDP program that is attached.
-    pub program: Option<u32>,
-    /// The XDP features that the driver reports.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InterfaceState {
+    /// The report of netlink.
+    pub interface: NetlinkInterface,
+    /// Its driver; `None` where it has none (loopback).
+    pub driver: Option<String>,
+    /// The queues in use, and the most that could be, where the driver reports them.
+    pub channels: Option<(Channels, Channels)>,
+    /// What the driver can do for XDP; `None` where the kernel does not report it (before 6.3).
     pub features: Option<XdpFeatures>,
 }
 
 impl InterfaceState {
+    /// Reads the rest of an interface's state.
+    #[must_use]
+    pub fn of(interface: NetlinkInterface, ethtool: Option<&Ethtool>) -> Self {
+        let name = interface.name.as_str();
+        Self {
+            driver: ethtool.and_then(|ethtool| ethtool.driver(name).ok()),
+            channels: ethtool.and_then(|ethtool| ethtool.channels(name).ok()),
+            features: XdpFeatures::of(interface.index).ok().flatten(),
+            interface,
+        }
+    }
+
     /// Reads the state of the interface `name`; errors name `link` as the caller.
     ///
     /// # Errors
     /// [`LinkError::Interface`] when there is no such interface.
-    pub fn look(link: &'static str, name: &str) -> Result<Self, LinkError> {
-        Self::ask(name).map_err(|error| LinkError::Interface {
+    pub(crate) fn look(link: &'static str, name: &str) -> Result<Self, LinkError> {
+        let interface = Netlink::open().and_then(|mut netlink| netlink.interface(name));
+        let interface = interface.map_err(|error| LinkError::Interface {
             link,
             interface: name.to_owned(),
             step: "look at the interface".to_owned(),
@@ -42,25 +50,33 @@ impl InterfaceState {
             },
             hint: "give an interface of this network namespace, for example xdp:eth1"
                 .replace("xdp", link),
-        })
+        })?;
+        Ok(Self::of(interface, Ethtool::open().ok().as_ref()))
     }
 
-    fn ask(name: &str) -> Result<Self, NetlinkError> {
-        let found = Netlink::open()?.interface(name)?;
-        let tool = Ethtool::open().ok();
-        let driver = tool.as_ref().and_then(|tool| tool.driver(name).ok());
-        let channels = tool.as_ref().and_then(|tool| tool.channels(name).ok());
-        Ok(Self {
-            name: found.name,
-            index: found.index,
-            mac: found.mac.unwrap_or_default(),
-            mtu: found.mtu as usize,
-            up: found.up,
-            driver: driver.unwrap_or_default(),
-            receive_queues: channels.map(|(now, _)| now.receiving()),
-            program: found.xdp.and_then(|xdp| xdp.program_id),
-            features: XdpFeatures::of(found.index).ok().flatten(),
-        })
+    /// Returns its driver's name; empty where it has none.
+    pub(crate) fn driver(&self) -> &str {
+        self.driver.as_deref().unwrap_or_default()
+    }
+
+    /// Returns its largest IP packet, bytes.
+    pub(crate) fn mtu(&self) -> usize {
+        self.interface.mtu as usize
+    }
+
+    /// Returns its Ethernet address, or zeros.
+    pub(crate) fn mac(&self) -> [u8; 6] {
+        self.interface.mac.unwrap_or_default()
+    }
+
+    /// Returns its receive queues in use, where the driver reports them.
+    pub(crate) fn receive_queues(&self) -> Option<u32> {
+        self.channels.map(|(now, _)| now.receiving())
+    }
+
+    /// Returns the number of the XDP program that is attached.
+    pub(crate) fn program(&self) -> Option<u32> {
+        self.interface.xdp.and_then(|xdp| xdp.program_id)
     }
 }
 
@@ -71,8 +87,8 @@ mod tests {
     #[test]
     fn loopback_is_an_interface_without_a_driver() {
         let lo = InterfaceState::look("xdp", "lo").unwrap();
-        assert_eq!((lo.mac, lo.driver.as_str(), lo.receive_queues), ([0; 6], "", None));
-        assert!(lo.index > 0 && lo.mtu >= 1500 && lo.program.is_none(), "{lo:?}");
+        assert_eq!((lo.mac(), lo.driver.as_deref(), lo.receive_queues()), ([0; 6], None, None));
+        assert!(lo.interface.index > 0 && lo.mtu() >= 1500 && lo.program().is_none(), "{lo:?}");
     }
 
     #[test]

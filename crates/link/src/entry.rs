@@ -3,15 +3,13 @@
 
 use std::net::SocketAddrV4;
 
-use millstream_host::ethtool::Channels;
-use millstream_host::netlink::{NetlinkInterface, XdpFeatures};
 use millstream_host::pci::Card;
 
 use crate::frame::{FrameLink, FrameOptions};
 use crate::options::Opt;
 use crate::port::{Port, PortOptions};
 use crate::rights::Family;
-use crate::{LinkError, Spec};
+use crate::{InterfaceState, LinkError, Spec};
 
 /// A link that can be chosen by name.
 #[derive(Debug)]
@@ -74,13 +72,7 @@ pub struct OpenTarget<'a> {
     /// The interface's name, even when the kernel no longer has the interface.
     pub name: &'a str,
     /// The interface.
-    pub interface: Option<&'a NetlinkInterface>,
-    /// Its driver.
-    pub driver: Option<&'a str>,
-    /// The queues in use, and the most that could be.
-    pub channels: Option<(Channels, Channels)>,
-    /// What the driver can do for XDP; `None` where the kernel does not report it (before 6.3).
-    pub features: Option<XdpFeatures>,
+    pub state: Option<&'a InterfaceState>,
     /// Network devices on the PCI bus.
     pub cards: &'a [Card],
 }

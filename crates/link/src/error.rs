@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddrV4;
 
+use crate::options::BadOption;
+
 /// The reason why a link could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -70,6 +72,12 @@ pub enum LinkError {
         /// What to do.
         hint: String,
     },
+}
+
+impl From<BadOption> for LinkError {
+    fn from(BadOption { option, reason, hint }: BadOption) -> Self {
+        Self::BadOption { option, reason, hint }
+    }
 }
 
 fn next(hint: &str) -> String {

@@ -45,6 +45,7 @@ pub mod xdp;
 
 use entry::LinkEntry;
 
+pub use device::InterfaceState;
 pub use error::LinkError;
 pub use registry::{check_options, open, open_frames};
 pub use spec::Spec;

@@ -106,7 +106,8 @@ impl Common {
     /// Takes the common options out of a link string.
     fn take(link: &str, entry: &LinkEntry) -> Result<(Spec, Self), LinkError> {
         let mut spec = Spec::parse(link).map_err(|error| with_names(error, entry))?;
-        let (capture, faults) = (spec.take(capture::OPTION), spec.take_all(fault::OPTION));
+        let capture = spec.take_all(capture::OPTION).pop();
+        let faults = spec.take_all(fault::OPTION);
         fault::check(&faults)?;
         Ok((spec, Self { capture, faults }))
     }
@@ -115,15 +116,14 @@ impl Common {
 /// Adds the names of the existing options, or where the option of the error is described.
 fn with_names(error: LinkError, entry: &LinkEntry) -> LinkError {
     let LinkError::BadOption { option, reason, .. } = error else { return error };
-    let hint = match option.split_once('=') {
-        Some((name, _)) if entry.has_option(name) => String::new(),
-        _ => {
-            let names = options::names(&(entry.options)());
-            let name = entry.name;
-            format!(
-                "options of this link: {names}; `millstream host net links {name}` describes them"
-            )
-        }
+    let wrong = option.split_once('=').map_or("", |(name, _)| name);
+    let hint = if entry.has_option(wrong) {
+        String::new()
+    } else {
+        let all = (entry.options)();
+        let names: Vec<_> = all.iter().map(|option| option.name).collect();
+        let names = options::names_for(wrong, &names, "options of this link: ");
+        format!("{names}; `millstream host net links {}` describes them", entry.name)
     };
     LinkError::BadOption { option, reason, hint }.see(entry.name)
 }

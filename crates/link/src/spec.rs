@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::LinkError;
-use crate::options::{self, Options};
+use crate::options::{self, BadOption, Line, NO_PAIR, Options};
 
 /// The parts of a link string.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +24,13 @@ impl Spec {
     /// [`LinkError::BadOption`] when an option is not of the form `name=value`.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         let (name, rest) = split_name(text);
-        let mut words = rest.split(',').map(str::trim).filter(|word| !word.is_empty()).peekable();
-        let target = words.next_if(|word| !word.contains('=')).map(str::to_owned);
-        let options = words
-            .map(|option| match option.split_once('=') {
-                Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
-                None => Err(bad(option, NO_PAIR)),
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Self { name: name.to_owned(), target, options })
+        let words = rest.split(',').filter(|word| !word.trim().is_empty());
+        let (mut words, options) = Line::of(words)?.into_parts();
+        let target = words.pop_front();
+        match words.pop_front() {
+            Some(word) => Err(bad(&word, NO_PAIR)),
+            None => Ok(Self { name: name.to_owned(), target, options }),
+        }
     }
 
     /// Reads all options.
@@ -40,7 +38,7 @@ impl Spec {
     /// # Errors
     /// [`LinkError::BadOption`] for a name or a value that `O` does not have.
     pub fn read<O: Options>(&self) -> Result<O, LinkError> {
-        options::read(&self.options)
+        Ok(options::read(&self.options)?)
     }
 
     /// Reads the options that `O` has, and leaves the others.
@@ -53,12 +51,7 @@ impl Spec {
         Ok((options::read(&own)?, Self { options: others, ..self.clone() }))
     }
 
-    /// Takes out a common option, which is not the link's own; the last one, if it occurs twice.
-    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
-        self.take_all(name).pop()
-    }
-
-    /// Takes out every option of that name, in the order written.
+    /// Takes out every value of a common option, which is not the link's own, in the order written.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
         let options = std::mem::take(&mut self.options).into_iter();
         let (taken, left): (Vec<_>, _) = options.partition(|(key, _)| key == name);
@@ -101,13 +94,9 @@ pub(crate) fn split_name(text: &str) -> (&str, &str) {
     (name.trim(), rest)
 }
 
-/// The error text for a word that is not an option.
-const NO_PAIR: &str = "is not of the form name=value";
-
 /// Returns an option error.
 pub(crate) fn bad(option: &str, reason: &str) -> LinkError {
-    let (option, reason) = (option.to_owned(), reason.to_owned());
-    LinkError::BadOption { option, reason, hint: String::new() }
+    BadOption::new(option, reason).into()
 }
 
 #[cfg(test)]

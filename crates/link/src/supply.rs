@@ -159,10 +159,6 @@ impl<S: FrameSupply> FrameLink for SupplyLink<S> {
         self.counters
     }
 
-    fn explain(&mut self) -> Option<String> {
-        None
-    }
-
     fn census(&self) -> FrameCounts {
         let (pool, receiving) = (self.buffers.free(), self.received.free());
         let lent = self.buffers.count() - pool + self.received.count() - receiving;

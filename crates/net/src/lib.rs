@@ -9,8 +9,8 @@ pub mod stack;
 
 use std::net::SocketAddrV4;
 
-use millstream_link::LinkError;
 use millstream_link::port::{Port, PortOptions};
+use millstream_link::{LinkError, Spec};
 
 pub use config::configure;
 pub use options::{EngineOptions, IoMode};
@@ -34,17 +34,19 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
     millstream_link::open(&link, bind, options)
 }
 
-/// Checks a link string, the engine's options included. It opens nothing, and does not apply the
-/// configuration.
+/// Checks a link string, the engine's options included, and returns it without these. It opens
+/// nothing, and does not apply the configuration.
 ///
 /// # Errors
 /// [`LinkError`], which says what to do.
-pub fn check(link: &str) -> Result<(), LinkError> {
+pub fn check(link: &str) -> Result<Spec, LinkError> {
     if !millstream_link::registry::carries_frames(link) {
-        return millstream_link::check_options(link);
+        millstream_link::check_options(link)?;
+        return Spec::parse(link);
     }
     let asked = options::Asked::parse(link)?;
-    millstream_link::check_options(&asked.link_text()).map_err(engine::with_our_options)
+    millstream_link::check_options(&asked.link.to_string()).map_err(engine::with_our_options)?;
+    Ok(asked.link)
 }
 
 /// Whether a port on this link has an address that the kernel does not have (`address=`).

@@ -2,12 +2,12 @@
 
 use std::net::Ipv4Addr;
 
-use millstream_link::options::{Options, Parsed, Words, maybe, number, otherwise};
+use millstream_link::options::{BadOption, Options, Parsed, Words, maybe, number, otherwise};
 use millstream_link::{LinkError, Spec, options};
 use millstream_ring::Wait;
 use serde::{Deserialize, Serialize};
 
-use crate::stack::{ChecksumPolicy, Route, Subnet};
+use crate::stack::{ChecksumPolicy, Subnet};
 
 /// The driver of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -152,24 +152,10 @@ impl Asked {
         }
     }
 
-    /// Returns the link string without the engine's options.
-    pub fn link_text(&self) -> String {
-        self.link.to_string()
-    }
-
-    /// Returns an option that is not the engine's.
-    pub fn left_over(&self) -> Option<&(String, String)> {
-        self.link.options.first()
-    }
-
-    /// Returns the requested routes.
-    pub fn routes(&self) -> Vec<Route> {
-        self.engine.gateway.map(Route::default_via).into_iter().collect()
-    }
-
     /// Returns the first request that an open link with the options `open` does not meet.
     pub fn contradiction(&self, open: &Self) -> Option<Contradiction> {
-        self.engine_contradiction(&open.engine).or_else(|| {
+        let of_link = |name: &str| !OF_PORT.contains(&name);
+        self.engine.contradiction(&open.engine, of_link).or_else(|| {
             let (here, there) = (&self.link, &open.link);
             if here.name != there.name {
                 return Some(Contradiction::new("link", &here.name, &there.name));
@@ -181,18 +167,25 @@ impl Asked {
             })
         })
     }
+}
 
-    fn engine_contradiction(&self, open: &EngineOptions) -> Option<Contradiction> {
-        let (said, there) = (self.engine.written(), open.written());
-        let of_link = said.iter().filter(|(name, _)| !OF_PORT.contains(name));
-        of_link.into_iter().find_map(|(name, here)| {
-            let given = there.iter().find(|(other, _)| other == name).map(|(_, text)| text.clone());
+impl EngineOptions {
+    /// Returns the first of the `compared` options that is given here and different in `open`.
+    pub(crate) fn contradiction(
+        &self,
+        open: &Self,
+        compared: impl Fn(&str) -> bool,
+    ) -> Option<Contradiction> {
+        let (said, there) = (self.written(), open.written());
+        said.into_iter().filter(|(name, _)| compared(name)).find_map(|(name, here)| {
+            let given =
+                there.iter().find(|(other, _)| *other == name).map(|(_, text)| text.clone());
             let default = || {
-                let option = EngineOptions::describe().into_iter().find(|one| one.name == *name);
+                let option = Self::describe().into_iter().find(|one| one.name == name);
                 option.and_then(|option| option.default).unwrap_or_else(|| DEFAULT.to_owned())
             };
             let there = given.unwrap_or_else(default);
-            (there != *here).then(|| Contradiction::new(*name, here, there))
+            (there != here).then(|| Contradiction::new(name, here, there))
         })
     }
 }
@@ -213,17 +206,6 @@ impl Contradiction {
         Self { option: option.into(), here: here.into(), there: there.into() }
     }
 
-    /// Returns the requested value, if it differs from the present one.
-    pub fn between<T: PartialEq + ToString>(
-        option: &str,
-        here: Option<T>,
-        there: Option<T>,
-    ) -> Option<Self> {
-        let differs = here.is_some() && here != there;
-        let text = |value: Option<T>| value.map_or_else(|| DEFAULT.into(), |v| v.to_string());
-        differs.then(|| Self::new(option, text(here), text(there)))
-    }
-
     /// Returns the error about a link that is open as `what`.
     pub fn error(&self, what: &str) -> LinkError {
         let reason = format!(
@@ -237,7 +219,7 @@ impl Contradiction {
 
 /// Returns an error about an option of the engine.
 pub(crate) fn bad(option: String, reason: &str) -> LinkError {
-    LinkError::BadOption { option, reason: reason.to_owned(), hint: String::new() }
+    BadOption::new(option, reason).into()
 }
 
 #[cfg(test)]

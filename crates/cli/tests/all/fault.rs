@@ -40,7 +40,7 @@ fn a_fault_is_added_seen_at_work_and_removed() {
 fn what_cannot_be_done_says_what_can() {
     let (radio, control) = radio(&[]);
     fault(&control, &["add", "loose", "to_host"])
-        .fails(1, "`loose` is not the name of a fault; give one of lose, ");
+        .fails(1, "`loose` is no fault; did you mean `lose`? give one of lose, ");
     fault(&control, &["remove", "9"]).fails(1, "there is no fault 9; no fault is active");
     fault("nowhere", &["list"]).fails(2, "expected IPV4:PORT or a port number");
     radio.stop();
@@ -48,8 +48,8 @@ fn what_cannot_be_done_says_what_can() {
     let refused = ["sim", "radio", "--addr", "127.0.12.9", "--fault", "stall"];
     millstream(Path::new("/"), &refused).fails(
         1,
-        "cannot use fault `stall`: the fault needs `ms=`; `millstream sim fault add --help` lists \
-         all forms",
+        "cannot use fault `stall`: `ms=` is missing: it has no default; `millstream sim fault add \
+         --help` lists all forms",
     );
 }
 

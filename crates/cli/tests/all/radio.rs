@@ -11,13 +11,13 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
     std::fs::write(folder.path().join("no.ts"), "this is no transport stream").unwrap();
     let addr = address().to_string();
     for (args, part) in [
-        (&["--rx-antenna", "flute"][..], "unknown kind `flute`; give one of tone, noise, ramp"),
+        (&["--rx-antenna", "flute"][..], "`flute` is no antenna; give one of tone, noise, ramp"),
         (&["--rx-antenna", "file:none.sc16"], "none.sc16: No such file"),
         (&["--rx-antenna", "atsc:no.ts"], "not a transport stream: byte 0 is 0x74"),
         (&["--rx-antenna", "ramp", "--rx-antenna", "ramp", "--rx-antenna", "ramp"], "per channel"),
         (&["--link", "none"], "this program has: udp"),
         (&["--serial", "a;b"], "1 to 32 of"),
-        (&["--rx-antenna", "loopback:7"], "CHANNEL `7` is not a whole number below 4"),
+        (&["--rx-antenna", "loopback:7"], "`channel=7` wants a channel from 0 to 3"),
         (&["--tx-out", "none/x.sc16"], "cannot write the transmit file none/x.sc16: No such file"),
         (&["--tx-buffer-samples", "1"], "tx_buffer_samples is 1: give 4096 samples to 2^26"),
         (&["--time-scale", "1e9"], "a factor from 0.000001 to 1000000"),

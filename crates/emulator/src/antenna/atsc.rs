@@ -83,6 +83,6 @@ mod tests {
         }
         assert!(parse("atsc:/nonexistent.ts").err().unwrap().to_string().contains("No such file"));
         assert!(parse("atsc:/dev/zero").err().unwrap().to_string().contains("not a regular file"));
-        assert!(parse("atsc:").err().unwrap().to_string().contains("no file named"));
+        assert!(parse("atsc:").err().unwrap().to_string().contains("`file` is missing"));
     }
 }

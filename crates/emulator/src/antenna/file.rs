@@ -21,14 +21,6 @@ pub(super) enum ItemFormat {
 }
 
 impl ItemFormat {
-    pub(super) fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "sc16" => Some(Self::Sc16),
-            "cf32" => Some(Self::Cf32),
-            _ => None,
-        }
-    }
-
     fn bytes(self) -> usize {
         match self {
             Self::Sc16 => 4,

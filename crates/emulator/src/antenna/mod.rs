@@ -16,7 +16,7 @@ pub use noise::NoiseAntenna;
 pub(crate) use noise::NormalNoise;
 pub use ramp::RampAntenna;
 pub(crate) use sigmf::recording;
-pub use spec::{AntennaSource, DELAY_SAMPLES_MAX, Loopback, forms, parse, source};
+pub use spec::{AntennaSource, DELAY_SAMPLES_MAX, Loopback, forms, source};
 pub use tone::ToneAntenna;
 
 /// One complex sample in wire format: I then Q, little-endian signed 16 bit, 32767 = full scale.
@@ -57,4 +57,13 @@ pub(crate) fn parts([a, b, c, d]: Sc16) -> [i16; 2] {
 /// Converts a real value to 16 bits, 1.0 = 32767, rounded to nearest, saturating.
 fn quantise(value: f64) -> i16 {
     (value * 32767.0).round().clamp(-32768.0, 32767.0) as i16
+}
+
+/// Builds an antenna that is a signal.
+#[cfg(test)]
+fn parse(spec: &str) -> Result<Box<dyn Antenna>, crate::Error> {
+    match source(spec)? {
+        AntennaSource::Signal(antenna) => Ok(antenna),
+        AntennaSource::Loopback(_) => panic!("{spec} is no signal"),
+    }
 }

@@ -30,13 +30,13 @@ mod spec;
 
 pub(crate) use device::AfterFaults;
 pub(crate) use machine::{DeviceFaults, Management};
-pub use spec::FAULT_FORMS;
 pub(crate) use spec::check;
+pub use spec::fault_forms;
 
 use crate::time::monotonic_ns;
 use class::{Class, PacketDirection};
 use machine::{FaultKind, PendingFault};
-use millstream_link::fault::{FaultSwitch, RuleCounts, RuleId, Select, TooManyRules};
+use millstream_link::fault::{FaultSwitch, RuleCounts, RuleId, TooManyRules};
 use millstream_link::port::Port;
 use millstream_wire::chdr::Width;
 use serde::Serialize;
@@ -195,13 +195,11 @@ impl Faults {
         self.lock().list.iter().map(|entry| self.state(entry)).collect()
     }
 
-    fn add_rule(&self, packets: Packets) -> Result<FaultPoint, FaultError> {
+    fn add_rule(&self, mut packets: Packets) -> Result<FaultPoint, FaultError> {
         let index = switch_index(packets.direction, packets.class == Class::Discovery);
-        let from_ns = monotonic_ns().saturating_add(packets.after_ns);
-        let until_ns = packets.for_ns.map_or(u64::MAX, |for_ns| from_ns.saturating_add(for_ns));
-        let select = Select { from_ns, until_ns, ..packets.select.clone() };
-        let rule =
-            packets.into_rule(self.board.width, self.board.machine.protocol.clone()).select(select);
+        packets.select.from_ns = packets.select.from_ns.saturating_add(monotonic_ns());
+        let protocol = self.board.machine.protocol.clone();
+        let rule = packets.into_rule(self.board.width, protocol);
         Ok(FaultPoint::Rule(index, self.board.switches[index].add(rule)?))
     }
 

@@ -109,7 +109,7 @@ fn a_bad_fault_or_an_address_in_use_stops_nothing_half_way() {
     let error = Radio::start(bad).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "cannot use fault `explode`: `explode` is not the name of a fault; give one of "
+            "cannot use fault `explode`: `explode` is no fault; give one of lose, duplicate, "
         ),
         "{error}"
     );

@@ -150,16 +150,4 @@ mod tests {
         assert_eq!(parsed.argument("zero-copy"), Some("yes"), "as the driver calls it");
         assert_eq!(parse("dpdk:memif0").unwrap().argument("zero-copy"), None);
     }
-
-    #[test]
-    fn a_bad_option_names_itself_and_what_is_wanted() {
-        for (text, reason) in [
-            ("mtu=20000", "\"mtu=20000\": wants bytes from 68 to 16000"),
-            ("full=maybe", "\"full=maybe\": wants one of: drop, wait"),
-            ("huge=2", "\"huge=2\": wants on or off"),
-        ] {
-            let error = parse(&format!("dpdk:ring0,{text}")).unwrap_err().to_string();
-            assert!(error.contains(reason), "{error}");
-        }
-    }
 }

@@ -32,12 +32,11 @@
 //! | `rule` | which datagrams, and the effect on them: a pure calculation, time is an argument |
 //! | `switch` | the rules of one direction, shared with the halves |
 //! | `held` | the delayed items, bounded |
-//! | `kept`, `rx`, `tx` | the wrapped halves of a port |
+//! | `rx`, `tx` | the wrapped halves of a port |
 //! | `side`, `link` | a direction of a frame link, and the link |
 //! | `text`, `option` | faults as text, and `fault=` in link strings |
 
 mod held;
-mod kept;
 mod link;
 mod option;
 mod rule;

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use super::rule::{FaultEffect, FaultRule, Select};
 use super::switch::FaultSwitch;
-use super::text::{ACTIONS, Keys, choose, effect, select};
+use super::text::{ACTIONS, effect};
 use crate::LinkError;
 use crate::frame::FrameLink;
+use crate::options::{BadOption, Line, Options};
 use crate::port::Port;
 use crate::spec::bad;
 
@@ -23,31 +24,23 @@ struct Fault {
 }
 
 fn parse(text: &str) -> Result<Fault, LinkError> {
-    understand(text).map_err(|reason| {
-        let actions = ACTIONS.join(", ");
+    understand(text).map_err(|error| {
+        let actions = ACTIONS.map(|(name, _)| name).join(", ");
+        let keys = Select::NAMES.join(", ");
         let reason = format!(
-            "{reason}; write fault=ACTION rx|tx [KEY=VALUE ...]; actions: {actions}; keys that \
-             select packets: skip, every, count, p, seed, after_ms, for_ms"
+            "{error}; write fault=ACTION rx|tx [KEY=VALUE ...]; actions: {actions}; keys that \
+             select packets: {keys}"
         );
         bad(&format!("{OPTION}={text}"), &reason)
     })
 }
 
-fn understand(text: &str) -> Result<Fault, String> {
-    let mut words = text.split_whitespace();
-    let action = words.next().ok_or("it is empty")?;
-    if !ACTIONS.contains(&action) {
-        return Err(format!("`{action}` is not the name of a fault"));
-    }
-    let receives = choose("direction", words.next(), &[("rx", true), ("tx", false)])?;
-    let mut keys = Keys::new(words)?;
-    let effect = effect(action, &mut keys)?;
-    let mut select = select(&mut keys)?;
-    select.from_ns = keys.ms("after_ms")?.unwrap_or(0);
-    if let Some(ns) = keys.ms("for_ms")? {
-        select.until_ns = select.from_ns + ns;
-    }
-    keys.finish()?;
+fn understand(text: &str) -> Result<Fault, BadOption> {
+    let mut line = Line::of(text.split_whitespace())?;
+    let action = line.choice("fault", &ACTIONS.map(|(name, _)| (name, name)))?;
+    let receives = line.choice("direction", &[("rx", true), ("tx", false)])?;
+    let (effect, select) = (effect(action, &mut line)?, line.take()?);
+    line.finish()?;
     Ok(Fault { receives, effect, select })
 }
 
@@ -99,7 +92,7 @@ mod tests {
             probability: 0.5,
             seed: 7,
             from_ns: 2_000_000,
-            until_ns: 5_000_000,
+            for_ns: Some(3_000_000),
             ..Select::default()
         };
         let effect = FaultEffect::Corrupt { bits: 3, bytes: 8..16 };
@@ -109,13 +102,15 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_named_with_what_is_accepted() {
         for (text, part) in [
-            ("", "it is empty"),
-            ("loose rx", "`loose` is not the name of a fault"),
-            ("lose", "the direction is missing"),
-            ("lose to_host", "there is no direction `to_host`"),
-            ("lose rx p=2", "a probability from 0 to 1"),
-            ("delay rx", "the fault needs `ms=`"),
-            ("lose rx class=data", "this fault has no key `class`"),
+            ("", "`fault` is missing"),
+            ("loose rx", "`loose` is no fault; did you mean `lose`?"),
+            ("lose", "`direction` is missing; give one of rx, tx"),
+            ("lose to_host", "`to_host` is no direction"),
+            ("lose rx p=2", "`p=2` wants a probability from 0 to 1"),
+            ("delay rx", "`ms=` is missing: it has no default"),
+            ("lose rx class=data", "`class=data` is not known; the options here are skip, every"),
+            ("lose rx 5", "`5` is not of the form name=value"),
+            ("corrupt rx from=9 to=9", "`from=9` must be less than to=9"),
         ] {
             let error = check(&[text.to_owned()]).unwrap_err().to_string();
             let (cause, rest) = error.split_once("; write ").unwrap();

@@ -4,6 +4,10 @@ use std::ops::Range;
 
 use millstream_stats::Random;
 
+use super::text::MS;
+use crate::options;
+use crate::options::{Parsed, maybe, number};
+
 /// Examines a datagram's untrusted bytes, and returns whether the rule concerns it.
 pub type Predicate = Box<dyn Fn(&[u8]) -> bool + Send>;
 
@@ -44,38 +48,41 @@ pub enum FaultEffect {
     },
 }
 
-/// The selection of hits among the matching datagrams: behind the first `skip` every `every`th, at
-/// most `count`, each with `probability`, between two times.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Select {
-    /// Matches that pass first.
-    pub skip: u64,
-    /// 1 hits all, 3 the third, sixth, …; 0 counts as 1.
-    pub every: u64,
-    /// The most hits; `None` for no limit.
-    pub count: Option<u64>,
-    /// The probability of each hit, 0 to 1.
-    pub probability: f64,
-    /// The seed of hits and of the places of flipped bits.
-    pub seed: u64,
-    /// The start of the rule's action, nanoseconds of the switch's clock. Before it, and from
-    /// `until_ns` on, nothing is hit and nothing is counted.
-    pub from_ns: u64,
-    /// The end of the rule's action; see `from_ns`.
-    pub until_ns: u64,
+/// A probability.
+const CHANCE: Parsed<f64> = Parsed {
+    looks: "0-1",
+    wants: "wants a probability from 0 to 1",
+    read: |text| text.parse().ok().filter(|chance| (0.0..=1.0).contains(chance)),
+    write: f64::to_string,
+};
+
+options! {
+    /// The selection of hits among the matching datagrams: behind the first `skip` every `every`th,
+    /// at most `count`, each with `probability`, from `from_ns` on for `for_ns`, nanoseconds of the
+    /// switch's clock. Outside of that time nothing is hit and nothing is counted.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Select {
+        /// matches that pass first
+        skip: u64 = 0, number("packets", 0..=u64::MAX);
+        /// 1 hits all, 3 the third, the sixth and so on
+        every: u64 = 1, number("packets", 1..=u64::MAX);
+        /// most hits; no limit without it
+        count: Option<u64> = None, maybe(number("packets", 1..=u64::MAX));
+        /// probability of each hit
+        probability as "p": f64 = 1.0, CHANCE;
+        /// seed of hits and of the places of inverted bits
+        seed: u64 = 1, number("a seed", 0..=u64::MAX);
+        /// milliseconds until the fault begins
+        from_ns as "after_ms": u64 = 0, MS;
+        /// milliseconds from then until it ends; it does not end without them
+        for_ns as "for_ms": Option<u64> = None, maybe(MS);
+    }
 }
 
-impl Default for Select {
-    fn default() -> Self {
-        Self {
-            skip: 0,
-            every: 1,
-            count: None,
-            probability: 1.0,
-            seed: 1,
-            from_ns: 0,
-            until_ns: u64::MAX,
-        }
+impl Select {
+    /// Returns the end of the rule's action.
+    fn until_ns(&self) -> u64 {
+        self.for_ns.map_or(u64::MAX, |for_ns| self.from_ns.saturating_add(for_ns))
     }
 }
 
@@ -122,7 +129,7 @@ impl FaultRule {
 
     /// Whether the rule concerns a datagram; counts the match.
     pub(super) fn take(&mut self, bytes: &[u8], now_ns: u64) -> bool {
-        let in_time = (self.select.from_ns..self.select.until_ns).contains(&now_ns);
+        let in_time = (self.select.from_ns..self.select.until_ns()).contains(&now_ns);
         let takes = !self.tally.done && in_time && (self.matches)(bytes);
         self.tally.matched += u64::from(takes);
         takes
@@ -143,7 +150,7 @@ impl FaultRule {
     /// Updates whether the rule can still act.
     pub(super) fn apply_due(&mut self, now_ns: u64) {
         let spent = self.select.count.is_some_and(|count| self.tally.hit >= count);
-        let over = now_ns >= self.select.until_ns;
+        let over = now_ns >= self.select.until_ns();
         self.tally.done = (spent || over) && self.tally.held == 0;
     }
 
@@ -212,7 +219,7 @@ mod tests {
 
     #[test]
     fn outside_of_its_time_a_rule_neither_hits_nor_counts() {
-        let select = Select { from_ns: 10, until_ns: 15, every: 2, ..Select::default() };
+        let select = Select { from_ns: 10, for_ns: Some(5), every: 2, ..Select::default() };
         assert_eq!(hits(select, 30), [11, 13]);
     }
 

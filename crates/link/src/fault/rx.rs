@@ -3,8 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::held::ReleaseTime;
-use super::kept::{Datagrams, DelayedDatagram};
+use super::held::{Datagrams, DelayedDatagram, ReleaseTime};
 use super::switch::{DatagramFate, FaultSwitch};
 use crate::port::{Capabilities, Datagram, PortRx};
 

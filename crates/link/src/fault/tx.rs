@@ -4,8 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use super::held::ReleaseTime;
-use super::kept::Datagrams;
+use super::held::{Datagrams, ReleaseTime};
 use super::switch::{DatagramFate, FaultSwitch};
 use crate::port::{Capabilities, FrameLoan, PortTx, by_loan};
 

@@ -183,7 +183,9 @@ pub trait FrameLink: Send {
 
     /// Explains in one sentence why wanted frames do not reach this link and what to do about it.
     /// `None` when no reason is known.
-    fn explain(&mut self) -> Option<String>;
+    fn explain(&mut self) -> Option<String> {
+        None
+    }
 
     /// Returns the number of its frames in each place.
     fn census(&self) -> FrameCounts;

@@ -232,10 +232,6 @@ impl FrameLink for LoopLink {
         LinkCounters { rx_ring_full, ..self.counters }
     }
 
-    fn explain(&mut self) -> Option<String> {
-        None
-    }
-
     fn census(&self) -> FrameCounts {
         let pool = self.buffers.free();
         let lent = self.lent + self.buffers.count() - pool;

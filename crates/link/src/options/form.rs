@@ -53,7 +53,8 @@ impl Display for OptionValues {
             Self::Switch => f.write_str("on|off"),
             Self::Words(words) => f.write_str(&words.join("|")),
             Self::Number { min, max, or: Some(word), .. } => write!(f, "{word}|{min}-{max}"),
-            Self::Number { min, max, or: None, .. } => write!(f, "{min}-{max}"),
+            Self::Number { min, max: u64::MAX, .. } => write!(f, "N from {min} on"),
+            Self::Number { min, max, .. } => write!(f, "{min}-{max}"),
             Self::Text(looks) => f.write_str(looks),
         }
     }
@@ -137,32 +138,14 @@ where
         let number = text.parse().ok().filter(|number| self.range.contains(number));
         number.ok_or_else(|| {
             let Self { of, range } = self;
-            format!("wants {of} from {} to {}", range.start(), range.end())
+            let to = format!(" to {}", range.end());
+            let unlimited = u64::try_from(*range.end()).is_ok_and(|end| end == u64::MAX);
+            format!("wants {of} from {}{}", range.start(), if unlimited { " on" } else { &to })
         })
     }
 
     fn write(&self, value: &T) -> Option<String> {
         Some(value.to_string())
-    }
-}
-
-/// Text of any kind.
-#[derive(Debug, Clone, Copy)]
-pub struct Text(pub &'static str);
-
-impl OptionForm for Text {
-    type Value = String;
-
-    fn values(&self) -> OptionValues {
-        OptionValues::Text(self.0)
-    }
-
-    fn read(&self, text: &str) -> Result<String, String> {
-        Ok(text.to_owned())
-    }
-
-    fn write(&self, value: &String) -> Option<String> {
-        Some(value.clone())
     }
 }
 

@@ -18,22 +18,24 @@
 
 mod form;
 mod given;
+mod line;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
-use crate::LinkError;
-use crate::spec::bad;
-
 pub use form::{
-    Maybe, OnOff, OptionForm, OptionValues, Parsed, Text, WholeNumber, Words, auto, maybe, number,
+    Maybe, OnOff, OptionForm, OptionValues, Parsed, WholeNumber, Words, auto, maybe, number,
     otherwise,
 };
 pub use given::Given;
+pub use line::{BadOption, Line};
 
-/// The reason of [`LinkError::BadOption`] for an option that the link does not have.
+/// The reason of [`BadOption`] for an option that does not exist.
 pub const UNKNOWN: &str = "is not known";
+
+/// The reason for a word that is no option.
+pub(crate) const NO_PAIR: &str = "is not of the form name=value";
 
 /// A struct made by `options!`.
 pub trait Options: Default {
@@ -55,11 +57,15 @@ pub trait Options: Default {
 }
 
 /// Reads all of `options`, names and values.
-pub(crate) fn read<O: Options>(options: &[(String, String)]) -> Result<O, LinkError> {
+///
+/// # Errors
+/// The first name or value that `O` does not have, or a name that is given twice.
+pub fn read<O: Options>(options: &[(String, String)]) -> Result<O, BadOption> {
     let mut read = O::default();
-    for (name, text) in options {
-        let set = read.set(name, text);
-        set.map_err(|reason| bad(&format!("{name}={text}"), &reason))?;
+    for (index, (name, text)) in options.iter().enumerate() {
+        let twice = options[..index].iter().any(|(other, _)| other == name);
+        let set = if twice { Err("is given twice".to_owned()) } else { read.set(name, text) };
+        set.map_err(|reason| BadOption::new(format!("{name}={text}"), reason))?;
     }
     Ok(read)
 }
@@ -78,6 +84,13 @@ pub struct Opt {
 }
 
 impl Opt {
+    /// Returns those of `options` that have one of `names`, for people, separated by commas.
+    #[must_use]
+    pub fn help_of(options: &[Self], names: &[&str]) -> String {
+        let named = options.iter().filter(|option| names.contains(&option.name));
+        named.map(Self::help).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns one line for people: `mtu=68-65535 (largest IP packet; default 9000)`.
     #[must_use]
     pub fn help(&self) -> String {
@@ -89,10 +102,25 @@ impl Opt {
     }
 }
 
-/// Returns the names of options, separated by commas.
+/// Returns `names` for an error about a name that is not one of them, behind `head`; before that
+/// the one that was perhaps meant.
 #[must_use]
-pub fn names(options: &[Opt]) -> String {
-    options.iter().map(|option| option.name).collect::<Vec<_>>().join(", ")
+pub fn names_for(wrong: &str, names: &[&str], head: &str) -> String {
+    let all = format!("{head}{}", names.join(", "));
+    // The letters between what both have in front and what both have at the end.
+    let distance = |name: &str| {
+        let same = |(a, b): &(u8, u8)| a == b;
+        let front = wrong.bytes().zip(name.bytes()).take_while(same).count();
+        let end = wrong.bytes().rev().zip(name.bytes().rev()).take_while(same).count();
+        wrong.len().max(name.len()) - (front + end).min(wrong.len().min(name.len()))
+    };
+    let near = |(letters, name): &(usize, &&str)| {
+        *letters <= (wrong.len() / 3).max(1) && *letters < wrong.len().max(name.len())
+    };
+    match names.iter().map(|name| (distance(name), name)).filter(near).min() {
+        Some((_, name)) => format!("did you mean `{name}`? {all}"),
+        None => all,
+    }
 }
 
 /// Declares options; see the module. The name of an option that cannot be a Rust identifier is

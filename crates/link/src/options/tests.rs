@@ -4,6 +4,13 @@ use super::*;
 use crate::LINKS;
 use crate::{LinkError, Spec, options};
 
+const PATH: Parsed<String> = Parsed {
+    looks: "PATH",
+    wants: "wants a path",
+    read: |text| Some(text.to_owned()),
+    write: String::clone,
+};
+
 options! {
     #[derive(Debug, Clone, PartialEq)]
     struct Sample {
@@ -17,7 +24,7 @@ options! {
         /// how often
         times as "loop": u64 = 1, number("times", 0..=9);
         /// where
-        path: Option<String> = None, maybe(Text("PATH"));
+        path: Option<String> = None, maybe(PATH);
     }
 }
 
@@ -83,10 +90,58 @@ fn a_description_says_values_default_and_meaning() {
             "path=PATH (where)",
         ]
     );
-    assert_eq!(names(&Sample::describe()), Sample::NAMES.join(", "));
+    let described = Sample::describe();
+    assert!(described.iter().map(|option| option.name).eq(Sample::NAMES.iter().copied()));
 }
 
-/// Every described value of an option is accepted by its link.
+#[test]
+fn a_slip_is_understood_and_another_word_is_not() {
+    let names = ["mode", "buffers", "queues", "p"];
+    let all = "known: mode, buffers, queues, p";
+    for (wrong, meant) in [
+        ("mod", Some("mode")),
+        ("buffer", Some("buffers")),
+        ("bufers", Some("buffers")),
+        ("queue", Some("queues")),
+        ("warp", None),
+        ("x", None),
+        ("", None),
+    ] {
+        let expected = meant.map_or(all.into(), |meant| format!("did you mean `{meant}`? {all}"));
+        assert_eq!(names_for(wrong, &names, "known: "), expected, "{wrong}");
+    }
+}
+
+#[test]
+fn a_line_is_taken_part_by_part_and_nothing_is_left_unsaid() {
+    let line = |text: &'static str| Line::of(text.split_whitespace()).unwrap();
+    let mut all = line("one up mode=two loop=3");
+    assert_eq!(all.word().as_deref(), Some("one"));
+    assert_eq!(all.choice("way", &[("up", 1), ("down", 2)]), Ok(1));
+    assert_eq!(all.take::<Sample>().unwrap().mode, 2);
+    assert_eq!(all.finish(), Ok(()));
+    let way = |text| {
+        let error = line(text).choice("way", &[("up", 1), ("down", 2)]).unwrap_err();
+        error.to_string()
+    };
+    assert_eq!(way(""), "`way` is missing; give one of up, down");
+    assert_eq!(way("dwn"), "`dwn` is no way; did you mean `down`? give one of up, down");
+    let mut placed = line("7 two");
+    placed.name_words(&["loop", "mode"]).unwrap();
+    assert_eq!(placed.take::<Sample>().unwrap().times, 7);
+    let left = |text| {
+        let mut line = line(text);
+        line.take::<Sample>().and_then(|_| line.finish()).unwrap_err().to_string()
+    };
+    assert_eq!(left("up"), "`up` is not of the form name=value");
+    assert_eq!(left("loop=1 loop=2"), "`loop=2` is given twice");
+    let names = "the options here are mode, wake, buffers, loop, path";
+    assert_eq!(left("wak=on"), format!("`wak=on` is not known; did you mean `wake`? {names}"));
+    assert!(Line::of(["a=1", "b"]).is_err() && line("up").name_words(&[]).is_err());
+}
+
+/// Every described value of an option is accepted by its link, and another is refused with what is
+/// wanted. A user who knows the option needs no list of all.
 #[test]
 fn the_options_of_every_link_are_what_they_are_described_as() {
     for entry in LINKS {
@@ -95,7 +150,19 @@ fn the_options_of_every_link_are_what_they_are_described_as() {
             crate::entry::Target::Device => format!("{}:memif0,", entry.name),
             _ => format!("{}:eth1,", entry.name),
         };
+        if entry.takes_interface() {
+            let error = crate::check_options(entry.name).unwrap_err().to_string();
+            let write = format!("names no interface: write {}:INTERFACE", entry.name);
+            assert!(error.contains(&write), "{error}");
+        }
         for option in (entry.options)() {
+            if !matches!(option.values, OptionValues::Text(_)) {
+                let wrong = format!("{}=?", option.name);
+                let error = crate::check_options(&format!("{link}{wrong}")).unwrap_err();
+                let error = error.to_string();
+                assert!(error.contains(&format!("\"{wrong}\": wants ")), "{error}");
+                assert!(!error.contains("options of this link"), "{error}");
+            }
             let mut values: Vec<String> = option.default.iter().cloned().collect();
             match &option.values {
                 OptionValues::Switch => values.extend(["on".into(), "off".into()]),

@@ -30,10 +30,8 @@
 
 mod filter;
 mod link;
-mod mapped;
 mod options;
 mod ring;
-mod seam;
 mod segmented;
 mod socket;
 mod tx_batch;
@@ -119,7 +117,7 @@ fn explain(device: &InterfaceState, step: &str, source: io::Error) -> LinkError 
     };
     LinkError::Interface {
         link: LINK.name,
-        interface: device.name.clone(),
+        interface: device.interface.name.clone(),
         step: step.to_owned(),
         source,
         hint: hint.to_owned(),
@@ -137,7 +135,7 @@ fn assemble(
     rx: OwnedFd,
     tx: OwnedFd,
 ) -> Result<PacketLink, Failed> {
-    let longest = device.mtu + ETHERNET_BYTES_MAX;
+    let longest = device.mtu() + ETHERNET_BYTES_MAX;
     let plan = RingSizes::new(options, sizes, longest);
     let memory = FrameMemory::anonymous(plan.bytes(), MapFlags::NORESERVE);
     let memory = Arc::new(memory.map_err(|error| ("frame memory", error))?);
@@ -156,7 +154,7 @@ fn assemble(
     Ok(PacketLink {
         info: plan.info(options, device),
         memory,
-        index: device.index,
+        index: device.interface.index,
         wake,
         socket: rx,
         scratch: Some(scratch),
@@ -168,7 +166,7 @@ fn assemble(
         train: None,
         counters: LinkCounters::default(),
         done: Vec::with_capacity(plan.buffers + plan.slots.slots()),
-        down: !device.up,
+        down: !device.interface.up,
         idle: 0,
         next_ask: std::time::Duration::ZERO,
     })
@@ -193,7 +191,7 @@ fn listen(
     socket::grow_queue(fd);
     let ring = ReceiveRing::new(fd, memory, plan.slots);
     let ring = ring.map_err(|error| ("PACKET_RX_RING", error))?;
-    socket::bind(fd, device.index, true).map_err(|error| ("bind", error))?;
+    socket::bind(fd, device.interface.index, true).map_err(|error| ("bind", error))?;
     if let Some(fanout) = options.fanout {
         socket::join(fd, fanout).map_err(|error| ("join the fanout group", error))?;
     }
@@ -211,7 +209,7 @@ fn speak(
     let bypass = i32::from(options.qdisc_bypass);
     socket::set_number(fd.as_fd(), libc::PACKET_QDISC_BYPASS, bypass)
         .map_err(|error| ("PACKET_QDISC_BYPASS", error))?;
-    socket::bind(fd.as_fd(), device.index, false).map_err(|error| ("bind", error))?;
+    socket::bind(fd.as_fd(), device.interface.index, false).map_err(|error| ("bind", error))?;
     socket::grow_flight(fd.as_fd(), plan.buffers * plan.stride as usize);
     Ok(Batch::new(fd, Arc::clone(memory), plan.buffers))
 }
@@ -260,12 +258,12 @@ impl RingSizes {
     fn info(&self, options: &PacketOptions, device: &InterfaceState) -> LinkInfo {
         let slots = self.slots.slots();
         let queue = if options.qdisc_bypass { "past the queueing discipline" } else { "queued" };
-        let mut info = LinkInfo::new(LINK.name, device.mac, device.mtu);
-        info.interface = Some(device.name.clone());
+        let mut info = LinkInfo::new(LINK.name, device.mac(), device.mtu());
+        info.interface = Some(device.interface.name.clone());
         info.mode = Mode::Generic;
         info.copies = Copies { send: Some(1), receive: Some(1) };
         info.detail = format!("receives by {slots} slots (TPACKET_V2), sends by sendmmsg, {queue}");
-        info.queues = device.receive_queues.map_or(1, |queues| queues as usize);
+        info.queues = device.receive_queues().map_or(1, |queues| queues as usize);
         info.part_bytes_max = self.longest;
         info.receive_frames = slots;
         info.forwards = true;

@@ -74,19 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_option_names_itself_and_the_choices() {
-        for (text, reason) in [
-            ("packet", "names no interface: write packet:INTERFACE"),
-            ("packet:eth1,slots=1", "wants slots"),
-            ("packet:eth1,fanout=hash", "wants a number from 0 to 65535 and a way: 7:hash"),
-            ("packet:eth1,rights=root", "wants one of: auto, direct, broker"),
-            ("packet:eth1,warp=9", "\"warp=9\": is not known"),
-        ] {
-            let error = crate::check_options(text).unwrap_err().to_string();
-            assert!(error.contains(reason), "{error}");
-            // A user who knows the option needs no list of all.
-            let one_is_wrong = reason.contains("wants ") && text != "packet";
-            assert_ne!(error.contains("this link: slots, qdisc_bypass"), one_is_wrong, "{error}");
-        }
+    fn a_group_has_a_number_and_a_way() {
+        let error = parse("packet:eth1,fanout=hash").unwrap_err().to_string();
+        assert!(error.contains("wants a number from 0 to 65535 and a way: 7:hash"), "{error}");
     }
 }

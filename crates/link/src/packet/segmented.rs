@@ -8,7 +8,7 @@ use millstream_wire::{ethernet, ipv4, udp};
 use crate::buffers::Buffers;
 use crate::frame::{Frame, FrameMemory};
 
-use super::mapped::VIRTIO_BYTES;
+use super::ring::VIRTIO_BYTES;
 
 /// `VIRTIO_NET_HDR_GSO_UDP_L4` of `linux/virtio_net.h`.
 const UDP_SEGMENTS: u8 = 5;

@@ -73,14 +73,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_says_what_is_wanted() {
-        for (option, reason) in [
-            ("rights=root", "\"rights=root\": wants one of: auto, direct, broker"),
-            ("broker=", "\"broker=\": wants the path"),
-        ] {
-            let spec = Spec::parse(&format!("xdp:veth0,{option}")).unwrap();
-            let error = spec.split::<RightsOptions>().unwrap_err().to_string();
-            assert!(error.contains(reason), "{error}");
-        }
+    fn a_broker_has_a_path() {
+        let spec = Spec::parse("xdp:veth0,broker=").unwrap();
+        let error = spec.split::<RightsOptions>().unwrap_err().to_string();
+        assert!(error.contains("\"broker=\": wants the path of a broker's socket"), "{error}");
     }
 }

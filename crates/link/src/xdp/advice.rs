@@ -9,13 +9,13 @@ use crate::device::InterfaceState;
 use crate::frame::{LinkInfo, Mode};
 
 fn error(device: &InterfaceState, step: &str, source: io::Error, hint: String) -> LinkError {
-    let (interface, step) = (device.name.clone(), step.to_owned());
+    let (interface, step) = (device.interface.name.clone(), step.to_owned());
     LinkError::Interface { link: NAME, interface, step, source, hint }
 }
 
 /// Returns the error of a refused step, with advice by its errno.
 pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkError {
-    let name = &device.name;
+    let name = &device.interface.name;
     let hint = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "it needs root (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF) outside a user namespace: start \
@@ -27,11 +27,11 @@ pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkEr
              or mode=generic, which works everywhere",
             driver(device)
         ),
-        Some(libc::ERANGE | libc::EINVAL) if device.mtu > super::plan::SINGLE_BUFFER_MTU_MAX => {
+        Some(libc::ERANGE | libc::EINVAL) if device.mtu() > super::plan::SINGLE_BUFFER_MTU_MAX => {
             format!(
                 "at an MTU of {} the driver ({}) must take XDP frames in parts (Linux 6.6 and a \
                  driver that can): lower it with `ip link set {name} mtu {}`, or use mode=generic",
-                device.mtu,
+                device.mtu(),
                 driver(device),
                 super::plan::SINGLE_BUFFER_MTU_MAX
             )
@@ -51,7 +51,7 @@ pub fn refused(device: &InterfaceState, step: &str, source: io::Error) -> LinkEr
 }
 
 fn driver(device: &InterfaceState) -> &str {
-    if device.driver.is_empty() { "none" } else { &device.driver }
+    device.driver.as_deref().unwrap_or("none")
 }
 
 /// Returns the error of an interface that has another program.
@@ -75,7 +75,7 @@ pub fn memory(device: &InterfaceState, bytes: usize, source: io::Error) -> LinkE
 
 /// Returns the error of a socket that could not be bound to its queue.
 pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkError {
-    let name = &device.name;
+    let name = &device.interface.name;
     let step = format!("bind to queue {}", to.queue);
     let hint = match source.raw_os_error() {
         Some(libc::EBUSY) => format!(

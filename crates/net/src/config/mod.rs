@@ -5,7 +5,7 @@
 //! [[interface]]
 //! name = "eth1"
 //! link = "xdp"                       # or "packet", or "dpdk" with its device
-//! mode = "native"                    # the link's own options
+//! mode = "native"                    # options of the link, and of its engine
 //! queues = "0-1"
 //! mtu = 9000                         # expected: opening nothing that would not fit
 //! addresses = ["192.168.10.1/24"]    # expected of the kernel; with own = true: ours alone
@@ -22,14 +22,10 @@
 //! `eth1`, takes from the file what it does not specify itself.
 
 mod check;
-mod dry_run;
 mod error;
-mod import;
 mod link_name;
 mod process;
-mod schema;
 mod survey;
-mod wait;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -38,98 +34,151 @@ use std::path::Path;
 use millstream_host::ethtool::Offload;
 use millstream_link::Subnet;
 use millstream_link::options::Given;
-use millstream_ring::Wait;
 use serde::{Deserialize, Serialize};
 
-use crate::IoMode;
-
-pub use dry_run::{DryRunFinding, FindingKind, dry_run};
 pub use error::ConfigError;
-pub use import::{import, import_for_dpdk};
 pub use link_name::LinkName;
 pub(crate) use process::expand;
 pub use process::{Configured, configure};
-pub use schema::schema;
 pub use survey::{FoundInterface, InterfaceSurvey, ProcessRights};
 
-/// A configuration file.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Config {
-    /// The interfaces that links may be opened on.
-    #[serde(default, rename = "interface", skip_serializing_if = "Vec::is_empty")]
-    pub interfaces: Vec<InterfaceConfig>,
-    /// The I/O threads. An interface that none of them lists gets its own.
-    #[serde(default, rename = "thread", skip_serializing_if = "Vec::is_empty")]
-    pub threads: Vec<ThreadConfig>,
+/// A key of a table of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct ConfigKey {
+    /// Its name.
+    pub name: &'static str,
+    /// The Rust type of its value.
+    pub kind: &'static str,
+    /// Its meaning.
+    pub help: &'static str,
+    /// Its attributes of serde.
+    pub serde: &'static str,
 }
 
-/// One interface.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct InterfaceConfig {
-    /// Its name, such as `eth1`.
-    pub name: String,
-    /// The link to use where a link string does not name one.
-    pub link: LinkName,
-    /// The device that DPDK takes (`dpdk` only): a PCI address, as the kernel may not know `name`
-    /// then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// The driver of the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub io: Option<IoMode>,
-    /// The mode in which frames pass (`xdp` only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
-    /// The queues to serve: `all`, `0`, `0-3` (`xdp` only).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queues: Option<String>,
-    /// The number of queues that the interface should use while we run; restored afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channels: Option<u32>,
-    /// The queue that the device should assign to a UDP port while we run, by port; restored
-    /// afterwards.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub steer: BTreeMap<String, u32>,
-    /// The expected MTU of the interface, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<u32>,
-    /// The addresses belong to the link and not to the kernel.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub own: bool,
-    /// Addresses with their prefix lengths.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub addresses: Vec<Subnet>,
-    /// The router of the default route.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<Ipv4Addr>,
-    /// Networks behind other routers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub routes: Vec<RouteConfig>,
-    /// The VLAN of the interface.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vlan: Option<u16>,
-    /// Offloads to be switched while we run; restored afterwards.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub offloads: BTreeMap<OffloadName, bool>,
-    /// Further options of the link: `huge = true`, `busy_poll_us = 50`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, Given>,
+/// Declares tables of the file, which the JSON schema describes with the same words.
+macro_rules! tables {
+    ($(
+        $(#[doc = $about:literal])+
+        $(#[derive($($derived:ident),+)])?
+        $(#[serde $container:tt])?
+        pub struct $table:ident {$(
+            $(#[doc = $help:literal])+
+            $(#[serde $serde:tt])?
+            pub $key:ident: $kind:ty,
+        )+}
+    )+) => {$(
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+        $(#[derive($($derived),+)])?
+        $(#[serde $container])?
+        pub struct $table {$(
+            $(#[doc = $help])+
+            $(#[serde $serde])?
+            pub $key: $kind,
+        )+}
+
+        impl $table {
+            /// The keys of this table.
+            pub const KEYS: &'static [ConfigKey] = &[$(ConfigKey {
+                name: stringify!($key),
+                kind: stringify!($kind),
+                help: concat!($($help),+),
+                serde: stringify!($($serde)?),
+            }),+];
+        }
+    )+};
 }
 
-fn is_false(value: &bool) -> bool {
-    !value
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-/// A network behind a router.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct RouteConfig {
-    /// The network.
-    pub to: Subnet,
-    /// The router.
-    pub via: Ipv4Addr,
+tables! {
+    /// A configuration file.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct Config {
+        /// The interfaces that links may be opened on.
+        #[serde(default, rename = "interface", skip_serializing_if = "is_default")]
+        pub interfaces: Vec<InterfaceConfig>,
+        /// The I/O threads. An interface that none of them lists gets its own.
+        #[serde(default, rename = "thread", skip_serializing_if = "is_default")]
+        pub threads: Vec<ThreadConfig>,
+    }
+
+    /// One interface. Its further keys are options of its link, and of the engine that drives it.
+    #[derive(Default)]
+    pub struct InterfaceConfig {
+        /// Its name, such as eth1.
+        pub name: String,
+        /// The link to use where a link string does not name one.
+        pub link: LinkName,
+        /// The device that DPDK takes (dpdk only): a PCI address, as the kernel may not know the
+        /// name then.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub device: Option<String>,
+        /// The number of queues that the interface should use while we run; restored afterwards.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub channels: Option<u32>,
+        /// The expected MTU of the interface, bytes.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub mtu: Option<u32>,
+        /// The addresses belong to the link and not to the kernel.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub own: bool,
+        /// Addresses with their prefix lengths.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub addresses: Vec<Subnet>,
+        /// The router of the default route.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub gateway: Option<Ipv4Addr>,
+        /// Options as in a link string, such as mode = "native", vlan = 7, io = "inline".
+        #[serde(flatten)]
+        pub said: BTreeMap<String, Given>,
+        /// The queue that the device should assign to a UDP port while we run, by port; restored
+        /// afterwards.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub steer: BTreeMap<String, u32>,
+        /// Offloads to be switched while we run; restored afterwards.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub offloads: BTreeMap<OffloadName, bool>,
+        /// Options of the link in a table of their own: the same as beside it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub options: BTreeMap<String, Given>,
+        /// Networks behind other routers.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub routes: Vec<RouteConfig>,
+    }
+
+    /// A network behind a router.
+    #[derive(Copy, Eq, Ord, PartialOrd)]
+    #[serde(deny_unknown_fields)]
+    pub struct RouteConfig {
+        /// The network.
+        pub to: Subnet,
+        /// The router.
+        pub via: Ipv4Addr,
+    }
+
+    /// One I/O thread.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct ThreadConfig {
+        /// Its name behind the prefix ms-io-.
+        pub name: String,
+        /// The interfaces that it owns.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub interfaces: Vec<String>,
+        /// The CPU that it runs on.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub cpu: Option<Given>,
+        /// Its wait mode.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub wait: Option<Given>,
+        /// Its real-time priority (SCHED_FIFO).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub priority: Option<Given>,
+    }
 }
 
 /// An offload, ordered by its name.
@@ -149,24 +198,21 @@ impl PartialOrd for OffloadName {
     }
 }
 
-/// One I/O thread.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ThreadConfig {
-    /// Its name behind the prefix `ms-io-`.
-    pub name: String,
-    /// The CPU that it runs on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<usize>,
-    /// Its wait mode.
-    #[serde(default, with = "wait", skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Wait>,
-    /// Real-time priority (SCHED_FIFO), 1 to 99.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// The interfaces that it owns.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interfaces: Vec<String>,
+impl InterfaceConfig {
+    /// Returns its options, as in a link string.
+    pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.said.iter().chain(&self.options).map(|(name, Given(value))| (&**name, &**value))
+    }
+}
+
+impl ThreadConfig {
+    /// Returns its settings as options of a link string.
+    #[must_use]
+    pub fn options(&self) -> Vec<(String, String)> {
+        let all = [("cpu", &self.cpu), ("wait", &self.wait), ("priority", &self.priority)];
+        let said = all.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        said.map(|(name, Given(value))| (name.to_owned(), value.clone())).collect()
+    }
 }
 
 impl Config {
@@ -191,6 +237,13 @@ impl Config {
             Some(problem) => Err(ConfigError::of_problem(path, text, problem)),
             None => Ok(config),
         }
+    }
+
+    /// Completes a link string: what it does not say itself comes from the file. A string that
+    /// names no link but an interface of the file gets the file's link.
+    #[must_use]
+    pub fn complete(&self, link: &str) -> String {
+        process::complete(self, link)
     }
 
     /// Returns the file's section of an interface.

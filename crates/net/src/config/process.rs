@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use millstream_host::ethtool::Channels;
 use millstream_host::journal::{Journal, SettingValue, TemporaryChange, recover};
+use millstream_link::options::Options;
+use millstream_link::queues::channels_for;
 
 use super::survey::{FoundInterface, InterfaceSurvey};
 use super::{Config, ConfigError, InterfaceConfig};
-use crate::IoMode;
+use crate::EngineOptions;
 
 static CURRENT: Mutex<Option<Config>> = Mutex::new(None);
 
@@ -45,14 +46,14 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
         let found = survey.interface(name).ok_or_else(|| {
             unfit(format!("there is no interface {name}; `millstream host net show` lists them"))
         })?;
-        let mtu = found.interface.mtu;
+        let mtu = found.state.interface.mtu;
         if let Some(expected) = wanted.mtu.filter(|expected| *expected != mtu) {
             let advice = format!("`ip link set {name} mtu {expected}`");
             return Err(unfit(format!("the MTU of {name} is {mtu}, not {expected}: {advice}")));
         }
-        for value in self::changes(wanted, found) {
+        for value in wanted.changes(found) {
             let value = value.map_err(|problem| unfit(format!("{name}: {problem}")))?;
-            if is_the_links(wanted, &value) {
+            if wanted.leaves_to_link(&value) {
                 continue;
             }
             let change = Journal::of_process().change(name, value);
@@ -64,71 +65,61 @@ pub fn configure(config: &Config) -> Result<Configured, ConfigError> {
     Ok(Configured { _changes: changes })
 }
 
-/// Whether the link makes that change itself when it is opened, perhaps through a broker.
-pub(super) fn is_the_links(wanted: &InterfaceConfig, value: &SettingValue) -> bool {
-    matches!(value, SettingValue::Channels(_)) && wanted.link.entry().has_option("channels")
-}
+impl InterfaceConfig {
+    /// Whether the link makes that change itself when it is opened, perhaps through a broker.
+    #[must_use]
+    pub fn leaves_to_link(&self, value: &SettingValue) -> bool {
+        matches!(value, SettingValue::Channels(_)) && self.link.entry().has_option("channels")
+    }
 
-/// Returns the settings that an interface should have and does not have.
-pub(super) fn changes(
-    wanted: &InterfaceConfig,
-    found: &FoundInterface,
-) -> Vec<Result<SettingValue, String>> {
-    let mut changes = Vec::new();
-    if let Some(count) = wanted.channels {
-        match found.channels {
-            None => changes.push(Err("its driver can neither report nor set queues".into())),
-            Some((now, max)) => changes.extend(channels(count, now, max)),
+    /// Returns the settings that the interface should have and does not have, or why it cannot have
+    /// them.
+    #[must_use]
+    pub fn changes(&self, found: &FoundInterface) -> Vec<Result<SettingValue, String>> {
+        let mut changes = Vec::new();
+        if let Some(count) = self.channels {
+            match found.state.channels {
+                None => changes.push(Err("its driver can neither report nor set queues".into())),
+                Some((now, max)) => match channels_for(max, count) {
+                    Ok(wanted) if wanted == now => {}
+                    Ok(wanted) => changes.push(Ok(SettingValue::Channels(wanted))),
+                    Err(most) => changes.push(Err(format!(
+                        "the interface can have at most {most} queues, not {count}"
+                    ))),
+                },
+            }
         }
-    }
-    for (offload, on) in &wanted.offloads {
-        let offload = offload.0;
-        match found.offloads.iter().find(|(known, _)| *known == offload) {
-            None => changes.push(Err(format!(
-                "the driver of the interface has no offload {}",
-                offload.name()
-            ))),
-            Some((_, now)) if now == on => {}
-            Some(_) => changes.push(Ok(SettingValue::Offload(offload, *on))),
+        for (offload, on) in &self.offloads {
+            let offload = offload.0;
+            match found.offloads.iter().find(|(known, _)| *known == offload) {
+                None => changes.push(Err(format!(
+                    "the driver of the interface has no offload {}",
+                    offload.name()
+                ))),
+                Some((_, now)) if now == on => {}
+                Some(_) => changes.push(Ok(SettingValue::Offload(offload, *on))),
+            }
         }
+        if !self.steer.is_empty() && !found.steers {
+            let problem = "its driver cannot steer a UDP port to a queue: leave `steer` out";
+            changes.push(Err(problem.to_owned()));
+            return changes;
+        }
+        changes.extend(self.steer.iter().filter_map(|(port, queue)| {
+            Some(Ok(SettingValue::PortQueue { port: port.parse().ok()?, queue: Some(*queue) }))
+        }));
+        changes
     }
-    if !wanted.steer.is_empty() && !found.steers {
-        let problem = "its driver cannot steer a UDP port to a queue: leave `steer` out";
-        changes.push(Err(problem.to_owned()));
-        return changes;
-    }
-    changes.extend(wanted.steer.iter().filter_map(|(port, queue)| {
-        Some(Ok(SettingValue::PortQueue { port: port.parse().ok()?, queue: Some(*queue) }))
-    }));
-    changes
-}
-
-/// Returns channels with `count` queues for each direction, of the kind that the driver has.
-fn channels(count: u32, now: Channels, max: Channels) -> Option<Result<SettingValue, String>> {
-    if now.receiving() == count && now.transmitting() == count {
-        return None;
-    }
-    let wanted = if max.combined > 0 {
-        Channels { receive: 0, transmit: 0, combined: count }
-    } else {
-        Channels { receive: count, transmit: count, combined: 0 }
-    };
-    let possible =
-        wanted.receiving() <= max.receiving() && wanted.transmitting() <= max.transmitting();
-    let refuse =
-        || format!("the interface can have at most {} queues, not {count}", max.receiving());
-    Some(if possible { Ok(SettingValue::Channels(wanted)) } else { Err(refuse()) })
 }
 
 /// Completes a link string from the configuration of the process.
 pub(crate) fn expand(link: &str) -> String {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    current.as_ref().map_or_else(|| link.to_owned(), |config| expand_by(config, link))
+    current.as_ref().map_or_else(|| link.to_owned(), |config| complete(config, link))
 }
 
-/// Completes a link string from a configuration: explicit options win. A string that names no link
-/// but an interface of the file gets the file's link.
-pub(super) fn expand_by(config: &Config, link: &str) -> String {
+/// See [`Config::complete`]: explicit options win.
+pub(super) fn complete(config: &Config, link: &str) -> String {
     let (name, rest) = link.split_once(':').unwrap_or((link, ""));
     let bare = config.interface(name.split(',').next().unwrap_or_default().trim());
     let (name, rest) = match bare {
@@ -136,12 +127,16 @@ pub(super) fn expand_by(config: &Config, link: &str) -> String {
         _ => (name.trim(), rest),
     };
     let target = rest.split(',').next().unwrap_or_default().trim();
+    let of_device = |one: &&InterfaceConfig| one.device.as_deref() == Some(target);
     let named = config.interface(target);
-    let Some(interface) = named.or_else(|| of_device(config, target)) else {
+    let Some(interface) = named.or_else(|| config.interfaces.iter().find(of_device)) else {
         return link.to_owned();
     };
-    let said: Vec<(&str, &str)> =
-        rest.split(',').filter_map(|word| word.split_once('=')).map(trimmed).collect();
+    let said: Vec<(&str, &str)> = rest
+        .split(',')
+        .filter_map(|word| word.split_once('='))
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .collect();
     let same_link = name == interface.link.name();
     let rest = match &interface.device {
         Some(device) if same_link => rest.replacen(target, device, 1),
@@ -154,15 +149,6 @@ pub(super) fn expand_by(config: &Config, link: &str) -> String {
         }
     }
     text
-}
-
-/// Returns the interface whose device DPDK takes.
-fn of_device<'a>(config: &'a Config, device: &str) -> Option<&'a InterfaceConfig> {
-    config.interfaces.iter().find(|one| one.device.as_deref() == Some(device))
-}
-
-fn trimmed<'a>((key, value): (&'a str, &'a str)) -> (&'a str, &'a str) {
-    (key.trim(), value.trim())
 }
 
 /// Returns the file's settings of an interface as options, without those that the link string
@@ -178,35 +164,26 @@ fn options(
     let mut add = |key: &str, value: Option<String>| {
         all.extend(value.map(|value| (key.to_owned(), value)));
     };
-    if same_link {
-        add("mode", interface.mode.clone());
-        add("queues", interface.queues.clone());
-        let has = |option| interface.link.entry().has_option(option);
-        let channels = interface.channels.filter(|_| has("channels"));
-        add("channels", channels.map(|count| count.to_string()));
-        let mtu = interface.mtu.filter(|_| has("mtu"));
-        add("mtu", mtu.map(|mtu| mtu.to_string()));
-    }
+    let has = |option| same_link && interface.link.entry().has_option(option);
+    add("channels", interface.channels.filter(|_| has("channels")).map(|count| count.to_string()));
+    add("mtu", interface.mtu.filter(|_| has("mtu")).map(|mtu| mtu.to_string()));
     if interface.own {
         add("address", interface.addresses.first().map(ToString::to_string));
         // The file's gateway is on the network of the file's address.
         let gateway = interface.gateway.filter(|_| said("address").is_none());
         add("gateway", gateway.map(|gateway| gateway.to_string()));
     }
-    add("vlan", interface.vlan.map(|vlan| vlan.to_string()));
-    let io = interface.io.map(|io| if io == IoMode::Inline { "inline" } else { "thread" });
-    add("io", io.map(str::to_owned));
-    let inline = said("io").or(io) == Some("inline");
-    let owner = config.thread_of(&interface.name).filter(|_| !inline);
+    for (key, value) in interface.options() {
+        if same_link || EngineOptions::NAMES.contains(&key) {
+            add(key, Some(value.to_owned()));
+        }
+    }
+    let io = said("io").or_else(|| interface.options().find(|(key, _)| *key == "io").map(|o| o.1));
+    let owner = config.thread_of(&interface.name).filter(|_| io != Some("inline"));
     // A thread other than the file's has its own CPU and priority.
     if let Some(thread) = owner.filter(|owner| said("thread").is_none_or(|it| it == owner.name)) {
         add("thread", Some(thread.name.clone()));
-        add("cpu", thread.cpu.map(|cpu| cpu.to_string()));
-        add("wait", thread.wait.map(|wait| wait.name().to_owned()));
-        add("priority", thread.priority.map(|priority| priority.to_string()));
-    }
-    if same_link {
-        all.extend(interface.options.iter().map(|(key, value)| (key.clone(), value.0.clone())));
+        all.extend(thread.options());
     }
     all
 }

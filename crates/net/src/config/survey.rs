@@ -3,14 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use millstream_host::ethtool::{Channels, Ethtool, Offload};
+use millstream_host::ethtool::{Ethtool, Offload};
 use millstream_host::netlink::{
-    Netlink, NetlinkAddress, NetlinkError, NetlinkInterface, NetlinkRoute, RouteKind, XdpFeatures,
+    Netlink, NetlinkAddress, NetlinkError, NetlinkInterface, NetlinkRoute, RouteKind,
 };
 use millstream_host::pci::{self, Card};
-use millstream_link::Subnet;
 use millstream_link::entry::OpenTarget;
 use millstream_link::rights::{Family, RightsOptions};
+use millstream_link::{InterfaceState, Subnet};
 use serde::Serialize;
 
 /// The rights of this process.
@@ -27,18 +27,13 @@ pub struct ProcessRights {
 /// One interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoundInterface {
-    /// The report of netlink.
-    pub interface: NetlinkInterface,
-    /// Its driver.
-    pub driver: Option<String>,
-    /// The queues in use, and the most that could be.
-    pub channels: Option<(Channels, Channels)>,
+    /// What links ask for.
+    #[serde(flatten)]
+    pub state: InterfaceState,
     /// The known offloads, and whether they are on.
     pub offloads: Vec<(Offload, bool)>,
     /// Whether the driver can assign queues to UDP ports.
     pub steers: bool,
-    /// The XDP features that the driver reports.
-    pub features: Option<XdpFeatures>,
     /// IPv4 addresses, the kernel's first choice first.
     pub addresses: Vec<Subnet>,
     /// Routes with a gateway: network, router.
@@ -76,20 +71,13 @@ impl InterfaceSurvey {
     /// Returns an interface as a target of links, whether the kernel still has it or not.
     #[must_use]
     pub fn place<'a>(&'a self, name: &'a str, found: Option<&'a FoundInterface>) -> OpenTarget<'a> {
-        OpenTarget {
-            name,
-            interface: found.map(|found| &found.interface),
-            driver: found.and_then(|found| found.driver.as_deref()),
-            channels: found.and_then(|found| found.channels),
-            features: found.and_then(|found| found.features),
-            cards: &self.cards,
-        }
+        OpenTarget { name, state: found.map(|found| &found.state), cards: &self.cards }
     }
 
     /// Returns the interface of a name.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&FoundInterface> {
-        self.interfaces.iter().find(|found| found.interface.name == name)
+        self.interfaces.iter().find(|found| found.state.interface.name == name)
     }
 }
 
@@ -108,15 +96,12 @@ fn look(
     });
     let offload = |offload| Some((offload, ethtool?.offload(name, offload).ok()?));
     FoundInterface {
-        driver: ethtool.and_then(|ethtool| ethtool.driver(name).ok()),
-        channels: ethtool.and_then(|ethtool| ethtool.channels(name).ok()),
         offloads: Offload::ALL.into_iter().filter_map(offload).collect(),
         steers: ethtool.is_some_and(|ethtool| ethtool.port_queue(name, 1).is_ok()),
-        features: XdpFeatures::of(index).ok().flatten(),
         addresses: own.iter().map(|a| Subnet { address: a.address, prefix: a.prefix }).collect(),
         routes: routes.copied().collect(),
         device: pci::of_interface(name),
-        interface,
+        state: InterfaceState::of(interface, ethtool),
     }
 }
 

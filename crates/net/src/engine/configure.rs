@@ -4,7 +4,7 @@ use millstream_link::LinkError;
 use millstream_link::frame::LinkInfo;
 
 use crate::options::{Asked, UdpChecksum, bad};
-use crate::stack::{AddressClaim, ChecksumPolicy, StackConfig, Subnet};
+use crate::stack::{AddressClaim, ChecksumPolicy, Route, StackConfig, Subnet};
 
 use super::clock::now_ns;
 use super::kernel::KernelInterface;
@@ -28,7 +28,7 @@ pub(super) fn configure(
     if let Some(address) = asked.engine.address {
         refuse_the_kernels(address, asked, info)?;
         config.addresses.push(address);
-        config.routes = asked.routes();
+        config.routes.extend(asked.engine.gateway.map(Route::default_via));
         config.own_addresses = true;
         if info.interface.is_none() {
             // In memory no other station can have the address.

@@ -29,7 +29,6 @@ mod neighbours;
 mod open_lock;
 mod pieces;
 mod place;
-mod registration;
 mod registry;
 mod send;
 mod served;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use millstream_link::frame::{FrameLink, FrameOptions};
-use millstream_link::options::{Options, UNKNOWN, names};
+use millstream_link::options::{Options, UNKNOWN, names_for};
 use millstream_link::port::{Port, PortOptions};
 use millstream_link::{LinkError, open_frames};
 use millstream_ring::Wait;
 
-use crate::options::{Asked, Contradiction, EngineOptions, IoMode, bad};
+use crate::options::{Asked, EngineOptions, IoMode, bad};
 
 use super::commands::{Contact, HostId, NoAnswer, WorkerOptions};
 use super::inventory::{Inventory, LinkReport, ThreadReport};
@@ -66,7 +66,7 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
         }
         None => {
             let frames = frame_options(options, &asked);
-            let link = open_frames(&asked.link_text(), &frames).map_err(with_our_options)?;
+            let link = open_frames(&asked.link.to_string(), &frames).map_err(with_our_options)?;
             let open = start(&gate, link, asked.clone())?;
             gate.opened(&open);
             open
@@ -84,8 +84,8 @@ pub fn open(link: &str, bind: SocketAddrV4, options: &PortOptions) -> Result<Por
 pub fn attach(link: Box<dyn FrameLink>, options: &str) -> Result<AttachedLink, LinkError> {
     let name = link.info().name;
     let asked = Asked::parse(&format!("{name}:{options}"))?;
-    if let Some((option, value)) = asked.left_over() {
-        let hint = format!("the options here are: {}", names(&EngineOptions::describe()));
+    if let Some((option, value)) = asked.link.options.first() {
+        let hint = names_for(option, EngineOptions::NAMES, "the options here are: ");
         let (option, reason) = (format!("{option}={value}"), UNKNOWN.to_owned());
         return Err(LinkError::BadOption { option, reason, hint });
     }
@@ -152,13 +152,10 @@ impl State {
 /// Adds a link to a running thread, if that thread has the requested settings.
 fn join(worker: Arc<IoThread>, asked: &Asked) -> Result<Arc<IoThread>, LinkError> {
     let WorkerOptions { name, cpu, priority, wait } = &worker.contact.options;
-    let contradiction = Contradiction::between("cpu", asked.engine.cpu, *cpu)
-        .or_else(|| Contradiction::between("priority", asked.engine.priority, *priority))
-        .or_else(|| {
-            let here = asked.engine.wait.map(Wait::name);
-            Contradiction::between("wait", here, Some(wait.name()))
-        });
-    if let Some(contradiction) = contradiction {
+    let (cpu, priority, wait) = (*cpu, *priority, Some(*wait));
+    let running = EngineOptions { cpu, priority, wait, ..EngineOptions::default() };
+    let of_thread = |option: &str| ["cpu", "priority", "wait"].contains(&option);
+    if let Some(contradiction) = asked.engine.contradiction(&running, of_thread) {
         return Err(contradiction.error(&format!("thread {name}")));
     }
     // Each link holds its thread.
@@ -225,8 +222,9 @@ fn frame_options(options: &PortOptions, asked: &Asked) -> FrameOptions {
 pub(crate) fn with_our_options(error: LinkError) -> LinkError {
     match error {
         LinkError::BadOption { option, reason, hint } if reason == UNKNOWN => {
-            let ours = names(&EngineOptions::describe());
-            let reason = format!("{reason}; the options of every frame link are: {ours}");
+            let (wrong, _) = option.split_once('=').unwrap_or((&option, ""));
+            let head = "the options of every frame link are: ";
+            let reason = format!("{reason}; {}", names_for(wrong, EngineOptions::NAMES, head));
             LinkError::BadOption { option, reason, hint }
         }
         error => error,

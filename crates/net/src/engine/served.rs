@@ -1,4 +1,5 @@
-//! An open link, and the registration of ports on it.
+//! An open link, and the registration of ports on it. At the end of a registration pending
+//! datagrams are sent first where possible.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +27,6 @@ use super::kernel::{Reservation, is_granted};
 use super::neighbours::Neighbours;
 use super::open_lock::OpenLock;
 use super::pieces::PARTS_MAX;
-use super::registration::Registration;
 use super::registry;
 use super::worker::{IoThread, ThreadDrive};
 
@@ -35,6 +35,9 @@ const BATCH: usize = 64;
 
 /// The most frames to transmit of one port, where datagrams are not in many parts.
 const TRANSMIT_SHARE: usize = 256;
+
+/// The interval at which a closing port checks whether it has nothing left to send.
+const CLOSING_LOOK_EVERY: Duration = Duration::from_micros(100);
 
 /// The driver of an open link.
 pub(super) enum Driver {
@@ -361,4 +364,37 @@ fn too_many_parts(info: &LinkInfo, shape: &FrameLayout) -> LinkError {
 
 fn setup(what: &'static str, source: io::Error) -> LinkError {
     LinkError::Setup { what, source }
+}
+
+/// The registration of a port on its link; dropped with the port's last half.
+pub(super) struct Registration {
+    pub link: Option<Arc<OpenLink>>,
+    pub local: SocketAddrV4,
+    pub shares: Shares,
+    pub reservation: Option<Reservation>,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let port = self.local.port();
+        let began = now_ns();
+        while let Ok(allowed) = link.with(move |host| host.closing_ns(port, now_ns())) {
+            if now_ns() - began >= allowed {
+                break;
+            }
+            std::thread::sleep(CLOSING_LOOK_EVERY);
+        }
+        // The link may close here; an open of the same link waits for that.
+        let gate = Arc::clone(&link.gate);
+        let _turn = gate.lock();
+        let _ = link.with(move |host| host.remove(port));
+        drop(self.reservation.take());
+        let mut budget = link.budget();
+        budget.receive += self.shares.receive;
+        budget.transmit += self.shares.transmit;
+        budget.ports.remove(&port);
+        drop(budget);
+        drop(link);
+    }
 }

@@ -1,7 +1,6 @@
 //! Ports of the user-space host: the two halves that users hold, and the rings behind them.
 
 mod lane;
-mod poller;
 mod rx;
 mod state;
 mod tx;
@@ -9,12 +8,41 @@ mod tx;
 use std::any::Any;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::time::Duration;
 
 use millstream_link::port::{Capabilities, Port};
+use millstream_ring::Waiter;
 
 pub(crate) use lane::{Arrival, Departure, Ends, Lane, Shares};
-pub(crate) use poller::{Patience, Poller};
 pub(crate) use state::{PortState, bump};
+
+/// Whether a sender can wait for its datagrams' needs: free frames, or a neighbour's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    None,
+    Full,
+}
+
+/// The driver of the link, as a port's user sees it.
+pub(crate) trait Poller: Send + Sync {
+    /// Signals that there is something to send. Where no other thread does the rest, this waits for
+    /// free frames and answers as far as `patience` allows.
+    fn kick(&self, patience: Patience);
+
+    /// Moves the link's received frames to the rings, where no other thread does that.
+    fn look(&self);
+
+    /// Waits, in the receiving half, until `waiter` may have been notified, at most for `timeout`.
+    /// May return early.
+    fn wait(&self, waiter: &Waiter, timeout: Duration);
+
+    /// Reports that the receiving half has found something after it waited.
+    fn found(&self) {}
+
+    /// Waits, in the sending half, until `waiter` may have been notified, at most for `timeout`.
+    /// May return early.
+    fn rest(&self, waiter: &Waiter, timeout: Duration);
+}
 
 /// The parts of a port besides its rings.
 pub(crate) struct PortParts {

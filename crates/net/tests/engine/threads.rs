@@ -61,10 +61,6 @@ impl FrameLink for Defective {
     fn counters(&mut self) -> LinkCounters {
         self.link.counters()
     }
-    fn explain(&mut self) -> Option<String> {
-        None
-    }
-
     fn census(&self) -> FrameCounts {
         self.link.census()
     }

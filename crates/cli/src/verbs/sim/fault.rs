@@ -5,7 +5,7 @@ use crate::output::{Report, document};
 use crate::table::Table;
 use anyhow::{Context, anyhow, bail};
 use clap::Subcommand;
-use millstream_emulator::FAULT_FORMS;
+use millstream_emulator::fault_forms;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,7 +54,7 @@ pub enum FaultCommand {
 }
 
 fn add_help() -> String {
-    format!("Add a fault and print its number. {FAULT_FORMS}")
+    format!("Add a fault and print its number. {}", fault_forms())
 }
 
 crate::results! {

@@ -14,8 +14,8 @@ use crate::output::{Join, Report, last_words, note, numbered};
 use crate::start;
 use anyhow::Context;
 use millstream_emulator::{
-    ClockRates, CounterSnapshot, DeviceKind, FAULT_FORMS, FaultState, Radio, RadioConfig,
-    RunningRadio, SecondLink, UhdGeneration, antenna, scene::Scene,
+    ClockRates, CounterSnapshot, DeviceKind, FaultState, Radio, RadioConfig, RunningRadio,
+    SecondLink, UhdGeneration, antenna, fault_forms, scene::Scene,
 };
 use millstream_net::choice::{AUTO, for_local};
 use millstream_wire::chdr::Width;
@@ -172,7 +172,7 @@ fn antenna_help() -> String {
 }
 
 fn fault_help() -> String {
-    format!("Fault that is active from the start. Repeat the option for more. {FAULT_FORMS}")
+    format!("Fault that is active from the start. Repeat the option for more. {}", fault_forms())
 }
 
 /// A kind of device by its name.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use std::{io, thread};
 
 use millstream_emulator::{CounterSnapshot, RadioConfig};
-use millstream_link::fault::text::{ACTIONS, Keys, effect, select};
+use millstream_link::fault::text::{ACTIONS, effect};
 use millstream_link::fault::{FaultRule, FaultSwitch};
+use millstream_link::options::Line;
 use millstream_link::port::{Capabilities, Datagram, Port, PortRx};
 use millstream_radio::{TxArgs, TxMember, TxStreamer};
 use millstream_wire::Width;
@@ -113,21 +114,21 @@ impl TxRig for SimulatedTx {
     }
 
     fn add(&self, fault: &str) {
-        let mut words = fault.split_whitespace();
-        let action = words.next().expect("a fault has an action");
-        if !ACTIONS.contains(&action) {
+        let mut line = Line::of(fault.split_whitespace()).expect("a fault");
+        let action = line.word().expect("it has an action");
+        if !ACTIONS.iter().any(|(name, _)| *name == action) {
             simulated::with_radio(|radio| radio.faults().add(fault)).expect("a fault");
             return;
         }
-        let switch = match words.next() {
+        let switch = match line.word().as_deref() {
             Some("to_host") => &self.to_host,
             _ => &self.to_device,
         };
-        let class = words.next().expect("it has a class").to_owned();
-        let mut keys = Keys::new(words).expect("they have values");
-        let effect = effect(action, &mut keys).expect("an effect");
+        let class = line.word().expect("it has a class");
+        let effect = effect(&action, &mut line).expect("an effect");
         let rule = FaultRule::new(move |bytes| has(&class, bytes), effect);
-        switch.add(rule.select(select(&mut keys).expect("a selection"))).expect("there is room");
+        let rule = rule.select(line.take().expect("a selection"));
+        switch.add(rule).expect("there is room");
         simulated::poll_radio_port_often(true);
     }
 

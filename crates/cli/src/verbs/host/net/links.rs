@@ -90,3 +90,49 @@ impl KnownLink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::wrapped;
+    use millstream_link::rights::RightsOptions;
+    use std::path::Path;
+
+    /// The line before a list of options in the manual.
+    const HEAD: &str = "\nOptions:\n\n";
+
+    /// `MILLSTREAM_WRITE=1` writes the lists.
+    #[test]
+    fn the_manual_lists_the_options_of_links() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/links.md");
+        let before = std::fs::read_to_string(&path).unwrap();
+        let mut page = before.clone();
+        let of_link = |name: &str| {
+            let mut options = (find(name).unwrap().options)();
+            options.retain(|option| !RightsOptions::NAMES.contains(&option.name));
+            (format!("`{name}`"), options)
+        };
+        let of_frames = [EngineOptions::describe(), RightsOptions::describe()].concat();
+        let frames = ("Threads and stack of frame links".to_owned(), of_frames);
+        for (title, options) in
+            ["udp", "packet", "xdp", "dpdk"].map(of_link).into_iter().chain([frames])
+        {
+            let section = page.find(&format!("\n## {title}\n")).unwrap();
+            let list = section + page[section..].find(HEAD).unwrap() + HEAD.len();
+            let end = list + page[list..].find("\n\n").unwrap();
+            let item = |option: &Opt| {
+                let default = option.default.as_ref().map(|text| format!("; default `{text}`"));
+                let Opt { name, values, about, .. } = option;
+                let text = format!("- `{name}={values}`: {about}{}", default.unwrap_or_default());
+                wrapped(&text, 2)
+            };
+            let items: Vec<_> = options.iter().map(item).collect();
+            page.replace_range(list..end, &items.join("\n"));
+        }
+        if std::env::var_os("MILLSTREAM_WRITE").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        } else {
+            assert_eq!(page, before, "MILLSTREAM_WRITE=1 writes docs/reference/links.md");
+        }
+    }
+}

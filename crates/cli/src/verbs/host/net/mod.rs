@@ -6,6 +6,8 @@ mod import;
 mod links;
 mod schema;
 mod show;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use crate::output::Join;
@@ -21,7 +23,7 @@ group! {
 
 /// The error about an interface that is not there.
 fn no_interface(name: &str, survey: &InterfaceSurvey) -> anyhow::Error {
-    let known = survey.interfaces.iter().map(|found| &found.interface.name).join(", ");
+    let known = survey.interfaces.iter().map(|found| &found.state.interface.name).join(", ");
     anyhow::anyhow!("there is no network interface \"{name}\" here; there are: {known}")
 }
 

@@ -52,12 +52,12 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     if !args.interfaces.is_empty() {
-        survey.interfaces.retain(|found| args.interfaces.contains(&found.interface.name));
+        survey.interfaces.retain(|found| args.interfaces.contains(&found.state.interface.name));
     }
     let mut text: String = survey.interfaces.iter().map(|one| block(one, &survey)).collect();
     text.push_str(&rights(&survey.means));
     let links = |found: &FoundInterface| InterfaceLinks {
-        interface: found.interface.name.clone(),
+        interface: found.state.interface.name.clone(),
         links: links(found, &survey),
     };
     let links = survey.interfaces.iter().map(links).collect();
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
 }
 
 fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
-    let interface = &found.interface;
+    let interface = &found.state.interface;
     let state = match (interface.up, interface.running) {
         (true, true) => "up",
         (true, false) => "up, no carrier",
@@ -74,7 +74,7 @@ fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
     let mac = interface.mac.map_or_else(String::new, |mac| {
         format!(", {}", mac.map(|byte| format!("{byte:02x}")).join(":"))
     });
-    let driver = found.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("unknown");
+    let driver = found.state.driver.as_deref().or(interface.kind.as_deref()).unwrap_or("unknown");
     let mut text =
         format!("{}: {state}, driver {driver}, MTU {}{mac}\n", interface.name, interface.mtu);
     let mut row = |name: &str, value: String| {
@@ -100,8 +100,8 @@ fn block(found: &FoundInterface, survey: &InterfaceSurvey) -> String {
 }
 
 fn queues(found: &FoundInterface) -> String {
-    let interface = &found.interface;
-    match found.channels {
+    let interface = &found.state.interface;
+    match found.state.channels {
         Some((now, max)) => format!(
             "{} receive (of {}), {} transmit (of {})",
             now.receiving(),
@@ -117,7 +117,7 @@ fn queues(found: &FoundInterface) -> String {
 }
 
 fn xdp(found: &FoundInterface) -> String {
-    let features = match &found.features {
+    let features = match &found.state.features {
         None => "not reported (kernels report it from 6.3 on)".to_owned(),
         Some(features) => {
             let known = [
@@ -129,7 +129,7 @@ fn xdp(found: &FoundInterface) -> String {
             can.chain(["generic"]).join(", ")
         }
     };
-    let attached = found.interface.xdp.map_or_else(String::new, |attached| {
+    let attached = found.state.interface.xdp.map_or_else(String::new, |attached| {
         let mode = match attached.mode {
             XdpMode::Native => "native",
             XdpMode::Generic => "generic",
@@ -144,7 +144,7 @@ fn xdp(found: &FoundInterface) -> String {
 
 /// The result of opening each kind of link there.
 fn links(found: &FoundInterface, survey: &InterfaceSurvey) -> Vec<LinkOutcome> {
-    let interface = &found.interface;
+    let interface = &found.state.interface;
     let place = survey.place(&interface.name, Some(found));
     let outcome = |family: Option<&Family>, outlook: String| match () {
         () if interface.mac.is_none() || interface.loopback => {

@@ -4,7 +4,7 @@ use super::spectra::{Bands, Spectra};
 use super::{Args, Served, ServedRadio, ServedRadios, sum};
 use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic};
 use crate::output::document;
-use millstream_emulator::{FAULT_FORMS, Faults};
+use millstream_emulator::{Faults, fault_forms};
 use millstream_web::{ControlInfo, ControlRequest};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ impl RadioPage {
             ..ControlInfo::default()
         };
         let controls = vec![
-            control("add", "text", FAULT_FORMS),
+            control("add", "text", &fault_forms()),
             control("remove", "a whole number", "remove the fault of this number"),
             control("clear", "true or false", "remove all faults"),
         ];

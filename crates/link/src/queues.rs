@@ -4,14 +4,11 @@
 //! Interface settings are changed through the journal (`millstream_host::journal`): they are
 //! restored when the link is closed, and after `kill -9` by the next start.
 
-mod explain;
-
+use std::fmt::Write as _;
 use std::io;
 
 use millstream_host::ethtool::{Channels, Ethtool};
 use millstream_host::journal::{Journal, JournalError, SettingValue, TemporaryChange, recover};
-
-pub use explain::explain;
 
 /// The changes made to one interface for one link. Dropping it restores everything.
 #[derive(Debug)]
@@ -102,8 +99,11 @@ fn into_io(error: JournalError) -> io::Error {
 }
 
 /// Returns the channels with which `count` queues receive: combined ones where the device has them,
-/// else single ones with as many to transmit; or the most that are possible.
-fn channels_for(max: Channels, count: u32) -> Result<Channels, u32> {
+/// else single ones with as many to transmit.
+///
+/// # Errors
+/// The most queues that are possible.
+pub fn channels_for(max: Channels, count: u32) -> Result<Channels, u32> {
     let most = max.combined.max(max.receive);
     if !(1..=most).contains(&count) {
         return Err(most);
@@ -113,6 +113,30 @@ fn channels_for(max: Channels, count: u32) -> Result<Channels, u32> {
     } else {
         Channels { receive: count, transmit: count.min(max.transmit), combined: 0 }
     })
+}
+
+/// Explains why wanted frames did not come, if some came on queues that the link does not watch:
+/// queue and frames of each, most frames first.
+#[must_use]
+pub fn explain(interface: &str, unwatched: &[(u32, u64)], watched: &[u32]) -> Option<String> {
+    let mut queues: Vec<_> = unwatched.iter().filter(|(_, frames)| *frames > 0).collect();
+    queues.sort_by_key(|(queue, frames)| (std::cmp::Reverse(*frames), *queue));
+    if queues.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    for (index, (queue, frames)) in queues.iter().enumerate() {
+        let separator = if index > 0 { ", " } else { "" };
+        let noun = if *frames == 1 { "frame" } else { "frames" };
+        // Writing to memory does not fail.
+        let _ = write!(text, "{separator}{frames} {noun} on queue {queue}");
+    }
+    let watched: Vec<_> = watched.iter().map(u32::to_string).collect();
+    let watched = watched.join(", ");
+    Some(format!(
+        "{interface}: {text} went to the kernel, because this link watches queue {watched} only: \
+         open it with queues=all, or with channels=1 so that the interface uses one queue"
+    ))
 }
 
 #[cfg(test)]
@@ -135,5 +159,22 @@ mod tests {
         let max = Channels { receive: 4, transmit: 4, combined: 0 };
         assert_eq!(channels_for(max, 5), Err(4));
         assert_eq!(channels_for(max, 0), Err(4));
+    }
+
+    #[test]
+    fn the_queue_the_number_and_the_way_out_are_named() {
+        let text = explain("veth0", &[(1, 0), (2, 812), (3, 1)], &[0]).unwrap();
+        assert_eq!(
+            text,
+            "veth0: 812 frames on queue 2, 1 frame on queue 3 went to the kernel, because this \
+             link watches queue 0 only: open it with queues=all, or with channels=1 so that the \
+             interface uses one queue"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_while_nothing_goes_astray() {
+        assert_eq!(explain("veth0", &[(1, 0)], &[0]), None);
+        assert_eq!(explain("veth0", &[], &[0]), None);
     }
 }
