@@ -10,7 +10,7 @@ SOAPY  = $(TARGET)/release/libmillstreamSupport.so
 PREFIX ?= /usr/local
 SOAPY_MODULES ?= $(PREFIX)/lib/SoapySDR/modules0.8
 
-.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy c install-c package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust rust-program
+.PHONY: help demo build build-lab test lint sanitize fuzz test-peers soapy install-soapy c install-c seify package test-package test-arm64 arm64 python test-python test-page test-dpdk test-vfio test-guests test-zenoh test-gpu sanitize-soapy miri msrv semver crates-io crates fresh clean rust rust-program
 
 # Prints the comment of each target.
 help:
@@ -80,6 +80,11 @@ install-c: ## installs it with its header: PREFIX=/usr/local
 	install -m 644 $(TARGET)/release/libmillstream_c.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(TARGET)/release/libmillstream_c.so $(DESTDIR)$(PREFIX)/lib/libmillstream_c.so.1
 	ln -sf libmillstream_c.so.1 $(DESTDIR)$(PREFIX)/lib/libmillstream_c.so
+
+# 77: FutureSDR's crates cannot be had here.
+seify: rust ## the driver for seify, with flowgraphs of FutureSDR (10 minutes the first time)
+	@scripts/need.sh build
+	scripts/seify.sh || [ $$? -eq 77 ]
 
 package: rust ## static programs, Debian packages, wheels, source, bills of materials and checksums, in target/dist
 	@scripts/need.sh package
