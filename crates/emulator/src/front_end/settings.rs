@@ -8,13 +8,16 @@ pub(super) const BOARD_CHANNELS: usize = 2;
 /// How long an oscillator is not locked behind a tune.
 const LOCK_NS: u64 = 1_000_000;
 
+/// How a number becomes a whole one.
+type Whole = fn(f64) -> f64;
+
 /// What a transceiver takes. Pairs are for receiving and transmitting.
 struct Limits {
     lo_hz: [(f64, f64); 2],
     /// The frequency of an oscillator that is set to one in this range.
     oscillator_hz: fn(f64) -> f64,
     /// The largest gain, dB; the steps of a decibel, and how a value between them becomes one.
-    gain_db: [(f64, f64, fn(f64) -> f64); 2],
+    gain_db: [(f64, f64, Whole); 2],
     bandwidth_hz: (f64, f64),
 }
 

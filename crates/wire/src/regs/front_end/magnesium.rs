@@ -2,11 +2,11 @@
 
 use super::{OutputWords, RxAntenna, band};
 
-/// The slaves of the serial bus: the CPLD, and the oscillators of the low band.
+/// The slave of the serial bus that is the CPLD.
 pub const CPLD: u32 = 1;
-/// The transmitter's oscillator.
+/// The slave that is the transmitter's oscillator of the low band.
 pub const TX_OSCILLATOR: u32 = 2;
-/// The receiver's oscillator.
+/// That of the receiver.
 pub const RX_OSCILLATOR: u32 = 4;
 
 /// The registers of the CPLD: a word has `[23]` read, `[22:16]` register, then the value.

@@ -8,11 +8,11 @@ const LOW_BAND_HZ: f64 = 450e6;
 /// That oscillator, Hz.
 const LOW_BAND_OSCILLATOR_HZ: f64 = 1.2e9;
 
-/// The slaves of the serial bus: the oscillators, and the CPLD.
+/// The slave of the serial bus that is the transmitter's oscillator.
 pub const TX_OSCILLATOR: u32 = 1;
-/// The receiver's oscillator.
+/// That of the receiver.
 pub const RX_OSCILLATOR: u32 = 2;
-/// The CPLD.
+/// The slave that is the CPLD.
 pub const CPLD: u32 = 8;
 
 /// Whether the receiver's spectrum is turned round.
