@@ -67,6 +67,8 @@ pub(super) struct TxAccounting {
     queried: u64,
     /// Queries since the handshake.
     pings: u64,
+    /// Whether the device's count of packets includes them, once it has answered the first.
+    counts_queries: Option<bool>,
     accepted: u64,
     discarded: u64,
     ledger: TxLedger,
@@ -84,6 +86,7 @@ impl TxAccounting {
             queries: VecDeque::with_capacity(QUERIES_MAX),
             queried: 0,
             pings: 0,
+            counts_queries: None,
             accepted: 0,
             discarded: 0,
             ledger: TxLedger::default(),
@@ -261,13 +264,17 @@ impl TxAccounting {
     }
 
     /// Takes a report of a device that does not number them, or does not say its place: UHD's
-    /// simulator. Its count of packets includes the queries, all of which may have come.
+    /// simulator, whose count of packets includes the queries, and others, whose count does not.
+    /// The first query is sent before all samples, so its answer shows which.
     fn believe(&mut self, report: &Report) {
         if !matches!(report.says, ReportKind::Ok(_)) {
             return self.progress.miss();
         }
         let sent = self.progress.sent();
-        let behind = (sent + self.pings).wrapping_sub(report.counted_packets) & PACKETS_MASK;
+        let counts = *self.counts_queries.get_or_insert(report.counted_packets != 0);
+        // All of them may have come.
+        let queries = if counts { self.pings } else { 0 };
+        let behind = (sent + queries).wrapping_sub(report.counted_packets) & PACKETS_MASK;
         let place = sent.checked_sub(behind);
         if let Some(place) = place.filter(|place| *place > self.progress.decided()) {
             self.progress.reach(place as u16);
@@ -323,7 +330,7 @@ impl TxAccounting {
         self.progress.restart();
         self.order = ReportOrder::new(opened.status_seq, opened.tells_place);
         self.queries.clear();
-        (self.queried, self.pings) = (0, 0);
+        (self.queried, self.pings, self.counts_queries) = (0, 0, None);
         self.window = opened.window;
         self.update();
         self.ledger.unknown.samples.saturating_sub(before)
