@@ -71,6 +71,8 @@ pub struct SoakAccount {
     pub hits: u64,
     /// How the streams ended.
     pub end: StreamEnd,
+    /// The longest time without progress since the fault began, seconds.
+    pub recovery_s: f64,
     /// How long the radio and this thread waited for a CPU.
     pub cpu_wait: CpuWait,
     /// The user asked to end.

@@ -17,7 +17,7 @@ mod stream;
 mod watch;
 
 pub use books::{Books, SoakAccount, StreamEnd};
-pub use control::{RadioCounts, SoakRadio};
+pub use control::{ActiveFault, RadioCounts, SoakRadio};
 pub use growth::{CONFIDENCE_PERCENT, Growth};
 pub use record::{Complaint, FaultTally, ProcessRecord, ProcessVerdict, SoakPart, SoakRecord};
 pub use round::{RX_BUFFER_SAMPLES, RoundFault, RoundPlan, RoundWay, TX_BUFFER_SAMPLES};
@@ -178,6 +178,7 @@ impl Job<'_> {
                     Ok(end) => end,
                     Err(error) => StreamEnd::Failed(error.to_string()),
                 };
+                account.recovery_s = streams.longest_s();
                 (account.rx, account.tx) = streams.close();
             }
             Err(error) => account.end = StreamEnd::Failed(error.to_string()),
@@ -218,6 +219,7 @@ impl Job<'_> {
         if self.fault.is_some() && strike.is_none() {
             *strike = Some(self.strike(radio)?);
         }
+        streams.forget_pauses();
         if let Some(strike) = strike {
             let until = Instant::now() + STRIKE_MAX;
             let mut asked = Instant::now();
