@@ -147,7 +147,11 @@ fn run<E: Experiment>(
             if experiment.is_done(&all.cases) {
                 return all;
             }
-            if let Err(asked) = interrupt::check("every case was measured") {
+            let until = match all.cases.iter().any(|case| !case.runs.is_empty()) {
+                true => "every case was measured",
+                false => "the measurement had a result",
+            };
+            if let Err(asked) = interrupt::check(until) {
                 all.ended = Some(asked);
                 return all;
             }

@@ -6,7 +6,7 @@ use crate::block_types;
 use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::live::during;
 use crate::numbers::{rate, seconds, whole};
-use crate::output::{Report, now};
+use crate::output::{Report, note, now};
 use crate::stored;
 use crate::table::Table;
 use millstream_atsc::tx::Impairments;
@@ -105,7 +105,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let folder = tempfile::tempdir()?;
     let (bench, path, peer) = (&plan, folder.path(), peer.as_mut());
     let prepare = move || ReceiverBench::prepare(bench, path, peer);
-    let mut receivers = during("writing the signals, and warming up", None, prepare)?;
+    note(format_args!("writing {seconds} s of signal"));
+    let mut receivers = during("writing the signals and warming up", None, prepare)?;
     let (cases, repeats) = (receivers.cases(), args.repeat as usize);
     let runs = in_rounds(&mut receivers, &cases, repeats).whole()?.cases;
     let outcome = receivers.figures(&cases, &runs);
