@@ -144,7 +144,7 @@ pub fn check_page(path: &Path, head: &str, verbs: &[VerbShapes], test: &str) {
         std::fs::write(path, &page).expect("the reference can be written");
     }
     let there = std::fs::read_to_string(path).unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().display();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     assert!(
         there == page,
         "{name} is not that of the program: write it with MILLSTREAM_WRITE=1 cargo test {test}"

@@ -182,7 +182,7 @@ impl Experiment for CardSetup {
             lines.lines().for_each(|line| note(format_args!("         {line}")));
             lines.lines().map(str::to_owned).collect()
         });
-        Ok(CardStep { name: *name, verdict, seconds, lines })
+        Ok(CardStep { name, verdict, seconds, lines })
     }
 }
 

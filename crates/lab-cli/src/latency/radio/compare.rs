@@ -216,7 +216,7 @@ fn summed_up(args: &Args, all: &[CaseRuns<anyhow::Result<[f64; 2]>>]) -> Report 
     let each = args.compare.iter().zip(&rounds).zip(all).enumerate();
     let rows = each.map(|(at, ((link, one), runs))| {
         let has = at > 0 && !one.medians_ns.is_empty() && !base.is_empty();
-        let failed = runs.outcomes().filter_map(|found| found.as_ref().err());
+        let mut failed = runs.outcomes().filter_map(|found| found.as_ref().err());
         ComparedRow {
             link: *link,
             median_ns: MedianEstimate::of(&one.medians_ns, 0.95),
@@ -224,7 +224,7 @@ fn summed_up(args: &Args, all: &[CaseRuns<anyhow::Result<[f64; 2]>>]) -> Report 
             ratio: has.then(|| pairs.ratio(base, &one.medians_ns)),
             p: has.then(|| ps[at - 1]),
             rounds: one.medians_ns.len(),
-            failure: failed.last().map(|error| format!("{error:#}")),
+            failure: failed.next_back().map(|error| format!("{error:#}")),
         }
     });
     let rows: Vec<_> = rows.collect();

@@ -52,7 +52,7 @@ pub fn measure(
     );
     let of = |(at, station): (usize, &&'static str)| {
         let times: Vec<f64> = tries.iter().map(|one| one[at]).collect();
-        StationMedian { station: *station, median_us: median(&times) }
+        StationMedian { station, median_us: median(&times) }
     };
     let stations: Vec<_> = STATIONS.iter().enumerate().map(of).collect();
     let sum_us: f64 = stations.iter().map(|station| station.median_us).sum();
