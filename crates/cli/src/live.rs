@@ -33,23 +33,24 @@ impl TimeLeft {
     }
 }
 
-/// The progress of a measurement with this many similar steps.
+/// The progress of a measurement with this many similar steps, where it is known.
 struct Progress {
-    total: usize,
+    total: Option<usize>,
     begun: usize,
     estimate: TimeLeft,
 }
 
 impl Progress {
-    fn new(total: usize, now: Instant) -> Self {
+    fn new(total: Option<usize>, now: Instant) -> Self {
         Self { total, begun: 0, estimate: TimeLeft { begun: now, first: Some(0) } }
     }
 
     /// Begins the next step; returns its position, and the estimated time of the remaining ones.
     fn next(&mut self, now: Instant) -> String {
         self.begun += 1;
-        let left = self.estimate.left(now, self.begun - 1, self.total);
-        format!("{} of {}{left}", self.begun, self.total)
+        let Some(total) = self.total else { return self.begun.to_string() };
+        let left = self.estimate.left(now, self.begun - 1, total);
+        format!("{} of {total}{left}", self.begun)
     }
 }
 
@@ -72,8 +73,9 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Creates the line before the first step.
-    pub fn new(total: usize) -> Self {
+    /// Creates the line before the first step; without a total, of a measurement that ends by
+    /// itself.
+    pub fn new(total: Option<usize>) -> Self {
         Self { live: Live::seldom(), progress: Progress::new(total, Instant::now()) }
     }
 
@@ -242,7 +244,8 @@ mod tests {
     #[test]
     fn what_is_left_is_estimated_from_what_was_done() {
         let start = Instant::now();
-        let mut progress = Progress::new(4, start);
+        assert_eq!(Progress::new(None, start).next(start), "1");
+        let mut progress = Progress::new(Some(4), start);
         assert_eq!(progress.next(start), "1 of 4");
         assert_eq!(progress.next(start + Duration::from_secs(10)), "2 of 4, about 30 s left");
         assert_eq!(progress.next(start + Duration::from_secs(200)), "3 of 4, about 3 min left");

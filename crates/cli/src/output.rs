@@ -40,9 +40,10 @@ impl Report {
         Self { failure, ..self }
     }
 
-    /// A report of a finished job whose document is of no struct.
-    pub fn done(text: String, results: Value) -> Self {
-        Self { text, results, failure: None }
+    /// The report of a process that serves another one, which has had all answers.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { text: String::new(), results: Value::Null, failure: None }
     }
 }
 

@@ -30,6 +30,7 @@
 //! every verb of the group to have some.
 
 use serde::Serialize;
+use std::path::Path;
 
 /// An object that appears in documents.
 #[derive(Clone, Copy, Debug)]
@@ -128,12 +129,34 @@ macro_rules! results {
     };
 }
 
+impl<T: VerbResult> VerbResult for Vec<T> {
+    const SHAPE: ResultShape = T::SHAPE;
+}
+
+/// Checks the page of all documents in the reference, which begins with `head`, or writes it where
+/// `MILLSTREAM_WRITE` is set.
+///
+/// # Panics
+/// Where the page differs from the structs; says the `test` that writes it.
+pub fn check_page(path: &Path, head: &str, verbs: &[VerbShapes], test: &str) {
+    let page = page(head, verbs);
+    if std::env::var_os("MILLSTREAM_WRITE").is_some() {
+        std::fs::write(path, &page).expect("the reference can be written");
+    }
+    let there = std::fs::read_to_string(path).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    assert!(
+        there == page,
+        "{name} is not that of the program: write it with MILLSTREAM_WRITE=1 cargo test {test}"
+    );
+}
+
 /// The page of all documents, for the reference.
-#[must_use]
-pub fn page(verbs: &[VerbShapes]) -> String {
-    let mut text = HEAD.to_owned();
+fn page(head: &str, verbs: &[VerbShapes]) -> String {
+    let mut text = head.to_owned();
     let mut told: Vec<&str> = Vec::new();
-    for (verb, shapes) in verbs {
+    // A verb of the program's own processes prints nothing.
+    for (verb, shapes) in verbs.iter().filter(|(_, shapes)| !shapes.is_empty()) {
         text += &format!("\n## `{verb}`\n");
         for shape in shapes {
             // An object of several verbs is explained once.
@@ -153,6 +176,8 @@ pub fn page(verbs: &[VerbShapes]) -> String {
     text
 }
 
+/// The beginning of the page of `millstream`.
+#[cfg(test)]
 const HEAD: &str = "# JSON documents
 
 With `--json` a command prints one object with `command`, `environment` and `results`; after a
@@ -232,7 +257,6 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn types_are_told_as_those_of_json() {
@@ -255,14 +279,6 @@ mod tests {
             assert!(!shapes.is_empty(), "{verb} declares no results");
         }
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.md");
-        if std::env::var_os("MILLSTREAM_WRITE").is_some() {
-            std::fs::write(&path, page(&verbs)).unwrap();
-        }
-        let there = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            there == page(&verbs),
-            "docs/reference/json.md is not that of the program: write it with MILLSTREAM_WRITE=1 \
-             cargo test -p millstream-cli --lib every_verb_has_documents"
-        );
+        check_page(&path, HEAD, &verbs, "-p millstream-cli --lib every_verb_has_documents");
     }
 }

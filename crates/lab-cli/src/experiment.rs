@@ -1,13 +1,13 @@
 //! The one runner of experiments: cases in interleaved rounds, the live line, the times of records,
-//! and what ends a run.
+//! the rule that ends a run, and what it has found by then.
 
 use crate::interrupt;
-use crate::live::Steps;
-use crate::output::{Report, now};
+use crate::live::{Steps, during_with};
+use crate::output::{describe, now};
+use millstream_lab::CaseRuns;
 use millstream_lab::packets::StageError;
 use millstream_measure::Measured;
-use serde::Serialize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A measurement of several cases. Rounds are interleaved, so that a disturbance does not hit one
 /// case alone.
@@ -15,14 +15,35 @@ pub trait Experiment {
     /// What is measured once in each round.
     type Case;
 
+    /// What one step finds.
+    type Outcome;
+
     /// Names a case for the live line.
     fn name(&self, case: &Self::Case) -> String;
 
-    /// Measures a case once, and returns what there is to record; the runner adds the times.
-    fn step(&mut self, case: &Self::Case, round: usize) -> Result<Vec<Measured>, Unmeasured>;
+    /// Measures a case once.
+    fn step(&mut self, case: &Self::Case, round: usize) -> Result<Self::Outcome, Unmeasured>;
 
-    /// Hears why a case cannot be measured here; it is left out of later rounds.
-    fn refused(&mut self, _case: &Self::Case, _why: &str) {}
+    /// Returns what there is to record of a step; the runner adds the time of its begin, and its
+    /// length where that is not known better.
+    fn records(&self, _case: &Self::Case, _outcome: &Self::Outcome) -> Vec<Measured> {
+        Vec::new()
+    }
+
+    /// Returns how long a step takes, where that is known: the live line counts it down.
+    fn expected(&self, _case: &Self::Case) -> Option<Duration> {
+        None
+    }
+
+    /// Returns what tells meanwhile, in words, what such a step has found so far.
+    fn so_far(&self) -> Box<dyn Fn() -> String + Send> {
+        Box::new(String::new)
+    }
+
+    /// Whether the cases, in their order, need no further step.
+    fn is_done(&self, _so_far: &[CaseRuns<Self::Outcome>]) -> bool {
+        false
+    }
 }
 
 /// The reason why a step has no result.
@@ -45,64 +66,111 @@ impl<E: Into<anyhow::Error>> From<E> for Unmeasured {
 }
 
 /// What a run has measured.
-#[derive(Debug, Default)]
-pub struct Measurements {
+#[derive(Debug)]
+pub struct Measurements<O> {
+    /// What the rounds gave for each case, in the order of the cases.
+    pub cases: Vec<CaseRuns<O>>,
     /// The records, in the order of time.
     pub records: Vec<Measured>,
-    /// The reasons why cases could not be measured.
-    pub refused: Vec<String>,
     /// The error that ended the run; what was measured before is there.
     pub ended: Option<anyhow::Error>,
 }
 
-impl Measurements {
+impl<O> Measurements<O> {
     /// Fails when an error ended the run.
     pub fn whole(mut self) -> anyhow::Result<Self> {
         self.ended.take().map_or(Ok(self), Err)
     }
 
+    /// The outcomes, case by case.
+    pub fn outcomes(self) -> impl Iterator<Item = O> {
+        self.cases.into_iter().flat_map(|case| case.runs).map(|(_, outcome)| outcome)
+    }
+
+    /// The reasons why cases could not be measured.
+    pub fn refused(&self) -> impl Iterator<Item = &str> {
+        self.cases.iter().filter_map(|case| case.refused.as_deref())
+    }
+
+    /// The error that ended the run, in words.
+    pub fn error(&self) -> Option<String> {
+        self.ended.as_ref().map(describe)
+    }
+
+    /// The same, unless the user asked for the end: a shorter run is whole, too.
+    pub fn broken(&self) -> Option<String> {
+        self.error().filter(|_| !interrupt::asked())
+    }
+
     /// The reason why the run is not whole, in words.
     pub fn failure(&self) -> Option<String> {
-        let ended = self.ended.as_ref().map(crate::output::describe);
-        ended.or_else(|| self.refused.first().cloned())
+        self.error().or_else(|| self.refused().next().map(str::to_owned))
     }
 }
 
-/// Measures all cases in so many rounds, until the user asks for the end.
+/// Measures all cases in so many rounds, or until the user asks for the end.
 pub fn in_rounds<E: Experiment>(
     experiment: &mut E,
     cases: &[E::Case],
     rounds: usize,
-) -> Measurements {
-    let mut steps = Steps::new(rounds * cases.len());
-    let mut all = Measurements::default();
-    let mut is_refused = vec![false; cases.len()];
-    for round in 0..rounds {
-        for (case, is_refused) in cases.iter().zip(&mut is_refused) {
-            if *is_refused {
+) -> Measurements<E::Outcome> {
+    run(experiment, cases, Some(rounds))
+}
+
+/// Measures all cases until the experiment is done, or the user asks for the end.
+pub fn until_done<E: Experiment>(
+    experiment: &mut E,
+    cases: &[E::Case],
+) -> Measurements<E::Outcome> {
+    run(experiment, cases, None)
+}
+
+fn run<E: Experiment>(
+    experiment: &mut E,
+    cases: &[E::Case],
+    rounds: Option<usize>,
+) -> Measurements<E::Outcome> {
+    let mut steps = Steps::new(rounds.map(|rounds| rounds * cases.len()));
+    let found = cases.iter().map(|_| CaseRuns::default()).collect();
+    let mut all = Measurements { cases: found, records: Vec::new(), ended: None };
+    for round in 0..rounds.unwrap_or(usize::MAX) {
+        if all.cases.iter().all(|case| case.refused.is_some()) {
+            break;
+        }
+        for at in 0..cases.len() {
+            // In both orders, so that a drift of the machine favours no case.
+            let at = if round % 2 == 0 { at } else { cases.len() - 1 - at };
+            if all.cases[at].refused.is_some() {
                 steps.skip();
                 continue;
             }
-            if let Err(asked) = interrupt::check("every case was measured") {
+            if experiment.is_done(&all.cases) {
+                return all;
+            }
+            let until = match all.cases.iter().any(|case| !case.runs.is_empty()) {
+                true => "every case was measured",
+                false => "the measurement had a result",
+            };
+            if let Err(asked) = interrupt::check(until) {
                 all.ended = Some(asked);
                 return all;
             }
+            let case = &cases[at];
             steps.next(|| experiment.name(case));
             let (started, begun) = (now(), Instant::now());
-            match experiment.step(case, round) {
-                Ok(mut records) => {
+            match step(experiment, case, round) {
+                Ok(outcome) => {
                     let seconds = begun.elapsed().as_secs_f64();
-                    for record in &mut records {
+                    for mut record in experiment.records(case, &outcome) {
                         record.started.clone_from(&started);
-                        record.seconds = seconds;
+                        if record.seconds == 0.0 {
+                            record.seconds = seconds;
+                        }
+                        all.records.push(record);
                     }
-                    all.records.append(&mut records);
+                    all.cases[at].runs.push((round, outcome));
                 }
-                Err(Unmeasured::Refused(why)) => {
-                    experiment.refused(case, &why);
-                    all.refused.push(why);
-                    *is_refused = true;
-                }
+                Err(Unmeasured::Refused(why)) => all.cases[at].refused = Some(why),
                 Err(Unmeasured::Ended(error)) => {
                     all.ended = Some(error);
                     return all;
@@ -113,13 +181,18 @@ pub fn in_rounds<E: Experiment>(
     all
 }
 
-/// The report of an experiment. The document of `--json` is the struct of its results.
-pub fn report(
-    text: String,
-    results: &impl Serialize,
-    failure: Option<String>,
-) -> anyhow::Result<Report> {
-    Ok(Report { text, results: serde_json::to_value(results)?, failure })
+fn step<E: Experiment>(
+    experiment: &mut E,
+    case: &E::Case,
+    round: usize,
+) -> Result<E::Outcome, Unmeasured> {
+    match experiment.expected(case) {
+        None => experiment.step(case, round),
+        expected => {
+            let (name, so_far) = (experiment.name(case), experiment.so_far());
+            during_with(&name, expected, so_far, || experiment.step(case, round))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +204,7 @@ mod tests {
 
     impl Experiment for Drawn {
         type Case = (&'static str, usize, bool);
+        type Outcome = usize;
 
         fn name(&self, (name, ..): &Self::Case) -> String {
             (*name).to_owned()
@@ -140,22 +214,32 @@ mod tests {
             &mut self,
             (name, last, ends): &Self::Case,
             round: usize,
-        ) -> Result<Vec<Measured>, Unmeasured> {
+        ) -> Result<usize, Unmeasured> {
             self.0.push((round, name));
             match (round < *last, ends) {
-                (true, _) => Ok(vec![Measured::default()]),
+                (true, _) => Ok(round),
                 (false, true) => Err(StageError::Ended.into()),
                 (false, false) => Err(StageError::Refused(format!("{name} is not here")).into()),
             }
         }
+
+        fn records(&self, _: &Self::Case, _: &usize) -> Vec<Measured> {
+            vec![Measured::default()]
+        }
+
+        fn is_done(&self, so_far: &[CaseRuns<usize>]) -> bool {
+            so_far[0].runs.len() > 4
+        }
     }
 
     #[test]
-    fn cases_take_turns_and_one_that_is_refused_is_left_out() {
+    fn cases_take_turns_in_both_orders_and_one_that_is_refused_is_left_out() {
         let mut drawn = Drawn(Vec::new());
         let all = in_rounds(&mut drawn, &[("a", 9, false), ("b", 1, false)], 3);
-        assert_eq!(drawn.0, [(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "a")]);
-        assert_eq!((all.records.len(), &all.refused[..]), (4, &["b is not here".to_owned()][..]));
+        assert_eq!(drawn.0, [(0, "a"), (0, "b"), (1, "b"), (1, "a"), (2, "a")]);
+        assert_eq!(all.cases[0].runs, [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(all.cases[1].refused.as_deref(), Some("b is not here"));
+        assert_eq!(all.records.len(), 4);
         assert!(all.records.iter().all(|record| !record.started.is_empty()));
         assert_eq!(all.failure().as_deref(), Some("b is not here"));
     }
@@ -164,7 +248,15 @@ mod tests {
     fn an_error_ends_the_run_and_what_was_measured_remains() {
         let mut drawn = Drawn(Vec::new());
         let all = in_rounds(&mut drawn, &[("a", 9, false), ("b", 1, true)], 3);
-        assert_eq!((all.records.len(), drawn.0.len()), (3, 4));
+        assert_eq!((all.records.len(), drawn.0.len()), (2, 3));
         assert!(all.failure().unwrap().starts_with("interrupted before"), "{all:?}");
+    }
+
+    #[test]
+    fn a_run_without_a_number_of_rounds_ends_by_its_rule_or_when_no_case_is_left() {
+        let all = until_done(&mut Drawn(Vec::new()), &[("a", 9, false)]);
+        assert_eq!((all.cases[0].runs.len(), all.failure()), (5, None));
+        let all = until_done(&mut Drawn(Vec::new()), &[("a", 2, false)]);
+        assert_eq!((all.cases[0].runs.len(), all.refused().count()), (2, 1));
     }
 }

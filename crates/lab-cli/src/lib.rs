@@ -14,11 +14,13 @@ mod samples;
 use millstream_cli::output::Report;
 use millstream_cli::{
     UserVerb, UserVerbs, Verbs, block_types, child_radio, command_of, dashboard, force,
-    graph_report, group, interrupt, live, numbers, output, program, run_program, stored, table,
+    graph_report, group, interrupt, live, numbers, output, program, results, run_program, stored,
+    table,
 };
 use std::process::ExitCode;
 
 group! {
+    typed;
     /// The verbs of the laboratory.
     LaboratoryVerb: Bench(bench), Latency(latency), Lab(lab),
 }
@@ -109,4 +111,31 @@ pub fn main() -> ExitCode {
         millstream_guest::init::run();
     }
     run_program::<AllVerbs>(std::env::args_os())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    const HEAD: &str = "# JSON documents of the laboratory
+
+The fields of `results` for each command of `millstream-lab`, as [JSON documents](json.md) has them
+for `millstream`. Where a command has `records`, a measurement plan can use it
+([file formats](file-formats.md)).
+
+The page is made from the structs of the program, and a test compares it with them.
+";
+
+    /// Run with `MILLSTREAM_WRITE=1` the test writes the page.
+    #[test]
+    fn every_verb_has_documents_and_the_page_is_made_of_them() {
+        let verbs = super::results();
+        let silent = ["bench worker", "lab adc", "lab worker"];
+        for (verb, shapes) in &verbs {
+            assert_eq!(shapes.is_empty(), silent.contains(&&**verb), "{verb}");
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab-json.md");
+        let test = "-p millstream-lab-cli --lib every_verb_has_documents";
+        crate::results::check_page(&path, HEAD, &verbs, test);
+    }
 }

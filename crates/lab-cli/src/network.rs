@@ -1,11 +1,15 @@
 //! The network of a measurement between two processes, as command line options.
 
+use crate::child_radio::{ChildRadio, ChildRadioOptions};
 use crate::numbers::{allowed_cpus, cpu, one_of, whole};
 use crate::{interrupt, program};
+use anyhow::Context;
 use millstream_cpu::sched::Class;
 use millstream_lab::packets::{PacketWait, PathRow, TestNetwork, Testbed, rows};
 use millstream_link::registry::find;
-use std::process::Command;
+use serde_json::Value;
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
 
 /// Networks and CPUs of both sides.
 #[derive(clap::Args)]
@@ -179,6 +183,36 @@ fn class(text: &str) -> Result<Class, String> {
         Ok(class) => Ok(class),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Runs a command of this program in the active network of a test bed, against an emulated radio in
+/// the passive one; returns its document. `links` are those of the host and of the radio.
+pub fn against_radio(
+    bed: &Testbed,
+    radio: ChildRadioOptions<'_>,
+    address: Ipv4Addr,
+    links: &[String; 2],
+    words: &[String],
+) -> anyhow::Result<Value> {
+    let [host_link, radio_link] = links;
+    let [host_cpu, radio_cpu] = [0, 1].map(|side: usize| bed.places()[side].cpu);
+    let enter = |command: &mut Command| bed.start_in(true, command);
+    let mut options = radio;
+    options.args.extend(["--mtu", "9000", "--link", radio_link].map(str::to_owned));
+    let options =
+        ChildRadioOptions { addr: Some(address), cpu: radio_cpu, prepare: Some(&enter), ..options };
+    let radio = ChildRadio::start(&options)?;
+    let mut host = program::command(words)?;
+    let args = format!("addr={address},link={host_link}");
+    host.args(["--json", "--args", &args]).stdin(Stdio::null());
+    bed.start_in(false, &mut host)?;
+    millstream_host::child::tie(&mut host, host_cpu);
+    let output = host.output().context("cannot start the process of the host")?;
+    drop(radio);
+    let document: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("the host ended early: {}", String::from_utf8_lossy(&output.stderr).trim())
+    })?;
+    Ok(document)
 }
 
 /// The command of this program as the process of one side.

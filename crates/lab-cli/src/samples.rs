@@ -149,19 +149,30 @@ fn tail(shape: f64) -> &'static str {
     }
 }
 
-/// The figures of a series, as documents have them.
-#[derive(Serialize)]
-pub struct SeriesFigures {
-    series: String,
-    count: u64,
-    min_ns: u64,
-    mode_ns: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-    p99_9_ns: u64,
-    max_ns: u64,
-    tail: Option<Estimate>,
+crate::results! {
+    /// The figures of a series.
+    pub struct SeriesFigures {
+        /// Its name.
+        series: String,
+        /// Values.
+        count: u64,
+        /// The shortest, nanoseconds.
+        min_ns: u64,
+        /// The most frequent, nanoseconds.
+        mode_ns: u64,
+        /// The median, nanoseconds.
+        p50_ns: u64,
+        /// The 90th percentile, nanoseconds.
+        p90_ns: u64,
+        /// The 99th percentile, nanoseconds.
+        p99_ns: u64,
+        /// The 99.9th percentile, nanoseconds.
+        p99_9_ns: u64,
+        /// The longest, nanoseconds.
+        max_ns: u64,
+        /// The estimate of the largest value to come.
+        tail: Option<Estimate>,
+    }
 }
 
 /// The figures of each series.

@@ -36,9 +36,9 @@ pub enum PeerError {
     },
 }
 
-/// A running script.
+/// GNU Radio, running a script.
 #[derive(Debug)]
-pub struct Script {
+pub struct GnuRadio {
     path: PathBuf,
     process: HelperProcess,
     /// GNU Radio's version.
@@ -50,7 +50,7 @@ struct Hello {
     version: String,
 }
 
-impl Script {
+impl GnuRadio {
     /// Starts a script with this Python; its first line is `{"version": …}`. It ends with the
     /// calling thread.
     ///
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_no_gnu_radio_is_an_error_that_says_what_to_do() {
-        let tell = |path| Script::start(Path::new(path), "").unwrap_err().to_string();
+        let tell = |path| GnuRadio::start(Path::new(path), "").unwrap_err().to_string();
         assert!(tell("/no/python").starts_with("cannot run /no/python: No such file"));
         assert!(tell("/no/python").ends_with(
             "; give another Python with --python, or leave GNU Radio out with --no-gnuradio"

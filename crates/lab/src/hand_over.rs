@@ -4,6 +4,7 @@
 //! Both threads yield their CPU while they have nothing to do, so that the figure is that of the
 //! queue and not of a way to wait, and both run also on one CPU.
 
+use crate::CaseRuns;
 use millstream_ring::spsc;
 use millstream_stats::{Pairs, Ratio};
 use serde::Serialize;
@@ -72,37 +73,29 @@ pub struct HandOver {
     pub ring_to_this: Option<Ratio>,
 }
 
-/// Moves `items` over every queue, in `rounds` rounds and in turns; `step` hears of each.
-///
-/// # Panics
-/// If a queue loses, repeats or reorders an item.
-#[must_use]
-pub fn compare(items: u64, rounds: usize, mut step: impl FnMut(QueueKind)) -> Vec<HandOver> {
-    let mut all: Vec<HandOver> = QueueKind::ALL
-        .map(|queue| HandOver { queue, items_per_s: Vec::new(), ring_to_this: None })
-        .into();
-    for round in 0..rounds {
-        for at in 0..all.len() {
-            let at = if round % 2 == 0 { at } else { all.len() - 1 - at };
-            step(all[at].queue);
-            let rate = rate(all[at].queue, items);
-            all[at].items_per_s.push(rate);
-        }
+impl HandOver {
+    /// Sums up the rates of all queues, in the order of [`QueueKind::ALL`].
+    #[must_use]
+    pub fn of(rates: &[CaseRuns<f64>]) -> Vec<Self> {
+        let all: Vec<Vec<f64>> =
+            rates.iter().map(|one| one.outcomes().copied().collect()).collect();
+        let mut pairs = Pairs::default();
+        let mut sum_up = |(queue, own): (QueueKind, &Vec<f64>)| {
+            let ring = QueueKind::ALL.into_iter().position(|one| one == queue.ring());
+            let of_ring = ring.and_then(|ring| all.get(ring)).filter(|_| queue.ring() != queue);
+            let ring_to_this = of_ring.map(|of_ring| pairs.ratio(own, of_ring));
+            Self { queue, items_per_s: own.clone(), ring_to_this }
+        };
+        QueueKind::ALL.into_iter().zip(&all).map(&mut sum_up).collect()
     }
-    let mut pairs = Pairs::default();
-    for at in 0..all.len() {
-        let ring = all[at].queue.ring();
-        if ring != all[at].queue {
-            let of_ring = all.iter().find(|one| one.queue == ring).expect("every ring is measured");
-            let ratio = pairs.ratio(&all[at].items_per_s, &of_ring.items_per_s);
-            all[at].ring_to_this = Some(ratio);
-        }
-    }
-    all
 }
 
-/// Returns the items a second of one run.
-fn rate(queue: QueueKind, items: u64) -> f64 {
+/// Moves `items` over a queue; returns the items a second.
+///
+/// # Panics
+/// If the queue loses, repeats or reorders an item.
+#[must_use]
+pub fn rate(queue: QueueKind, items: u64) -> f64 {
     let begun = Instant::now();
     match queue {
         QueueKind::Ring => {
@@ -228,10 +221,11 @@ mod tests {
 
     #[test]
     fn every_queue_brings_every_item_and_has_its_ratio_to_the_ring() {
-        let mut heard = 0;
         // No multiple of a batch.
-        let all = compare(10_007, 2, |_| heard += 1);
-        assert_eq!((all.len(), heard), (QueueKind::ALL.len(), 2 * QueueKind::ALL.len()));
+        let rates = |queue| [rate(queue, 10_007), rate(queue, 10_007)];
+        let runs = |queue| CaseRuns { runs: (0..).zip(rates(queue)).collect(), refused: None };
+        let all = HandOver::of(&QueueKind::ALL.map(runs));
+        assert_eq!(all.len(), QueueKind::ALL.len());
         for one in all {
             assert!(one.items_per_s.len() == 2 && one.items_per_s.iter().all(|rate| *rate > 0.0));
             assert_eq!(one.ring_to_this.is_some(), one.queue != one.queue.ring(), "{one:?}");

@@ -26,6 +26,7 @@
 //! | [`uhd`] | UHD's `benchmark_rate` as a peer |
 //! | [`vfio`] | a device that VFIO gives to a program, and what it cannot reach |
 //! | [`search`] | the highest rate and the smallest buffer that hold |
+//! | [`CaseRuns`] | what the rounds of an experiment gave for a case |
 //! | [`Host`] | this machine as the place where a measurement plan runs |
 
 pub mod atsc;
@@ -48,6 +49,7 @@ mod named;
 pub mod packets;
 pub mod rate;
 pub mod response;
+mod runs;
 pub mod search;
 pub mod soak;
 pub mod stations;
@@ -61,4 +63,5 @@ pub use budget::{EthernetLink, LinkBudget, WireFormat};
 pub use direction::Direction;
 pub use host::{Host, Keep};
 pub use lag::Lag;
+pub use runs::CaseRuns;
 pub use search::Grid;

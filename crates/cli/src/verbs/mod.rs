@@ -5,8 +5,9 @@
 /// `results` (see [`results!`](crate::results!)).
 #[macro_export]
 macro_rules! group {
-    (typed; $(#[$about:meta])* $group:ident: $($verb:ident($module:ident)),+ $(,)?) => {
-        $crate::group! { $(#[$about])* $group: $($verb($module)),+ }
+    (typed; $(#[$about:meta])* $group:ident:
+     $($(#[$of:meta])* $verb:ident($module:ident)),+ $(,)?) => {
+        $crate::group! { $(#[$about])* $group: $($(#[$of])* $verb($module)),+ }
 
         /// Each verb of the group, with the objects of its documents.
         pub fn results() -> Vec<$crate::results::VerbShapes> {

@@ -6,6 +6,7 @@ mod limits;
 
 use crate::numbers::within;
 use crate::output::Report;
+use crate::results::ResultShape;
 use clap::Subcommand;
 use millstream_lab::atsc::{SETTLE_S, SPARE_S};
 
@@ -39,6 +40,11 @@ pub struct Args {
 enum What {
     Table(limits::Args),
     Tx(emission::Args),
+}
+
+/// The documents of all measurements.
+pub fn results() -> Vec<ResultShape> {
+    [cost::results(), limits::results(), emission::results()].concat()
 }
 
 /// Runs the measurement.

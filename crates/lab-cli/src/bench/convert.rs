@@ -1,14 +1,12 @@
 //! `millstream-lab bench convert`: the rate of sample conversion.
 
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::{seconds, whole};
 use crate::output::{Report, percent};
 use crate::table::Table;
 use millstream_lab::convert::{ConvertRow, ConvertSpec, FormatPair, measure, uhd};
 use millstream_radio::convert::ConvertForm;
 use millstream_stats::Summary;
-use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,35 +48,52 @@ pub struct Args {
     no_uhd: bool,
 }
 
+crate::results! {
+    /// The rates of conversions.
+    struct ConvertResults<'a> {
+        /// Rounds of each measurement.
+        repeats: usize,
+        /// Each pair of formats at each size.
+        rows: &'a [ConvertRow],
+        /// The form that streams use on this processor.
+        chosen: &'a str,
+    }
+}
+
 /// Measures; prints a table for each size.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let given = args.uhd_program.as_deref().map(uhd::Tool::at);
-    let plan = ConvertSpec {
-        pairs: if args.pair.is_empty() { FormatPair::all() } else { args.pair },
-        sizes: args.nsamps.iter().map(|samples| *samples as usize).collect(),
+    let mut spec = ConvertSpec {
         repeats: args.repeat as usize,
         time: Duration::from_secs_f64(args.duration.min(1e3)),
         uhd: if args.no_uhd { None } else { given.or_else(uhd::Tool::find) },
     };
-    let mut steps = Steps::new(plan.pairs.len() * plan.sizes.len());
-    let rows = measure(&plan, |pair, samples| {
-        steps.next(|| format!("{samples} samples, {pair}"));
-    })?;
-    steps.end();
-    let mut text: String = plan.sizes.iter().map(|samples| table(*samples, &rows)).collect();
-    if plan.uhd.is_none() && !args.no_uhd {
+    let pairs = if args.pair.is_empty() { FormatPair::all() } else { args.pair };
+    let sizes: Vec<_> = args.nsamps.iter().map(|samples| *samples as usize).collect();
+    let cases = sizes.iter().flat_map(|samples| pairs.iter().map(|pair| (*samples, *pair)));
+    let cases: Vec<_> = cases.collect();
+    let rows: Vec<_> = in_rounds(&mut spec, &cases, 1).whole()?.outcomes().collect();
+    let mut text: String = sizes.iter().map(|samples| table(*samples, &rows)).collect();
+    if spec.uhd.is_none() && !args.no_uhd {
         text += "UHD's converter_benchmark is not installed (Debian package uhd-host)\n";
     }
     let chosen = ConvertForm::best().name();
     text += &format!("streams on this processor use the form {chosen}\n");
-    report(text, &Results { repeats: plan.repeats, rows: &rows, chosen }, None)
+    Ok(Report::of(text, &ConvertResults { repeats: spec.repeats, rows: &rows, chosen }))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    repeats: usize,
-    rows: &'a [ConvertRow],
-    chosen: &'a str,
+/// A step has all rounds of a row: the buffers of all rows would not fit into memory.
+impl Experiment for ConvertSpec {
+    type Case = (usize, FormatPair);
+    type Outcome = ConvertRow;
+
+    fn name(&self, (samples, pair): &Self::Case) -> String {
+        format!("{samples} samples, {pair}")
+    }
+
+    fn step(&mut self, (samples, pair): &Self::Case, _: usize) -> Result<ConvertRow, Unmeasured> {
+        Ok(measure(self, *pair, *samples)?)
+    }
 }
 
 /// Million samples per second at one size.

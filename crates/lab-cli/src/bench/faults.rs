@@ -1,15 +1,14 @@
 //! `millstream-lab bench faults`: the outcome of streams under each fault.
 
 use super::way::DIRECTIONS;
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::numbers::one_of;
 use crate::output::{Join, Report};
 use crate::table::Table;
 use millstream_lab::Direction;
-use millstream_lab::faults::{self, CASES, Ending, FaultCase, FaultRow};
-use millstream_measure::Measured;
-use serde::Serialize;
+use millstream_lab::faults::{self, CASES, FaultCase, FaultRow};
+use millstream_lab::soak::StreamEnd;
 
 /// Tests streams of an emulated radio under many faults, in both directions.
 ///
@@ -32,6 +31,30 @@ pub struct Args {
     list: bool,
 }
 
+crate::results! {
+    /// What became of the streams.
+    struct FaultResults<'a> {
+        /// Each fault in each direction.
+        rows: &'a [FaultRow],
+    }
+
+    /// With `--list`: all faults.
+    struct ListedFaults {
+        /// Each fault in each direction.
+        faults: Vec<ListedFault>,
+    }
+
+    /// A fault that is not tried.
+    struct ListedFault {
+        /// Its name.
+        fault: &'static str,
+        /// The direction of the samples.
+        direction: Direction,
+        /// The faults, as the radio parses them.
+        specs: Vec<String>,
+    }
+}
+
 /// Succeeds when every stream behaved as required.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases: Vec<&'static FaultCase> =
@@ -42,36 +65,17 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         args.only,
         CASES.iter().map(|case| case.name).join(", ")
     );
-    let ways = args.direction;
+    let cases = each(&cases, args.direction);
     if args.list {
-        return listing(&each(&cases, ways));
+        return Ok(listing(&cases));
     }
     interrupt::install();
-    let mut faults = Faults { rows: Vec::new() };
-    in_rounds(&mut faults, &each(&cases, ways), 1).whole()?;
-    let rows = faults.rows;
+    let rows: Vec<_> = in_rounds(&mut Faults, &cases, 1).whole()?.outcomes().collect();
     let unsound = rows.iter().filter(|row| !row.complaints.is_empty()).count();
     let failure = (unsound > 0).then(|| {
         format!("{unsound} of {} streams failed their check: see the table above", rows.len())
     });
-    report(table(&rows), &Results { rows: &rows }, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    rows: &'a [FaultRow],
-}
-
-#[derive(Serialize)]
-struct Listing {
-    faults: Vec<ListedFault>,
-}
-
-#[derive(Serialize)]
-struct ListedFault {
-    fault: &'static str,
-    direction: Direction,
-    specs: Vec<String>,
+    Ok(Report::of(table(&rows), &FaultResults { rows: &rows }).failing(failure))
 }
 
 /// Each case in each direction.
@@ -80,24 +84,22 @@ fn each(cases: &[&'static FaultCase], ways: &[Direction]) -> Vec<(&'static Fault
 }
 
 /// The trial of faults.
-struct Faults {
-    rows: Vec<FaultRow>,
-}
+struct Faults;
 
 impl Experiment for Faults {
     type Case = (&'static FaultCase, Direction);
+    type Outcome = FaultRow;
 
     fn name(&self, (case, way): &Self::Case) -> String {
         format!("{}: {}", way.name(), case.name)
     }
 
-    fn step(&mut self, (case, way): &Self::Case, _: usize) -> Result<Vec<Measured>, Unmeasured> {
-        self.rows.push(faults::run(case, *way)?);
-        Ok(Vec::new())
+    fn step(&mut self, (case, way): &Self::Case, _: usize) -> Result<FaultRow, Unmeasured> {
+        Ok(faults::run(case, *way)?)
     }
 }
 
-fn listing(all: &[(&'static FaultCase, Direction)]) -> anyhow::Result<Report> {
+fn listing(all: &[(&'static FaultCase, Direction)]) -> Report {
     let text = Table::of(all.iter())
         .left("", |(case, _)| case.name)
         .left("", |(_, way)| way.name())
@@ -108,7 +110,7 @@ fn listing(all: &[(&'static FaultCase, Direction)]) -> anyhow::Result<Report> {
         direction: *way,
         specs: case.specs(*way),
     };
-    report(text, &Listing { faults: all.iter().map(listed).collect() }, None)
+    Report::of(text, &ListedFaults { faults: all.iter().map(listed).collect() })
 }
 
 fn table(rows: &[FaultRow]) -> String {
@@ -133,8 +135,8 @@ fn causes(row: &FaultRow) -> String {
 
 fn outcome(row: &FaultRow) -> String {
     match &row.ending {
-        Ending::GoesOn => "goes on".to_owned(),
-        Ending::Failed(error) => format!("ended: {error}"),
-        Ending::Hangs => "HANGS".to_owned(),
+        StreamEnd::InOrder => "goes on".to_owned(),
+        StreamEnd::Failed(error) => format!("ended: {error}"),
+        StreamEnd::Hangs => "HANGS".to_owned(),
     }
 }

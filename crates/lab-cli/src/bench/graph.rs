@@ -2,16 +2,14 @@
 
 use super::costs::cost;
 use super::peer::PeerArgs;
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::{seconds, whole};
 use crate::output::{Report, count, now, percent};
 use crate::table::Table;
 use anyhow::ensure;
-use millstream_lab::graph::GraphFigures;
 use millstream_lab::graph::{
-    BlockKernel, ChainShape, GnuRadioGraph, GraphCase, GraphRow, GraphSpec, GraphSubject, ItemKind,
-    cost_of_timing, measure,
+    BlockKernel, ChainShape, GRAPHS, GraphAttempt, GraphBench, GraphCase, GraphFigures, GraphRate,
+    GraphRow, GraphSpec, GraphSubject, ItemKind,
 };
 use millstream_measure::Measured;
 use millstream_stats::Summary;
@@ -66,62 +64,107 @@ pub struct Args {
     peer: PeerArgs,
 }
 
+crate::results! {
+    /// The rates of graphs.
+    struct GraphResults<'a> {
+        /// The CPU time of each graph by each subject, of its median round.
+        records: Vec<Measured>,
+        /// Rounds.
+        repeats: usize,
+        /// Length of a measurement, milliseconds.
+        time_ms: f64,
+        /// The CPUs.
+        cpus: &'a [usize],
+        /// Bytes of a batch.
+        batch_bytes: usize,
+        /// The version of GNU Radio, if it was measured.
+        gnuradio: Option<&'a str>,
+        /// Each graph on each number of CPUs.
+        rows: &'a [GraphRow],
+        /// CPU time for an item with the clock reads of the cost model, over without, less 1.
+        cost_of_timing: Summary,
+    }
+}
+
 /// Measures; prints a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let time = Duration::from_secs_f64(args.duration.min(1e3));
     let repeats = args.repeat.unwrap_or(if args.quick { 3 } else { 5 }) as usize;
-    let cpus = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
+    let cpus: Vec<_> = millstream_cpu::thread::allowed_cpus()?.iter().take(2).collect();
     let cases = cases(&args);
     ensure!(
         !cases.is_empty(),
         "no graph has a name that contains the text of --only; a name is for example `copy float \
          8`"
     );
-    let plan = GraphSpec { cases, cpus, repeats, warm_up: time / 4, time };
-    let (mut peer, started) = (args.peer.start(GnuRadioGraph::start)?, now());
-    let mut steps = Steps::new(plan.cases.len() * plan.cpus.len());
-    let rows = measure(&plan, peer.as_mut(), |case, cpus| {
-        steps.next(|| format!("{case}, {cpus} CPU"));
-    })?;
-    let timing = cost_of_timing(&plan, plan.cases[0])?;
-    steps.end();
+    let spec = GraphSpec { cpus: cpus.clone(), warm_up: time / 4, time };
+    let (peer, started) = (args.peer.start(GRAPHS)?, now());
+    let mut bench = GraphBench::new(spec, peer);
+    let attempts = bench.attempts(&cases);
+    let rates = in_rounds(&mut bench, &attempts, repeats).whole()?.cases;
+    let rows = bench.rows(&attempts, &rates);
+    let mut timing = Timing { bench: &bench, case: cases[0] };
+    let timed = in_rounds(&mut timing, &[true, false], 2 * repeats).whole()?.cases;
+    let cpu = |rate: &GraphRate| rate.cpu_s_per_gigaitem;
+    let of_untimed = timed[0].ratios(&timed[1], cpu, cpu).unwrap_or_default();
+    let Summary { min, median, max, count } = of_untimed;
+    let [min, median, max] = [min, median, max].map(|ratio| ratio - 1.0);
     let mut text = table(&rows);
-    text += &verdict(&rows, peer.as_ref());
+    text += &verdict(&rows, bench.version());
     let _ = writeln!(
         text,
         "cost model on against off ({}, single thread): {:+.1} % CPU per item \
          (between {:+.1} and {:+.1})",
-        plan.cases[0],
-        100.0 * timing.median,
-        100.0 * timing.min,
-        100.0 * timing.max,
+        cases[0],
+        100.0 * median,
+        100.0 * min,
+        100.0 * max,
     );
-    let version = peer.map(|peer| peer.version().to_owned());
     let each = rows.iter().flat_map(|row| row.entries.iter().map(move |entry| (row, entry)));
     let records: Vec<_> = each.map(|(row, entry)| record(row, entry, &started)).collect();
-    let results = Results {
+    let results = GraphResults {
         records,
         repeats,
         time_ms: args.duration * 1e3,
-        cpus: &plan.cpus,
+        cpus: &cpus,
         batch_bytes: millstream_flow::plan::default_batch_bytes(),
-        gnuradio: version,
+        gnuradio: bench.version(),
         rows: &rows,
-        cost_of_timing: timing,
+        cost_of_timing: Summary { min, median, max, count },
     };
-    report(text, &results, None)
+    Ok(Report::of(text, &results))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    records: Vec<Measured>,
-    repeats: usize,
-    time_ms: f64,
-    cpus: &'a [usize],
-    batch_bytes: usize,
-    gnuradio: Option<String>,
-    rows: &'a [GraphRow],
-    cost_of_timing: Summary,
+impl Experiment for GraphBench {
+    type Case = GraphAttempt;
+    type Outcome = GraphRate;
+
+    fn name(&self, GraphAttempt { case, cpus, subject }: &GraphAttempt) -> String {
+        format!("{case}, {cpus} CPU, {}", subject.name())
+    }
+
+    fn step(&mut self, attempt: &GraphAttempt, _: usize) -> Result<GraphRate, Unmeasured> {
+        Ok(self.measure(attempt)?)
+    }
+}
+
+/// The measurement of a graph with the cost model's clock reads, and without.
+struct Timing<'b> {
+    bench: &'b GraphBench,
+    case: GraphCase,
+}
+
+impl Experiment for Timing<'_> {
+    type Case = bool;
+    type Outcome = GraphRate;
+
+    fn name(&self, timed: &bool) -> String {
+        format!("{}, cost model {}", self.case, if *timed { "on" } else { "off" })
+    }
+
+    fn step(&mut self, timed: &bool, _: usize) -> Result<GraphRate, Unmeasured> {
+        Ok(self.bench.measure_timed(self.case, *timed)?)
+    }
 }
 
 /// The median over all repetitions.
@@ -210,7 +253,7 @@ fn table(rows: &[GraphRow]) -> String {
 }
 
 /// The main figures, in words.
-fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
+fn verdict(rows: &[GraphRow], peer: Option<&str>) -> String {
     let lowest = |figure: &dyn Fn(&GraphRow) -> Option<Summary>| {
         let figures = rows.iter().filter_map(|row| Some((figure(row)?.median, row)));
         let (figure, row) = figures.min_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -218,8 +261,7 @@ fn verdict(rows: &[GraphRow], peer: Option<&GnuRadioGraph>) -> String {
     };
     let long = |row: &GraphRow| row.of_gnuradio.filter(|_| row.case.shape.stages >= 8);
     let mut text = String::new();
-    if let (Some((ratio, case)), Some(peer)) = (lowest(&long), peer) {
-        let version = peer.version();
+    if let (Some((ratio, case)), Some(version)) = (lowest(&long), peer) {
         let _ = writeln!(
             text,
             "chains of 8 and more: at least {ratio:.1} times GNU Radio {version} ({case})"

@@ -21,6 +21,7 @@ pub use packets::{places, refusals};
 use millstream_cli::group;
 
 group! {
+    typed;
     /// Measures rates and costs on this machine.
     BenchVerb:
     Atsc(atsc), Buffer(buffer), Convert(convert), Faults(faults), Graph(graph), Offload(offload),

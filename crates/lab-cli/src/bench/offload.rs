@@ -1,6 +1,6 @@
 //! `millstream-lab bench offload`: kernels on the CPU and on a device.
 
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
@@ -8,8 +8,6 @@ use crate::table::Table;
 use millstream_accel::choose::{self, SampleCost, Side};
 use millstream_accel::{Accelerator, Kernel, OffloadSettings, StandIn};
 use millstream_dsp::Sample;
-use millstream_measure::Measured;
-use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,28 +54,52 @@ pub struct Args {
     repeat: u32,
 }
 
-/// A kernel with its figures.
-#[derive(Serialize)]
-struct Row {
-    kernel: String,
-    batch: usize,
-    host_ns: f64,
-    device_ns: f64,
-    host_cpu_ns: f64,
-    device_cpu_ns: f64,
-    /// The copies alone: a batch there and, at the same time, results back.
-    copies_ns: Option<f64>,
-    choices: Vec<Pick>,
-}
+crate::results! {
+    /// The costs of kernels on both sides, and the choices between them.
+    struct OffloadResults<'a> {
+        /// The device.
+        device: String,
+        /// Length of each measurement, seconds.
+        measure_s: f64,
+        /// Measurements of each row.
+        repetitions: u32,
+        /// Each kernel with each size of batches.
+        rows: &'a [OffloadRow],
+        /// Why rows could not be measured.
+        refused: Vec<&'a str>,
+        /// Right choices, and all.
+        right: (usize, usize),
+    }
 
-/// A choice and its price.
-#[derive(Serialize)]
-struct Pick {
-    /// Samples a second; none: as fast as possible.
-    rate_hz: Option<f64>,
-    device: bool,
-    /// What the chosen side costs more than the better one.
-    regret: f64,
+    /// A kernel with its figures: nanoseconds for a sample.
+    struct OffloadRow {
+        /// The kernel.
+        kernel: String,
+        /// Samples of a batch.
+        batch: usize,
+        /// Time on the CPU.
+        host_ns: f64,
+        /// Time on the device.
+        device_ns: f64,
+        /// CPU time on the CPU.
+        host_cpu_ns: f64,
+        /// CPU time beside the device.
+        device_cpu_ns: f64,
+        /// The copies alone: a batch there and, at the same time, results back.
+        copies_ns: Option<f64>,
+        /// The choice at each rate.
+        choices: Vec<OffloadChoice>,
+    }
+
+    /// A choice and its price.
+    struct OffloadChoice {
+        /// Samples a second; none: as fast as possible.
+        rate_hz: Option<f64>,
+        /// Whether it is the device.
+        device: bool,
+        /// What the chosen side costs more than the better one.
+        regret: f64,
+    }
 }
 
 /// What `auto` may cost more than the better side.
@@ -98,52 +120,41 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let kernels = args.kernels()?;
     let cases: Vec<_> =
         kernels.iter().flat_map(|kernel| args.batch.iter().map(move |n| (kernel, *n))).collect();
-    let mut sides = Sides { args: &args, device: &*device, rows: Vec::new() };
-    let all = in_rounds(&mut sides, &cases, 1);
-    let rows = sides.rows;
-    let refused = all.whole()?.refused;
+    let mut sides = Sides { args: &args, device: &*device };
+    let all = in_rounds(&mut sides, &cases, 1).whole()?;
+    let refused: Vec<_> = all.cases.iter().filter_map(|case| case.refused.clone()).collect();
+    let rows: Vec<_> = all.outcomes().collect();
+    let refused: Vec<_> = refused.iter().map(String::as_str).collect();
     let failure = rows.is_empty().then(|| refused.join("; "));
     let text = if rows.is_empty() { String::new() } else { text(&device.name(), &rows, &refused) };
-    let results = Results {
+    let results = OffloadResults {
         device: device.name(),
         measure_s: args.measure,
         repetitions: args.repeat,
         rows: &rows,
-        refused: &refused,
         right: right(&rows),
+        refused,
     };
-    report(text, &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    device: String,
-    measure_s: f64,
-    repetitions: u32,
-    rows: &'a [Row],
-    refused: &'a [String],
-    /// Right choices, and all.
-    right: (usize, usize),
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// The measurement of both sides, for each kernel and size of batches.
 struct Sides<'a> {
     args: &'a Args,
     device: &'a dyn Accelerator,
-    rows: Vec<Row>,
 }
 
 impl<'a> Experiment for Sides<'a> {
     type Case = (&'a Kernel, usize);
+    type Outcome = OffloadRow;
 
     fn name(&self, (kernel, batch): &Self::Case) -> String {
         format!("{kernel}, batches of {batch}")
     }
 
-    fn step(&mut self, case: &Self::Case, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+    fn step(&mut self, case: &Self::Case, _: usize) -> Result<OffloadRow, Unmeasured> {
         let row = self.args.row(case.0, case.1, self.device);
-        self.rows.push(row.map_err(|error| Unmeasured::Refused(error.to_string()))?);
-        Ok(Vec::new())
+        row.map_err(|error| Unmeasured::Refused(error.to_string()))
     }
 }
 
@@ -165,7 +176,12 @@ impl Args {
         Ok(kernels)
     }
 
-    fn row(&self, kernel: &Kernel, batch: usize, device: &dyn Accelerator) -> anyhow::Result<Row> {
+    fn row(
+        &self,
+        kernel: &Kernel,
+        batch: usize,
+        device: &dyn Accelerator,
+    ) -> anyhow::Result<OffloadRow> {
         let settings = OffloadSettings::for_batches(batch, kernel);
         let span = Duration::from_secs_f64(self.measure);
         let rates: Vec<_> =
@@ -206,7 +222,7 @@ impl Args {
         let copies_ns = device
             .copy_rate(bytes)
             .map(|rate| bytes as f64 / rate / (settings.frames * shape.samples) as f64 * 1e9);
-        Ok(Row {
+        Ok(OffloadRow {
             kernel: kernel.to_string(),
             batch,
             host_ns: host.ns,
@@ -220,7 +236,11 @@ impl Args {
 }
 
 /// Compares a choice with the better side.
-fn pick(side: Side, (host, device): (SampleCost, SampleCost), rate_hz: Option<f64>) -> Pick {
+fn pick(
+    side: Side,
+    (host, device): (SampleCost, SampleCost),
+    rate_hz: Option<f64>,
+) -> OffloadChoice {
     let best = choose::better(host, device, rate_hz);
     let (chosen, other) = match side {
         Side::Host => (host, device),
@@ -232,23 +252,23 @@ fn pick(side: Side, (host, device): (SampleCost, SampleCost), rate_hz: Option<f6
         (false, true, true) => chosen.cpu_ns / other.cpu_ns - 1.0,
         _ => chosen.ns / other.ns - 1.0,
     };
-    Pick { rate_hz, device: side == Side::Device, regret: regret.max(0.0) }
+    OffloadChoice { rate_hz, device: side == Side::Device, regret: regret.max(0.0) }
 }
 
 /// Counts the choices, and those that are right.
-fn right(rows: &[Row]) -> (usize, usize) {
+fn right(rows: &[OffloadRow]) -> (usize, usize) {
     let picks = || rows.iter().flat_map(|row| &row.choices);
     (picks().filter(|pick| pick.regret <= REGRET_MAX).count(), picks().count())
 }
 
-fn text(device: &str, rows: &[Row], refused: &[String]) -> String {
+fn text(device: &str, rows: &[OffloadRow], refused: &[&str]) -> String {
     let mut text = format!("\nnanoseconds a sample, on the CPU and on {device}\n");
     let side = |device| if device { "device" } else { "CPU" };
-    let sides = |row: &Row| {
+    let sides = |row: &OffloadRow| {
         let names: Vec<_> = row.choices.iter().map(|pick| side(pick.device)).collect();
         names.join(" ")
     };
-    let regret = |row: &Row| row.choices.iter().map(|pick| pick.regret).fold(0.0, f64::max);
+    let regret = |row: &OffloadRow| row.choices.iter().map(|pick| pick.regret).fold(0.0, f64::max);
     text += &Table::of(rows)
         .left("kernel", |row| &row.kernel)
         .right("batch", |row| row.batch)

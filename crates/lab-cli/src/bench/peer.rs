@@ -1,7 +1,7 @@
 //! GNU Radio beside ours.
 
 use crate::output::note;
-use millstream_lab::gnuradio::{PYTHON, PeerError};
+use millstream_lab::gnuradio::{GnuRadio, PYTHON};
 use std::path::{Path, PathBuf};
 
 /// The comparison with GNU Radio.
@@ -18,18 +18,16 @@ pub(super) struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// Starts GNU Radio, if it is wanted and installed; requested by name, it has to be installed.
-    pub(super) fn start<P>(
-        &self,
-        start: fn(&Path) -> Result<P, PeerError>,
-    ) -> anyhow::Result<Option<P>> {
+    /// Starts GNU Radio with a script, if it is wanted and installed; requested by name, it has to
+    /// be installed.
+    pub(super) fn start(&self, script: &str) -> anyhow::Result<Option<GnuRadio>> {
         if self.no_gnuradio {
             return Ok(None);
         }
         if let Some(python) = &self.python {
-            return Ok(Some(start(python)?));
+            return Ok(Some(GnuRadio::start(python, script)?));
         }
-        match start(Path::new(PYTHON)) {
+        match GnuRadio::start(Path::new(PYTHON), script) {
             Ok(peer) => Ok(Some(peer)),
             Err(error) => {
                 note(format_args!("without GNU Radio: {error}"));

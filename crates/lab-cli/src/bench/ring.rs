@@ -1,13 +1,11 @@
 //! `millstream-lab bench ring`: items between two threads over the ring and over locked queues.
 
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::whole;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_lab::hand_over::{self, HandOver, QueueKind};
-use millstream_stats::Summary;
-use serde::Serialize;
+use millstream_stats::median;
 
 /// Measures how many items a second pass from one thread to another.
 ///
@@ -25,30 +23,46 @@ pub struct Args {
     repeat: u64,
 }
 
+crate::results! {
+    /// The rates of queues between two threads.
+    struct RingResults {
+        /// Items of each measurement.
+        count: u64,
+        /// The rates of each queue, and of the ring beside them.
+        queues: Vec<HandOver>,
+    }
+}
+
 /// Measures; prints a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let rounds = args.repeat as usize;
-    let mut steps = Steps::new(rounds * QueueKind::ALL.len());
-    let all = hand_over::compare(args.count, rounds, |queue| {
-        steps.next(|| queue.name().to_owned());
-    });
-    steps.end();
-    let rate = |one: &HandOver| {
-        let rate = Summary::of(&one.items_per_s).map_or(0.0, |rate| rate.median);
-        format!("{:.2}", rate / 1e6)
-    };
-    let table = Table::of(&all)
+    let mut queues = Queues { count: args.count };
+    let all = in_rounds(&mut queues, &QueueKind::ALL, args.repeat as usize).whole()?;
+    let queues = HandOver::of(&all.cases);
+    let rate = |one: &HandOver| format!("{:.2}", median(&one.items_per_s) / 1e6);
+    let table = Table::of(&queues)
         .left("queue", |one| one.queue.name().to_owned())
         .right("M items/s", rate)
         .right("ring to this", |one| {
             one.ring_to_this.as_ref().map_or(String::new(), ToString::to_string)
         });
     let text = format!("{}brackets: 95 % intervals\n", table.text());
-    report(text, &Results { count: args.count, queues: &all }, None)
+    Ok(Report::of(text, &RingResults { count: args.count, queues }))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
+/// The measurement of queues.
+struct Queues {
     count: u64,
-    queues: &'a [HandOver],
+}
+
+impl Experiment for Queues {
+    type Case = QueueKind;
+    type Outcome = f64;
+
+    fn name(&self, queue: &QueueKind) -> String {
+        queue.name().to_owned()
+    }
+
+    fn step(&mut self, queue: &QueueKind, _: usize) -> Result<f64, Unmeasured> {
+        Ok(hand_over::rate(*queue, self.count))
+    }
 }

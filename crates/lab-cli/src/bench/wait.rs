@@ -1,18 +1,16 @@
 //! `millstream-lab bench wait`: the price of each wait mode.
 
 use super::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{rate, seconds, whole, within};
 use crate::output::{Report, note, percent};
 use crate::table::Table;
 use millstream_lab::packets::testbed::SideSetup;
-use millstream_lab::packets::waiting::{Wait, WaitCase, WaitLine, WaitTable, wait};
+use millstream_lab::packets::waiting::{Wait, WaitCase, WaitFigures, WaitLine, wait};
 use millstream_lab::packets::{TestNetwork, Testbed};
-use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
-use serde::Serialize;
 use std::time::Duration;
 
 /// Measures what each wait mode costs a thread that receives, and how soon it has a packet. Needs
@@ -51,6 +49,22 @@ pub struct Args {
     seats: SideArgs,
 }
 
+crate::results! {
+    /// What each wait mode costs, and how soon it sees a packet.
+    struct WaitResults<'a> {
+        /// The set-ups of the sending and the receiving side.
+        places: &'a [SideSetup; 2],
+        /// Length of each measurement, seconds.
+        measure_s: f64,
+        /// Measurements of each row.
+        repetitions: u32,
+        /// The real-time priority of both sides.
+        fifo: Option<u32>,
+        /// Each wait mode on each link at each rate.
+        rows: &'a [WaitLine],
+    }
+}
+
 /// Succeeds when every row was measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--measure", (args.measure, " s"), 0.05..=60.0, "50ms to 60s")?;
@@ -60,51 +74,38 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
     let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
     note(format_args!("{}", places(stage.places())));
-    let mut waiting = Waiting { args: &args, stage: &mut stage, table: WaitTable::default() };
-    let failure = in_rounds(&mut waiting, &args.cases(), args.repeat as usize).failure();
-    let table = waiting.table;
-    let results = Results {
+    let cases = args.cases();
+    let mut waiting = Waiting { args: &args, stage: &mut stage };
+    let all = in_rounds(&mut waiting, &cases, args.repeat as usize);
+    let rows = cases.iter().zip(&all.cases).map(|(case, taken)| WaitLine::of(case, taken));
+    let rows: Vec<_> = rows.collect();
+    let results = WaitResults {
         places: stage.places(),
         measure_s: args.measure,
         repetitions: args.repeat,
         fifo: args.seats.fifo(),
-        rows: &table.lines,
+        rows: &rows,
     };
-    report(text(&args, &table), &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    places: &'a [SideSetup; 2],
-    measure_s: f64,
-    repetitions: u32,
-    fifo: Option<u32>,
-    rows: &'a [WaitLine],
+    Ok(Report::of(text(&args, &rows), &results).failing(all.failure()))
 }
 
 /// The measurement of wait modes.
 struct Waiting<'a> {
     args: &'a Args,
     stage: &'a mut Testbed,
-    table: WaitTable,
 }
 
 impl Experiment for Waiting<'_> {
     type Case = WaitCase;
+    type Outcome = WaitFigures;
 
     fn name(&self, case: &WaitCase) -> String {
         format!("{}, {}", case.link, case.wait.name())
     }
 
-    fn step(&mut self, case: &WaitCase, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+    fn step(&mut self, case: &WaitCase, _: usize) -> Result<WaitFigures, Unmeasured> {
         let span = Duration::from_secs_f64(self.args.measure);
-        let found = wait(self.stage, case, span, self.args.seats.fifo())?;
-        self.table.line(case).add(&found);
-        Ok(Vec::new())
-    }
-
-    fn refused(&mut self, case: &WaitCase, why: &str) {
-        self.table.line(case).refused = Some(why.to_owned());
+        Ok(wait(self.stage, case, span, self.args.seats.fifo())?)
     }
 }
 
@@ -121,7 +122,7 @@ impl Args {
     }
 }
 
-fn text(args: &Args, table: &WaitTable) -> String {
+fn text(args: &Args, rows: &[WaitLine]) -> String {
     let class = args.seats.fifo().map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
     let mut text = format!("\nwait modes of a thread that receives packets, {class}\n");
     let delay = |share| move |line: &WaitLine| short_time(line.delays.quantile_ns(share));
@@ -130,7 +131,7 @@ fn text(args: &Args, table: &WaitTable) -> String {
             format!("{} ({} to {})", percent(share.median), percent(share.min), percent(share.max))
         })
     };
-    let measured: Vec<_> = table.lines.iter().filter(|line| line.sent > 0).collect();
+    let measured: Vec<_> = rows.iter().filter(|line| line.sent > 0).collect();
     text += &Table::of(measured.iter().copied())
         .left("link", |line| line.link.clone())
         .right("packets/s", |line| format!("{:.0}", line.rate_pps))
@@ -143,8 +144,8 @@ fn text(args: &Args, table: &WaitTable) -> String {
         .right("lost", WaitLine::lost)
         .text();
     let name = |line: &WaitLine| format!("{}, {}", line.link, line.wait);
-    let names: Vec<_> = table.lines.iter().map(name).collect();
-    let reasons = table.lines.iter().map(|line| line.refused.as_deref());
+    let names: Vec<_> = rows.iter().map(name).collect();
+    let reasons = rows.iter().map(|line| line.refused.as_deref());
     text += &refusals(names.iter().map(String::as_str).zip(reasons));
     text += "\nCPU: of the waiting thread, the median of the repetitions and their range. p50 to \
              max: from the\nsending of a packet until the thread has it, all repetitions together. \

@@ -2,10 +2,10 @@
 
 use crate::output::Report;
 use crate::program;
+use crate::results::ResultShape;
 use anyhow::Context;
 use millstream_cpu::sched::{Class, set_current_thread};
 use millstream_lab::irq::{board::SharedBoard, device};
-use serde_json::Value;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::process::Command;
@@ -27,6 +27,11 @@ pub fn command([memory, line]: [RawFd; 2]) -> std::io::Result<Command> {
     program::command(["lab", "adc", &memory.to_string(), &line.to_string()])
 }
 
+/// It prints no document.
+pub fn results() -> Vec<ResultShape> {
+    Vec::new()
+}
+
 /// Ends at the host's request, or with it.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     for descriptor in [args.memory, args.line] {
@@ -41,5 +46,5 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     // Without the right, its edges are punctual only on an idle CPU.
     let _ = set_current_thread(Class::Fifo(PRIORITY));
     device::serve(&board, &mut File::from(line))?;
-    Ok(Report::done(String::new(), Value::Null))
+    Ok(Report::none())
 }

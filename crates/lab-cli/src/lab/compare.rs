@@ -2,14 +2,12 @@
 
 use super::run::failed;
 use super::sets::SetArgs;
-use crate::experiment::report;
 use crate::numbers::positive;
 use crate::output::Report;
 use millstream_measure::Failure;
 use millstream_measure::compare::{ChangeRule, Comparison, SetOrder, compare};
 use millstream_measure::picture::short_time;
 use millstream_stats::short_ratio;
-use serde::Serialize;
 use std::fmt::Write;
 
 /// Compares runs or variants: ratios to the first one with confidence intervals, and changes.
@@ -42,6 +40,20 @@ pub struct Args {
     fail_on_change: bool,
 }
 
+crate::results! {
+    /// Whether sets of results differ.
+    struct CompareResults<'a> {
+        /// When a difference is a change.
+        rule: ChangeRule,
+        /// Each figure in each set.
+        figures: &'a [Comparison],
+        /// The number of changes.
+        changes: usize,
+        /// Starts without records.
+        failures: &'a [Failure],
+    }
+}
+
 /// Succeeds when there is something to compare.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
@@ -71,16 +83,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     let failure = (args.fail_on_change && changes > 0)
         .then(|| format!("the comparison reports {changes} changes"));
-    let results = Results { rule, figures: &found, changes, failures: &failures };
-    report(text, &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    rule: ChangeRule,
-    figures: &'a [Comparison],
-    changes: usize,
-    failures: &'a [Failure],
+    let results = CompareResults { rule, figures: &found, changes, failures: &failures };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 fn table(found: &[Comparison]) -> String {

@@ -1,7 +1,6 @@
 //! `millstream-lab lab guest`: any command of both programs under other kernels.
 
 use super::adc;
-use crate::experiment::report;
 use crate::live::{TimeLeft, during};
 use crate::numbers::{seconds, whole};
 use crate::output::{self, Report};
@@ -13,7 +12,6 @@ use millstream_guest::{
     BootKernel, GuestJob, GuestMachine, GuestResult, Processor, iio, image, iommu, program,
 };
 use millstream_lab::irq::Imitation;
-use serde::Serialize;
 use serde_json::Value;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -160,6 +158,26 @@ pub struct GuestOptions {
     pub console: bool,
 }
 
+crate::results! {
+    /// A command under several kernels.
+    struct GuestResults<'a> {
+        /// Each kernel.
+        guests: Vec<GuestOutput<'a>>,
+    }
+
+    /// A command under one kernel.
+    struct GuestOutput<'a> {
+        /// The kernel.
+        kernel: &'a str,
+        /// The command's status.
+        status: i32,
+        /// How long the virtual machine ran, seconds.
+        seconds: f64,
+        /// The command's own document if it wrote one, its text otherwise.
+        output: Value,
+    }
+}
+
 /// Runs the command under every kernel.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), Vec::new());
@@ -187,20 +205,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let failure = (!failed.is_empty()).then(|| {
         format!("the command failed under {}; --console shows the whole output", failed.join(", "))
     });
-    report(text, &Results { guests: results }, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    guests: Vec<GuestDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct GuestDocument<'a> {
-    kernel: &'a str,
-    status: i32,
-    seconds: f64,
-    output: Value,
+    Ok(Report::of(text, &GuestResults { guests: results }).failing(failure))
 }
 
 impl GuestOptions {
@@ -383,11 +388,11 @@ impl Rig {
 }
 
 /// A command's own document if it wrote one, its text otherwise.
-fn document<'a>(kernel: &'a BootKernel, outcome: &GuestResult) -> GuestDocument<'a> {
+fn document<'a>(kernel: &'a BootKernel, outcome: &GuestResult) -> GuestOutput<'a> {
     let output = serde_json::from_str(&outcome.output)
         .unwrap_or_else(|_| Value::String(outcome.output.clone()));
     let (status, seconds) = (outcome.status, outcome.took.as_secs_f64());
-    GuestDocument { kernel: &kernel.name, status, seconds, output }
+    GuestOutput { kernel: &kernel.name, status, seconds, output }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -1,12 +1,10 @@
 //! `millstream-lab lab import`: records from files into the store.
 
 use super::place::StoreArgs;
-use crate::experiment::report;
 use crate::output::Report;
 use anyhow::Context;
 use millstream_measure::design::StartResult;
 use millstream_measure::{Failure, Record};
-use serde::Serialize;
 use std::path::PathBuf;
 
 /// Adds records from files to the store: files of `lab run --records`, or JSON documents of
@@ -26,6 +24,16 @@ pub struct Args {
     store: StoreArgs,
 }
 
+crate::results! {
+    /// Records that were added to the store.
+    struct ImportResults {
+        /// New ones.
+        added: usize,
+        /// Those that were there already.
+        known: usize,
+    }
+}
+
 /// Succeeds when all records of all files are stored.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut all = StartResult::default();
@@ -43,11 +51,5 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let added = store.add(&all)?;
     let known = all.records.len() - added;
     let text = format!("{added} records added, {known} were there already\n");
-    report(text, &Results { added, known }, None)
-}
-
-#[derive(Serialize)]
-struct Results {
-    added: usize,
-    known: usize,
+    Ok(Report::of(text, &ImportResults { added, known }))
 }

@@ -2,7 +2,8 @@
 
 use super::guest::GuestOptions;
 use super::place::StoreArgs;
-use super::planned::{PlanArgs, Planned, verdict};
+pub use super::planned::results;
+use super::planned::{PlanArgs, PlanResults, Planned, verdict};
 use super::run::table;
 use crate::interrupt;
 use crate::live::{TimeLeft, during};
@@ -91,7 +92,7 @@ pub fn carry_on(args: &Args, mut planned: Planned, mut store: Store) -> anyhow::
     let text =
         table(&boots, &outcome) + "see `millstream-lab lab compare last` and `lab report last`\n";
     let failure = verdict(&outcome, interrupt::asked(), true);
-    Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
+    Ok(Report::of(text, &PlanResults { run: &outcome }).failing(failure))
 }
 
 /// The plan of the boots: a variant for each kernel, one start of which is a boot.

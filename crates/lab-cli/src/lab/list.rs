@@ -2,13 +2,11 @@
 
 use super::place::StoreArgs;
 use super::run::failed;
-use crate::experiment::report;
 use crate::output::{Report, shown};
 use crate::table::Table;
 use millstream_measure::Failure;
 use millstream_measure::picture::short_time;
 use millstream_measure::store::Listed;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -17,6 +15,20 @@ use std::fmt::Write;
 pub struct Args {
     #[command(flatten)]
     store: StoreArgs,
+}
+
+crate::results! {
+    /// The runs in the store.
+    struct StoredRuns<'a> {
+        /// Its file.
+        store: String,
+        /// Each variant of each run.
+        runs: &'a [Listed],
+        /// Runs that have no record yet.
+        without_records: &'a [String],
+        /// Starts without records.
+        failures: Vec<&'a Failure>,
+    }
 }
 
 /// Succeeds when the store can be read.
@@ -49,14 +61,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let failures: Vec<_> = failures.values().flatten().collect();
     let store = shown(store.path());
-    let results = Results { store, runs: &runs, without_records: &empty, failures };
-    report(text, &results, None)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    store: String,
-    runs: &'a [Listed],
-    without_records: &'a [String],
-    failures: Vec<&'a Failure>,
+    let results = StoredRuns { store, runs: &runs, without_records: &empty, failures };
+    Ok(Report::of(text, &results))
 }

@@ -1,7 +1,6 @@
 //! `millstream-lab lab load`: a load profile by hand.
 
 use super::worker::WORKER;
-use crate::experiment::report;
 use crate::interrupt;
 use crate::live::during;
 use crate::numbers::{allowed_cpus, seconds};
@@ -13,7 +12,6 @@ use millstream_cpu::CpuSet;
 use millstream_lab::load::RunningLoad;
 use millstream_measure::load::{LoadProfile, Profiles};
 use millstream_measure::record::LoadSeen;
-use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -37,6 +35,22 @@ pub struct Args {
     profiles: Option<PathBuf>,
 }
 
+crate::results! {
+    /// A load profile, and what it did.
+    struct LoadResults<'a> {
+        /// Its name.
+        profile: &'a str,
+        /// Its work, and the machine's activity meanwhile.
+        seen: &'a LoadSeen,
+    }
+
+    /// Without a name: all profiles.
+    struct KnownProfiles<'a> {
+        /// Each profile.
+        profiles: &'a [LoadProfile],
+    }
+}
+
 /// Succeeds when every worker did some work.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut profiles = Profiles::builtin();
@@ -46,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let Some(name) = &args.name else {
         let table = Table::of(&profiles.all).left("", |one| &one.name).left("", |one| &one.about);
-        return report(table.text(), &Known { profiles: &profiles.all }, None);
+        return Ok(Report::of(table.text(), &KnownProfiles { profiles: &profiles.all }));
     };
     interrupt::install();
     let allowed = allowed_cpus()?;
@@ -74,16 +88,5 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         .left("", |(worker, _)| format!("  {worker}"))
         .right("", |(_, rate)| format!("{rate:.1} /s"))
         .text();
-    report(text, &Results { profile: name, seen: &seen }, None)
-}
-
-#[derive(Serialize)]
-struct Known<'a> {
-    profiles: &'a [LoadProfile],
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    profile: &'a str,
-    seen: &'a LoadSeen,
+    Ok(Report::of(text, &LoadResults { profile: name, seen: &seen }))
 }

@@ -20,6 +20,7 @@ mod worker;
 use millstream_cli::group;
 
 group! {
+    typed;
     /// Carries out measurement plans; stores, compares and reports the results.
     LabVerb:
     Run(run), Resume(resume), List(list), Compare(compare), Report(report), Recipe(recipe),

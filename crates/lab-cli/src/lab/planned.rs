@@ -55,6 +55,15 @@ impl PlanArgs {
     }
 }
 
+crate::results! {
+    /// A run of a plan.
+    pub struct PlanResults<'a> {
+        /// Its starts, its figures, and why it ended.
+        #[serde(flatten)]
+        run: &'a RunResult,
+    }
+}
+
 /// The reason why a run is incomplete, and how to resume it if it is stored.
 pub fn verdict(outcome: &RunResult, is_asked: bool, is_stored: bool) -> Option<String> {
     let failed = outcome.failures.len();

@@ -4,14 +4,12 @@ use super::place::StoreArgs;
 use super::planned::PlanArgs;
 use super::resume::begun_by;
 use super::{LabVerb, kernels, run as plain};
-use crate::experiment::report;
 use crate::output::Report;
 use anyhow::bail;
 use millstream_cpu::KernelOrigin;
 use millstream_measure::Record;
 use millstream_measure::design::MeasurementPlan;
 use millstream_measure::store::Begun;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -33,6 +31,16 @@ pub struct Args {
     store: StoreArgs,
 }
 
+crate::results! {
+    /// How others repeat a run.
+    struct RunRecipe<'a> {
+        /// The run.
+        run: &'a str,
+        /// The shell script.
+        script: &'a str,
+    }
+}
+
 /// Succeeds when the run has a record.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let store = args.store.open()?;
@@ -49,14 +57,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         LabVerb::Run(args) => of_this_machine(&begun, &args, &records),
         _ => bail!("the command {:?} has no recipe", begun.command),
     };
-    let results = Results { run: begun.run, script: script.clone() };
-    report(script, &results, None)
-}
-
-#[derive(Serialize)]
-struct Results {
-    run: String,
-    script: String,
+    let results = RunRecipe { run: &begun.run, script: &script };
+    Ok(Report::of(script.clone(), &results))
 }
 
 /// The script of a run under the kernel of the machine.

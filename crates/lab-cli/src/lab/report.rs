@@ -1,12 +1,10 @@
 //! `millstream-lab lab report`: a page for readers who know nothing of the run.
 
 use super::sets::SetArgs;
-use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::output::{Report, shown};
 use millstream_measure::compare::{ChangeRule, compare};
 use millstream_measure::report::{ReportView, html, png};
-use serde::Serialize;
 use std::path::PathBuf;
 
 /// Writes a report of runs: one HTML file, which needs no other files, and its charts as PNG.
@@ -30,6 +28,18 @@ pub struct Args {
     force: ForceArgs,
 }
 
+crate::results! {
+    /// The files of a report.
+    struct WrittenReport<'a> {
+        /// The page.
+        html: String,
+        /// The charts.
+        png: String,
+        /// The sets in it.
+        sets: Vec<&'a str>,
+    }
+}
+
 /// Succeeds when both files are written.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let sets = args.sets.read()?;
@@ -51,12 +61,6 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     args.force.write(&picture, charts)?;
     let text = format!("report  {}\nfigures {}\n", args.out.display(), picture.display());
     let sets = sets.iter().map(|set| &*set.label).collect();
-    report(text, &Results { html: shown(&args.out), png: shown(&picture), sets }, None)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    html: String,
-    png: String,
-    sets: Vec<&'a str>,
+    let results = WrittenReport { html: shown(&args.out), png: shown(&picture), sets };
+    Ok(Report::of(text, &results))
 }

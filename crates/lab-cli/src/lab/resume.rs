@@ -2,6 +2,7 @@
 
 use super::place::StoreArgs;
 use super::planned::Planned;
+pub use super::planned::results;
 use super::{LabVerb, kernels, run as plain};
 use crate::output::{Report, note};
 use crate::{Args as Laboratory, LaboratoryVerb};

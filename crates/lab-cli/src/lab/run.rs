@@ -1,7 +1,8 @@
 //! `millstream-lab lab run`: runs a plan.
 
 use super::place::StoreArgs;
-use super::planned::{PlanArgs, Planned, verdict};
+pub use super::planned::results;
+use super::planned::{PlanArgs, PlanResults, Planned, verdict};
 use super::worker::WORKER;
 use crate::interrupt;
 use crate::live::{Live, TimeLeft};
@@ -96,7 +97,7 @@ pub fn carry_on(
     let outcome = outcome?;
     let failure = verdict(&outcome, interrupt::asked(), is_stored);
     let text = table(&plan, &outcome);
-    Ok(Report { text, results: serde_json::to_value(&outcome)?, failure })
+    Ok(Report::of(text, &PlanResults { run: &outcome }).failing(failure))
 }
 
 fn open_records(path: &Path) -> anyhow::Result<File> {

@@ -3,12 +3,11 @@
 mod advice;
 
 use super::class;
-use crate::experiment::report;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::lab::adc;
-use crate::live::during;
 use crate::numbers::{allowed_cpus, cpu, name_of, one_of, positive, rate, seconds, whole, within};
-use crate::output::{Report, count, note, now};
+use crate::output::{Report, count, note};
 use crate::samples;
 use millstream_cpu::sched::Class;
 use millstream_lab::irq::{DevicePlace, IioChoice, Interrupts, IrqSamples, IrqSpec, measure};
@@ -113,6 +112,19 @@ const VIAS: [(&str, &str, Via); 3] = [
     ("iio", "From a real converter, through the kernel's Industrial I/O", Via::Iio),
 ];
 
+crate::results! {
+    also [samples::results, advice::results],
+    /// The time from an interrupt until a program reads the samples.
+    struct IrqResults {
+        /// Each number of interrupts, all rounds together.
+        series: Vec<samples::SeriesFigures>,
+        /// A record for each round, with the parts of the way.
+        records: Vec<Measured>,
+        /// With `--rate`: the advised sizes of blocks.
+        block_sizes: Option<Vec<advice::BlockAdvice>>,
+    }
+}
+
 /// Succeeds when every sample was taken without a contradiction.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
@@ -143,45 +155,61 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     };
     // A real device's number of interrupts is fixed.
     let numbers = if args.via == Via::Iio { &[1][..] } else { &args.interrupts };
-    let mut records = Vec::new();
-    let turns = f64::from(args.repeat) * numbers.len() as f64;
-    let all_s = turns * args.count as f64 * args.interval;
-    let all = Duration::try_from_secs_f64(all_s).unwrap_or(Duration::MAX);
-    during("measuring interrupts", Some(all), || -> anyhow::Result<()> {
-        for _ in 0..args.repeat {
-            for number in numbers {
-                if interrupt::asked() {
-                    break;
-                }
-                let interrupts = if *number == 1 { Interrupts::One } else { Interrupts::Two };
-                let (period_ns, count) = (period_ns as u64, args.count);
-                let plan = IrqSpec { cpu, device_cpu, class, period_ns, count, interrupts };
-                let started = now();
-                let taken = measure(&plan, &source, interrupt::asked)?;
-                records.push(measured(&plan, args.via, started, taken));
-            }
-        }
-        Ok(())
-    })?;
+    let interrupts = |number: &u8| if *number == 1 { Interrupts::One } else { Interrupts::Two };
+    let plan = |number| IrqSpec {
+        cpu,
+        device_cpu,
+        class,
+        period_ns: period_ns as u64,
+        count: args.count,
+        interrupts: interrupts(number),
+    };
+    let plans: Vec<_> = numbers.iter().map(plan).collect();
+    let mut edges = Edges { via: args.via, source };
+    let all = in_rounds(&mut edges, &plans, args.repeat as usize);
+    let (broken, records) = (all.broken(), all.records);
     anyhow::ensure!(
         !records.is_empty(),
-        "interrupted before there was a result: run the command again"
+        "{}",
+        broken.as_deref().unwrap_or("interrupted before there was a result: run the command again")
     );
     let title = format!("blocks every {} µs, {class}, from edge to read", args.interval * 1e6);
     let advice = args.rate.map(|rate_hz| advice::of(&records, rate_hz, args.cpu_share));
     let text = samples::text(&title, &records, args.histograms)
         + &stages(&records)
-        + &advice.iter().flatten().map(advice::Advice::words).collect::<String>();
-    let failure = contradiction(&records);
+        + &advice.iter().flatten().map(advice::BlockAdvice::words).collect::<String>();
+    let failure = contradiction(&records).or(broken);
     let series = samples::summary(&records);
-    report(text, &Results { series, records, block_sizes: advice }, failure)
+    let results = IrqResults { series, records, block_sizes: advice };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
-#[derive(Serialize)]
-struct Results {
-    series: Vec<samples::SeriesFigures>,
-    records: Vec<Measured>,
-    block_sizes: Option<Vec<advice::Advice>>,
+/// The measurement of a converter, by the interrupts of a block.
+struct Edges<'s> {
+    via: Via,
+    source: DevicePlace<'s>,
+}
+
+impl Experiment for Edges<'_> {
+    type Case = IrqSpec;
+    type Outcome = IrqSamples;
+
+    fn name(&self, plan: &IrqSpec) -> String {
+        format!("measuring {} a block", count(plan.interrupts.number(), "interrupt"))
+    }
+
+    fn expected(&self, plan: &IrqSpec) -> Option<Duration> {
+        let all_s = plan.count as f64 * plan.period_ns as f64 / 1e9;
+        Some(Duration::try_from_secs_f64(all_s).unwrap_or(Duration::MAX))
+    }
+
+    fn step(&mut self, plan: &IrqSpec, _: usize) -> Result<IrqSamples, Unmeasured> {
+        Ok(measure(plan, &self.source, interrupt::asked)?)
+    }
+
+    fn records(&self, plan: &IrqSpec, taken: &IrqSamples) -> Vec<Measured> {
+        vec![measured(plan, self.via, taken)]
+    }
 }
 
 #[derive(Serialize)]
@@ -230,10 +258,10 @@ impl Args {
     }
 }
 
-fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Measured {
+fn measured(plan: &IrqSpec, via: Via, taken: &IrqSamples) -> Measured {
     let interrupts = plan.interrupts.number();
-    let series =
-        taken.device.unwrap_or_else(|| format!("{} a block", count(interrupts, "interrupt")));
+    let imitated = || format!("{} a block", count(interrupts, "interrupt"));
+    let series = taken.device.clone().unwrap_or_else(imitated);
     let parameters = Parameters {
         cpu: plan.cpu,
         device_cpu: plan.device_cpu,
@@ -253,15 +281,14 @@ fn measured(plan: &IrqSpec, via: Via, started: String, taken: IrqSamples) -> Mea
         measurement: "irq".to_owned(),
         series,
         parameters: samples::entries(&parameters),
-        started,
         seconds: taken.seconds,
-        observed: taken.observed,
+        observed: taken.observed.clone(),
         counters: BTreeMap::from([
             ("blocks without room or driver".to_owned(), taken.overruns),
             ("blocks with wrong samples".to_owned(), taken.wrong_samples),
             ("parts shorter than nothing".to_owned(), taken.negative),
         ]),
-        stages: taken.stages,
+        stages: taken.stages.clone(),
         details: samples::entries(&details),
         ..Measured::default()
     }

@@ -1,16 +1,14 @@
 //! `millstream-lab latency launch`: how near to its launch time a packet leaves.
 
 use crate::bench::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{one_of, seconds, seconds_or_0, whole, within};
-use crate::output::{Report, describe, note};
+use crate::output::{Report, note};
 use crate::samples::entries;
 use crate::table::Table;
-use millstream_lab::packets::launch::{
-    LaunchFigures, LaunchLine, LaunchTable, LaunchVia, Launching, launch,
-};
+use millstream_lab::packets::launch::{LaunchFigures, LaunchLine, LaunchVia, Launching, launch};
 use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_measure::picture::short_time;
@@ -86,21 +84,47 @@ const WAITING_MAX: f64 = 100.0;
 /// The longest that a packet of `fq` may be ahead, seconds (its `horizon`).
 const AHEAD_MAX_S: f64 = 10.0;
 
+crate::results! {
+    /// How near to their launch times packets left.
+    struct LaunchResults<'a> {
+        /// The set-ups of the sending and the receiving side.
+        places: &'a [SideSetup; 2],
+        /// Bytes of each packet as an Ethernet frame.
+        frame_bytes: u32,
+        /// Packets of each measurement.
+        count: u64,
+        /// Time between two launch times, seconds.
+        interval_s: f64,
+        /// How long before its first launch time a batch was handed over, seconds.
+        lead_s: f64,
+        /// Packets of a batch.
+        batch: u32,
+        /// A packet within this time of its launch time is in time, seconds.
+        tolerance_s: f64,
+        /// Measurements of each row.
+        repetitions: u32,
+        /// Each way to keep launch times.
+        rows: &'a [LaunchLine],
+        /// A record for each round of each row: distances from the launch times.
+        records: &'a [Measured],
+    }
+}
+
 /// Succeeds when a way other than a sleeping thread was measured, or none was requested.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let how = args.check()?;
     interrupt::install();
     let mut stage = args.seats.set(&TestNetwork::Private { mtu: 1500 })?;
     note(format_args!("{}", places(stage.places())));
-    let table = LaunchTable::default();
-    let mut launches = Launches { how: &how, stage: &mut stage, table };
+    let mut launches = Launches { how: &how, stage: &mut stage };
     let all = in_rounds(&mut launches, &args.via, args.repeat as usize);
-    let table = launches.table;
-    let asked = || table.lines.iter().filter(|line| line.via != LaunchVia::Thread);
+    let rows = args.via.iter().zip(&all.cases).map(|(via, taken)| LaunchLine::of(*via, taken));
+    let rows: Vec<_> = rows.collect();
+    let asked = || rows.iter().filter(|line| line.via != LaunchVia::Thread);
     let nothing = asked().count() > 0 && asked().all(|line| line.sent == 0);
     let why = asked().find_map(|line| line.refused.clone()).filter(|_| nothing);
-    let failure = all.ended.as_ref().map(describe).or(why);
-    let results = Results {
+    let failure = all.error().or(why);
+    let results = LaunchResults {
         places: stage.places(),
         frame_bytes: args.size,
         count: args.count,
@@ -109,24 +133,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         batch: args.batch,
         tolerance_s: args.tolerance,
         repetitions: args.repeat,
-        rows: &table.lines,
+        rows: &rows,
         records: &all.records,
     };
-    report(text(&args, &table), &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    places: &'a [SideSetup; 2],
-    frame_bytes: u32,
-    count: u64,
-    interval_s: f64,
-    lead_s: f64,
-    batch: u32,
-    tolerance_s: f64,
-    repetitions: u32,
-    rows: &'a [LaunchLine],
-    records: &'a [Measured],
+    Ok(Report::of(text(&args, &rows), &results).failing(failure))
 }
 
 impl Args {
@@ -164,24 +174,22 @@ impl Args {
 struct Launches<'a> {
     how: &'a Launching,
     stage: &'a mut Testbed,
-    table: LaunchTable,
 }
 
 impl Experiment for Launches<'_> {
     type Case = LaunchVia;
+    type Outcome = LaunchFigures;
 
     fn name(&self, via: &LaunchVia) -> String {
         via.name().to_owned()
     }
 
-    fn step(&mut self, via: &LaunchVia, _: usize) -> Result<Vec<Measured>, Unmeasured> {
-        let found = launch(self.stage, *via, self.how)?;
-        self.table.line(*via).add(&found);
-        Ok(measured(*via, self.how, &found).into_iter().collect())
+    fn step(&mut self, via: &LaunchVia, _: usize) -> Result<LaunchFigures, Unmeasured> {
+        Ok(launch(self.stage, *via, self.how)?)
     }
 
-    fn refused(&mut self, via: &LaunchVia, why: &str) {
-        self.table.line(*via).refused = Some(why.to_owned());
+    fn records(&self, via: &LaunchVia, found: &LaunchFigures) -> Vec<Measured> {
+        measured(*via, self.how, found).into_iter().collect()
     }
 }
 
@@ -248,7 +256,7 @@ struct Offsets {
 }
 
 /// All rows, the repetitions of each together.
-fn text(args: &Args, table: &LaunchTable) -> String {
+fn text(args: &Args, rows: &[LaunchLine]) -> String {
     let time = |seconds: f64| short_time((seconds * 1e9).round() as u64);
     let mut text = format!(
         "\npackets with launch times, {} bytes, every {}, handed over {} before in batches of {}\n",
@@ -265,7 +273,7 @@ fn text(args: &Args, table: &LaunchTable) -> String {
             })
         }
     };
-    let measured: Vec<_> = table.lines.iter().filter(|line| line.sent > 0).collect();
+    let measured: Vec<_> = rows.iter().filter(|line| line.sent > 0).collect();
     text += &Table::of(measured.iter().copied())
         .left("", |line| line.via.name())
         .right("min", offset(0.0))
@@ -279,7 +287,7 @@ fn text(args: &Args, table: &LaunchTable) -> String {
         .right("lost", |line| line.lost)
         .right("CPU", |line| short_time(line.cpu_ns.unwrap_or(0.0) as u64))
         .text();
-    text += &refusals(table.lines.iter().map(|line| (line.via.name(), line.refused.as_deref())));
+    text += &refusals(rows.iter().map(|line| (line.via.name(), line.refused.as_deref())));
     for line in measured.iter().filter(|line| line.refusals.total() > 0) {
         text += &format!(
             "{}: of the dropped packets, {} came too late to the queue, {} missed their time in \

@@ -1,5 +1,6 @@
 //! `millstream-lab latency link`: round trips of bare frames.
 
+pub use super::trips::results;
 use super::trips::{self, TripArgs};
 use crate::output::Report;
 use millstream_lab::packets::Carriage;

@@ -15,6 +15,7 @@ mod udp;
 use millstream_cli::group;
 
 group! {
+    typed;
     /// Measures latencies of this machine as distributions.
     LatencyVerb:
     Explain(explain), Irq(irq), Launch(launch), Link(link), Port(port), Radio(radio),

@@ -1,7 +1,7 @@
 //! `millstream-lab latency port`: round trips through a port with other traffic.
 
 use crate::bench::places;
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::network::SideArgs;
 use crate::numbers::{cpu, one_of, positive, rate, whole};
@@ -9,8 +9,8 @@ use crate::output::{Report, note, percent};
 use crate::samples::entries;
 use crate::table::Table;
 use millstream_lab::packets::port::{
-    Against, Bound, Bulk, CaseResults, PortCase, PortFigures, PortTable, PortTopology, Probing,
-    QueueLimit, came_ns, frame_ns, through,
+    Against, Bound, Bulk, CaseResults, PortCase, PortFigures, PortTopology, Probing, QueueLimit,
+    came_ns, frame_ns, through,
 };
 use millstream_lab::packets::testbed::{ActivePorts, SideSetup};
 use millstream_lab::packets::{TestNetwork, Testbed};
@@ -122,6 +122,26 @@ const FILLS_S: f64 = 60.0;
 /// Largest share of a port for probes: predictions ignore them.
 const PROBES_SHARE: f64 = 0.1;
 
+crate::results! {
+    /// Round trips through a port, beside their prediction.
+    struct PortResults<'a> {
+        /// The set-ups of the asking and the answering side.
+        places: &'a [SideSetup; 2],
+        /// Bytes of each probe as an Ethernet frame.
+        frame_bytes: u32,
+        /// Probes per second.
+        probes_pps: f64,
+        /// Probes of each measurement.
+        count: u64,
+        /// Measurements of each row.
+        repetitions: u32,
+        /// Each case.
+        rows: &'a [CaseResults],
+        /// A record for each round of each case.
+        records: &'a [Measured],
+    }
+}
+
 /// Succeeds when all cases were measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let cases = args.cases();
@@ -136,32 +156,26 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         rate_pps: args.packet_rate,
         fifo: args.seats.fifo(),
     };
-    let table = PortTable::default();
-    let mut probes = PortProbes { how, stage: &mut stage, ports: &mut ports, table };
+    let mut probes = PortProbes { how, stage: &mut stage, ports: &mut ports };
     let all = in_rounds(&mut probes, &cases, args.repeat as usize);
-    let mut table = probes.table;
-    table.sum_up();
-    let results = Results {
+    let separate = |rate_bps| {
+        let is_it =
+            |case: &PortCase| case.topology == PortTopology::Separate && case.rate_bps == rate_bps;
+        cases.iter().position(is_it).map(|at| &all.cases[at])
+    };
+    let rows = cases.iter().zip(&all.cases).filter(|(_, taken)| !taken.runs.is_empty());
+    let rows = rows.map(|(case, taken)| CaseResults::of(case, taken, separate(case.rate_bps)));
+    let rows: Vec<_> = rows.collect();
+    let results = PortResults {
         places: stage.places(),
         frame_bytes: args.size,
         probes_pps: args.packet_rate,
         count: args.count,
         repetitions: args.repeat,
-        rows: &table.lines,
+        rows: &rows,
         records: &all.records,
     };
-    report(text(&args, &table), &results, all.failure())
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    places: &'a [SideSetup; 2],
-    frame_bytes: u32,
-    probes_pps: f64,
-    count: u64,
-    repetitions: u32,
-    rows: &'a [CaseResults],
-    records: &'a [Measured],
+    Ok(Report::of(text(&args, &rows), &results).failing(all.failure()))
 }
 
 /// The measurement of round trips through a port.
@@ -169,20 +183,22 @@ struct PortProbes<'a> {
     how: Probing,
     stage: &'a mut Testbed,
     ports: &'a mut ActivePorts,
-    table: PortTable,
 }
 
 impl Experiment for PortProbes<'_> {
     type Case = PortCase;
+    type Outcome = PortFigures;
 
     fn name(&self, case: &PortCase) -> String {
         case.name()
     }
 
-    fn step(&mut self, case: &PortCase, round: usize) -> Result<Vec<Measured>, Unmeasured> {
-        let found = through(self.stage, self.ports, case, &self.how)?;
-        self.table.add(case, round, &found);
-        Ok(vec![measured(case, &self.how, &found)])
+    fn step(&mut self, case: &PortCase, _: usize) -> Result<PortFigures, Unmeasured> {
+        Ok(through(self.stage, self.ports, case, &self.how)?)
+    }
+
+    fn records(&self, case: &PortCase, found: &PortFigures) -> Vec<Measured> {
+        vec![measured(case, &self.how, found)]
     }
 }
 
@@ -316,16 +332,16 @@ struct PortWait {
 }
 
 /// All rows, and their limits.
-fn text(args: &Args, table: &PortTable) -> String {
+fn text(args: &Args, lines: &[CaseResults]) -> String {
     let mut text = format!(
         "\nround trips through a port, probes of {} bytes, {} a second by the clock, from when \
          each was due\nbulk of {} bytes an IP packet, a queue of {} packets\n",
         args.size, args.packet_rate, args.bulk_size, args.queue
     );
-    text += &rows(table);
+    text += &rows(lines);
     text += "\n";
-    for line in &table.lines {
-        let _ = writeln!(text, "{}: {}", line.case.name(), limit(table, line));
+    for line in lines {
+        let _ = writeln!(text, "{}: {}", line.case.name(), limit(lines, line));
     }
     text += "\np50, p99, max: of those that came back, all repetitions together. by: predicted, \
              the round\ntrips over separate ports of the same repetition convolved with the waits \
@@ -335,7 +351,7 @@ fn text(args: &Args, table: &PortTable) -> String {
     text
 }
 
-fn rows(table: &PortTable) -> String {
+fn rows(lines: &[CaseResults]) -> String {
     let came = |line: &CaseResults, quantile| {
         came_ns(&line.histogram, line.lost, quantile).map_or("-".to_owned(), short_time)
     };
@@ -345,7 +361,7 @@ fn rows(table: &PortTable) -> String {
     let over = |against: Option<Against>| {
         against.map_or(String::new(), |against| short_spread(&against.ratio))
     };
-    Table::of(&table.lines)
+    Table::of(lines)
         .left("", |line| line.case.name())
         .right("p50", |line| came(line, 0.5))
         .right("by", |line| by(line.median))
@@ -360,7 +376,7 @@ fn rows(table: &PortTable) -> String {
 }
 
 /// Whether the tail is bounded, and by what.
-fn limit(table: &PortTable, line: &CaseResults) -> String {
+fn limit(lines: &[CaseResults], line: &CaseResults) -> String {
     let bound = line.bound;
     let wait = short_time(bound.wait_ns as u64);
     let said = match bound.by {
@@ -383,7 +399,11 @@ fn limit(table: &PortTable, line: &CaseResults) -> String {
         }
         QueueLimit::Wire => format!("bounded by the one frame on the wire, {wait}"),
     };
-    let apart_ns = table.longest_apart_ns(line.case.rate_bps);
+    let is_apart = |other: &&CaseResults| {
+        let PortCase { topology, rate_bps, .. } = other.case;
+        topology == PortTopology::Separate && rate_bps == line.case.rate_bps
+    };
+    let apart_ns = lines.iter().find(is_apart).and_then(CaseResults::longest_ns);
     match (apart_ns, line.longest_ns()) {
         (Some(apart_ns), Some(longest_ns)) if line.case.topology != PortTopology::Separate => {
             let over = longest_ns as f64 / (apart_ns as f64 + bound.wait_ns);

@@ -7,6 +7,8 @@ mod page;
 mod stations;
 mod text;
 
+pub use found::results;
+
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
 use crate::dashboard::WebArgs;
 use crate::interrupt;
@@ -146,9 +148,11 @@ fn measure(args: &Args, radio: &RadioUnderTest) -> anyhow::Result<Report> {
     let mut look = |lead, answer, found: &Found| page.note(lead, answer, found);
     let ended = found.take(args, &mut attempt, &mut look);
     page.end(&found, ended.is_ok());
-    let mut report = found.report(args, ended)?;
-    if let (true, RadioUnderTest::Emulated(radio)) = (args.stations, radio) {
-        stations::add(&mut report, radio, || Ok(turnaround.attempt(0)?))?;
-    }
-    Ok(report)
+    let stations = || match radio {
+        RadioUnderTest::Emulated(radio) if args.stations => {
+            stations::measure(radio, || Ok(turnaround.attempt(0)?)).map(Some)
+        }
+        _ => Ok(None),
+    };
+    found.report(args, ended, stations)
 }

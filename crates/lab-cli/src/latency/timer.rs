@@ -4,9 +4,8 @@ mod timerlat;
 
 use super::late::LateArgs;
 use super::{class, explain};
-use crate::experiment::report;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
-use crate::live::during_with;
 use crate::numbers::{allowed_cpus, one_of, seconds, seconds_or_0, whole, within};
 use crate::output::{Report, note, now};
 use crate::samples;
@@ -14,12 +13,15 @@ use millstream_cpu::CpuSet;
 use millstream_cpu::alarm::Mechanism;
 use millstream_cpu::sched::Class;
 use millstream_lab::explain::TraceMonitor;
-use millstream_lab::timer::{LowLatencyGuard, THREADS, TimerSamples, TimerSpec, measure};
+use millstream_lab::timer::{
+    LowLatencyGuard, THREADS, TimerSamples, TimerSpec, TimerlatMonitor, measure,
+};
 use millstream_measure::Measured;
 use millstream_measure::picture;
 use millstream_stats::SharedHistogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Measures how late threads wake up after their timers, on each CPU, as cyclictest does.
@@ -89,6 +91,17 @@ const MECHANISMS: [(&str, &str, Mechanism); 2] = [
     ("timerfd", "With read() on a periodic timerfd", Mechanism::Timerfd),
 ];
 
+crate::results! {
+    also [samples::results],
+    /// How late threads woke up.
+    struct TimerResults {
+        /// Each CPU, all rounds together.
+        series: Vec<samples::SeriesFigures>,
+        /// A record for each CPU and round.
+        records: Vec<Measured>,
+    }
+}
+
 /// Succeeds when every sample was taken.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
@@ -97,35 +110,31 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     quiet.missing().iter().for_each(|missing| note(format_args!("millstream: {missing}")));
     let open = |us| TraceMonitor::open(&format!("{THREADS}*"), us * 1000, args.late.outliers);
     let above_us = args.late.above_us()?;
-    let mut guard = above_us.map(open).transpose()?;
+    let mut timers = Timers {
+        guard: above_us.map(open).transpose()?,
+        plan,
+        above_us,
+        timerlat: args.timerlat,
+        so_far: Arc::default(),
+    };
+    let all = in_rounds(&mut timers, &[()], args.repeat as usize);
+    let (plan, broken) = (timers.plan, all.broken());
     // What the tracer does not give is no reason to lose what was measured.
     let (mut records, mut kernels, mut failure) = (Vec::new(), Vec::new(), None);
-    let each_s = plan.count as f64 * plan.interval_ns as f64 / 1e9;
-    let all = Duration::try_from_secs_f64(each_s * f64::from(args.repeat)).unwrap_or(Duration::MAX);
-    let so_far = SharedHistogram::default();
-    let words = || picture::line(&so_far);
-    during_with("measuring wake-ups", Some(all), words, || -> anyhow::Result<()> {
-        while records.len() < plan.cpus.len() * args.repeat as usize && !interrupt::asked() {
-            let started = now();
-            let beside = args.timerlat.then(|| timerlat::start(&plan)).transpose()?;
-            let taken = measure(&plan, guard.as_mut(), &so_far, interrupt::asked)?;
-            let record = |taken| measured(&plan, above_us, &started, taken);
-            records.extend(taken.into_iter().map(record));
-            if let Some(beside) = beside {
-                match beside.end() {
-                    Ok(seen) => kernels.extend(timerlat::records(&plan, seen, &started)),
-                    Err(error) => failure = Some(error.to_string()),
-                }
-            }
+    for WokenThreads { ours, traced } in all.outcomes() {
+        records.extend(ours);
+        match traced {
+            Ok(traced) => kernels.extend(traced),
+            Err(error) => failure = Some(error),
         }
-        Ok(())
-    })?;
+    }
     let has_values = |record: &Measured| record.observed.histogram.count() > 0;
     records.retain(has_values);
     kernels.retain(has_values);
     anyhow::ensure!(
         !records.is_empty(),
-        "interrupted before there was a result: run the command again"
+        "{}",
+        broken.as_deref().unwrap_or("interrupted before there was a result: run the command again")
     );
     let title = format!(
         "wake-ups every {} µs by {}, {}",
@@ -142,14 +151,56 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     records.append(&mut kernels);
-    let summary = samples::summary(&records);
-    report(text, &Results { series: summary, records }, failure)
+    let series = samples::summary(&records);
+    Ok(Report::of(text, &TimerResults { series, records }).failing(broken.or(failure)))
 }
 
-#[derive(Serialize)]
-struct Results {
-    series: Vec<samples::SeriesFigures>,
-    records: Vec<Measured>,
+/// The measurement of wake-ups on all CPUs at once.
+struct Timers {
+    plan: TimerSpec,
+    guard: Option<TraceMonitor>,
+    above_us: Option<u64>,
+    timerlat: bool,
+    so_far: Arc<SharedHistogram<0>>,
+}
+
+/// What one round found: records of our threads, and of the kernel's, or why there are none.
+struct WokenThreads {
+    ours: Vec<Measured>,
+    traced: Result<Vec<Measured>, String>,
+}
+
+impl Experiment for Timers {
+    type Case = ();
+    type Outcome = WokenThreads;
+
+    fn name(&self, (): &()) -> String {
+        "measuring wake-ups".to_owned()
+    }
+
+    fn expected(&self, (): &()) -> Option<Duration> {
+        let all_s = self.plan.count as f64 * self.plan.interval_ns as f64 / 1e9;
+        Some(Duration::try_from_secs_f64(all_s).unwrap_or(Duration::MAX))
+    }
+
+    fn so_far(&self) -> Box<dyn Fn() -> String + Send> {
+        let so_far = Arc::clone(&self.so_far);
+        Box::new(move || picture::line(&so_far))
+    }
+
+    fn step(&mut self, (): &(), _: usize) -> Result<WokenThreads, Unmeasured> {
+        let (plan, started) = (&self.plan, now());
+        let beside = self.timerlat.then(|| timerlat::start(plan)).transpose()?;
+        let taken = measure(plan, self.guard.as_mut(), &self.so_far, interrupt::asked)?;
+        let record = |taken| measured(plan, self.above_us, &started, taken);
+        let ours = taken.into_iter().map(record).collect();
+        let traced = match beside.map(TimerlatMonitor::end) {
+            None => Ok(Vec::new()),
+            Some(Ok(seen)) => Ok(timerlat::records(plan, seen, &started)),
+            Some(Err(error)) => Err(error.to_string()),
+        };
+        Ok(WokenThreads { ours, traced })
+    }
 }
 
 #[derive(Serialize)]

@@ -3,19 +3,21 @@
 use super::explain;
 use super::late::LateArgs;
 use crate::bench::{places, refusals};
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{rate, whole};
-use crate::output::{Report, describe, note, percent};
+use crate::output::{Report, note, percent};
 use crate::samples::entries;
 use crate::table::Table;
+use millstream_lab::CaseRuns;
 use millstream_lab::explain::RoundTripMonitor;
 use millstream_lab::packets::job::RoundTrips;
 use millstream_lab::packets::round_trips::{PATIENCE, QUANTILES, TripLine, trip};
 use millstream_lab::packets::rows::round_trip;
 use millstream_lab::packets::testbed::SideSetup;
-use millstream_lab::packets::{Carriage, PathRow, Round, Testbed, TripTable};
+use millstream_lab::packets::{Carriage, PathRow, Round, Testbed};
+use millstream_measure::explained::Explained;
 use millstream_measure::picture::{draw, short_spread, short_time};
 use millstream_measure::{Measured, Observed};
 use serde::Serialize;
@@ -79,20 +81,27 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
     note(format_args!("{}", places(stage.places())));
     let open = |us| RoundTripMonitor::open(us * 1000, args.late.outliers);
     let watch = args.late.above_us()?.map(open).transpose()?;
-    let table = TripTable::default();
-    let mut trips = Trips { args, stage: &mut stage, watch, table };
-    let all = in_rounds(&mut trips, &args.cases(&rows), args.repeat as usize);
-    let mut table = trips.table;
-    table.sum_up();
-    // Beside the base, unless only the base was requested.
+    let mut trips = Trips { args, stage: &mut stage, watch };
+    let cases = args.cases(&rows);
+    let all = in_rounds(&mut trips, &cases, args.repeat as usize);
     let base = PathRow::base().name;
-    let mut counting = table.lines.iter().filter(|line| rows.len() == 1 || line.name != base);
+    let taken: Vec<_> = all.cases.iter().map(FoundTrips::trips).collect();
+    let of_base = |load_pps| {
+        let is_it = |case: &TripCase| case.row.name == base && case.load_pps == load_pps;
+        cases.iter().position(is_it).map(|at| &taken[at])
+    };
+    let lines = cases.iter().zip(&taken).map(|(TripCase { row, load_pps }, taken)| {
+        TripLine::of(&row.name, load_pps.unwrap_or(0.0), taken, of_base(*load_pps))
+    });
+    let lines: Vec<_> = lines.collect();
+    // Beside the base, unless only the base was requested.
+    let mut counting = lines.iter().filter(|line| rows.len() == 1 || line.name != base);
     let measured = counting.clone().any(|line| !line.runs.is_empty());
     let nothing = (!measured).then(|| {
         let why = counting.find_map(|line| line.refused.as_deref());
         format!("no row could be measured: {}", why.unwrap_or("no row is left"))
     });
-    let results = Results {
+    let results = TripResults {
         places: stage.places(),
         frame_bytes: args.size,
         probes_pps: args.probes_pps(),
@@ -100,27 +109,38 @@ pub fn run(args: &TripArgs, path: Carriage) -> anyhow::Result<Report> {
         repetitions: args.repeat,
         fifo: args.ground.seats.fifo(),
         quantiles: QUANTILES,
-        rows: &table.lines,
+        rows: &lines,
         topology: stage.topology(),
         records: &all.records,
     };
-    let failure = all.ended.as_ref().map(describe).or(nothing);
-    let text = text(args, stage.topology(), &table) + &explain::table::of_records(&all.records);
-    report(text, &results, failure)
+    let text = text(args, stage.topology(), &lines) + &explain::table::of_records(&all.records);
+    Ok(Report::of(text, &results).failing(all.error().or(nothing)))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    places: &'a [SideSetup; 2],
-    frame_bytes: u32,
-    probes_pps: Option<f64>,
-    count: u64,
-    repetitions: u32,
-    fifo: Option<u32>,
-    quantiles: [f64; QUANTILES.len()],
-    rows: &'a [TripLine],
-    topology: &'a str,
-    records: &'a [Measured],
+crate::results! {
+    /// Round trips of each row.
+    struct TripResults<'a> {
+        /// The set-ups of the asking and the answering side.
+        places: &'a [SideSetup; 2],
+        /// Bytes of each packet as an Ethernet frame.
+        frame_bytes: u32,
+        /// Probes per second; none: one after the other.
+        probes_pps: Option<f64>,
+        /// Round trips of each measurement.
+        count: u64,
+        /// Measurements of each row.
+        repetitions: u32,
+        /// The real-time priority of both sides.
+        fifo: Option<u32>,
+        /// The quantiles of the rows' rounds; the last is the maximum.
+        quantiles: [f64; QUANTILES.len()],
+        /// Each row beside each load.
+        rows: &'a [TripLine],
+        /// The way of packets between the sides.
+        topology: &'a str,
+        /// A record for each round of each row.
+        records: &'a [Measured],
+    }
 }
 
 /// The measurement of round trips.
@@ -128,7 +148,6 @@ struct Trips<'a> {
     args: &'a TripArgs,
     stage: &'a mut Testbed,
     watch: Option<RoundTripMonitor>,
-    table: TripTable,
 }
 
 /// A row beside a load, packets per second.
@@ -137,37 +156,48 @@ struct TripCase {
     load_pps: Option<f64>,
 }
 
-impl Trips<'_> {
-    fn line(&mut self, case: &TripCase) -> &mut TripLine {
-        self.table.line(&case.row.name, case.load_pps.unwrap_or(0.0))
+/// What a round found, and the way of its packets.
+struct FoundTrips {
+    /// The round trips.
+    trips: RoundTrips,
+    /// The topology.
+    topology: String,
+    /// Frames that the bridge between both sides received meanwhile, if there is one.
+    bridged: Option<u64>,
+    /// Why a round trip was late.
+    explained: Option<Explained>,
+}
+
+impl FoundTrips {
+    fn trips(taken: &CaseRuns<Self>) -> CaseRuns<RoundTrips> {
+        let runs = taken.runs.iter().map(|(round, found)| (*round, found.trips.clone()));
+        CaseRuns { runs: runs.collect(), refused: taken.refused.clone() }
     }
 }
 
 impl Experiment for Trips<'_> {
     type Case = TripCase;
+    type Outcome = FoundTrips;
 
     fn name(&self, case: &TripCase) -> String {
         case.row.name.clone()
     }
 
-    fn step(&mut self, case: &TripCase, round: usize) -> Result<Vec<Measured>, Unmeasured> {
-        let how = self.args.round(case.load_pps);
+    fn step(&mut self, case: &TripCase, _: usize) -> Result<FoundTrips, Unmeasured> {
         let before = self.stage.bridged()?;
         let stop = self.watch.as_mut().map_or(Ok(None), RoundTripMonitor::begin)?;
-        let trips = trip(self.stage, &case.row, &how, stop)?;
-        self.line(case).add(round, &trips);
-        let (topology, after) = (self.stage.topology(), self.stage.bridged()?);
+        let trips = trip(self.stage, &case.row, &self.args.round(case.load_pps), stop)?;
+        let explained = match &mut self.watch {
+            Some(watch) => watch.end(trips.late, self.stage.pids())?,
+            None => None,
+        };
+        let (topology, after) = (self.stage.topology().to_owned(), self.stage.bridged()?);
         let bridged = after.zip(before).map(|(after, before)| after - before);
-        let found = FoundTrips { trips: &trips, topology, bridged };
-        let mut record = measured(&case.row, &how, &found);
-        if let Some(watch) = &mut self.watch {
-            record.outliers.extend(watch.end(trips.late, self.stage.pids())?);
-        }
-        Ok(vec![record])
+        Ok(FoundTrips { trips, topology, bridged, explained })
     }
 
-    fn refused(&mut self, case: &TripCase, why: &str) {
-        self.line(case).refused = Some(why.to_owned());
+    fn records(&self, case: &TripCase, found: &FoundTrips) -> Vec<Measured> {
+        vec![measured(&case.row, &self.args.round(case.load_pps), found)]
     }
 }
 
@@ -212,19 +242,9 @@ impl TripArgs {
     }
 }
 
-/// What a repetition found, and the way of its packets.
-struct FoundTrips<'f> {
-    /// The round trips.
-    trips: &'f RoundTrips,
-    /// The topology.
-    topology: &'f str,
-    /// Frames that the bridge between both sides received meanwhile, if there is one.
-    bridged: Option<u64>,
-}
-
 /// One repetition of a row.
 fn measured(row: &PathRow, round: &Round, found: &FoundTrips) -> Measured {
-    let FoundTrips { trips, topology, bridged } = found;
+    let FoundTrips { trips, topology, bridged, explained } = found;
     let frames = matches!(row.active.path, Carriage::Frames | Carriage::IpFrames);
     let beside = round.load_pps.map_or(String::new(), |load| format!(" beside {load:.0} pps"));
     let parameters = Parameters {
@@ -240,10 +260,11 @@ fn measured(row: &PathRow, round: &Round, found: &FoundTrips) -> Measured {
         measurement: if frames { "link" } else { "udp" }.to_owned(),
         series: format!("{}{beside}", row.name),
         parameters: entries(&parameters),
-        topology: (*topology).to_owned(),
+        topology: topology.clone(),
         observed: Observed::from(trips.from_due.clone()),
         counters: BTreeMap::from([("lost".to_owned(), trips.lost)]),
         details: entries(&details),
+        outliers: explained.iter().cloned().collect(),
         ..Measured::default()
     }
 }
@@ -265,7 +286,7 @@ struct Details {
 }
 
 /// All rows, the repetitions of each together.
-fn text(args: &TripArgs, topology: &str, table: &TripTable) -> String {
+fn text(args: &TripArgs, topology: &str, lines: &[TripLine]) -> String {
     let class =
         args.ground.seats.fifo().map_or("SCHED_OTHER".to_owned(), |p| format!("SCHED_FIFO {p}"));
     let pace = match args.probes_pps() {
@@ -275,7 +296,7 @@ fn text(args: &TripArgs, topology: &str, table: &TripTable) -> String {
     let size = args.size;
     let mut text =
         format!("\nround trips over {topology}, frames of {size} bytes, {pace}, {class}\n");
-    let measured = || table.lines.iter().filter(|line| !line.runs.is_empty());
+    let measured = || lines.iter().filter(|line| !line.runs.is_empty());
     let mut rows = Table::of(measured()).left("", |line| &line.name);
     for (share, name) in QUANTILES.into_iter().zip(["p50", "p90", "p99", "p99.9", "max"]) {
         rows = rows.right(name, |line| short_time(line.histogram.quantile_ns(share)));
@@ -292,7 +313,7 @@ fn text(args: &TripArgs, topology: &str, table: &TripTable) -> String {
         .right("CPU", |line| percent(line.cpu_share.unwrap_or(0.0)))
         .right("lost", |line| line.lost)
         .text();
-    text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
+    text += &refusals(lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
     if args.histograms {
         for line in measured() {
             let _ = write!(text, "\n{}\n{}", line.name, draw(&line.histogram));

@@ -8,7 +8,7 @@ fn the_receiver_is_measured_and_tried() {
     let cost = ["bench", "atsc", "--duration", "0.7", "--repeat", "1", "--no-gnuradio"];
     let cost = [&cost[..], &["--no-echoes", "--json"]].concat();
     let outcome = millstream(folder.path(), &cost);
-    assert!(outcome.stderr.contains(": writing 0.7 s of signal\n"), "{outcome:?}");
+    assert!(outcome.stderr.contains("writing 0.7 s of signal\n"), "{outcome:?}");
     let outcome = outcome.succeeds().json()["results"]["outcome"].take();
     let entries = outcome["entries"].as_array().unwrap();
     assert_eq!(entries.len(), 2, "{outcome}");

@@ -1,24 +1,24 @@
 //! The cost of the receiver, in interleaved rounds with GNU Radio's, and the extra cost of echoes.
 
-use super::gnuradio::{GnuRadioReceiver, Took};
-use super::ours::{ReceiverGraph, ReceiverRun};
+use super::gnuradio::{Decode, Took};
+use super::ours::ReceiverGraph;
 use super::{AtscError, Ensemble, PacketScore, Point, Recording, SETTLE_S, SPARE_S};
+use crate::CaseRuns;
+use crate::gnuradio::GnuRadio;
 use millstream_cpu::CpuSet;
 use millstream_flow::{Plan, Profile};
 use millstream_stats::Summary;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The equaliser's name in the graph.
 const EQUALIZER: &str = "equalizer";
 
-/// The measurements and their repetitions.
+/// The measurements.
 #[derive(Clone, Debug)]
 pub struct AtscBench {
-    /// The recording; it is written into the folder.
+    /// The good signal.
     pub recording: Recording,
-    /// Rounds.
-    pub repeats: usize,
     /// CPUs that may be used; the plan with one thread uses the first.
     pub cpus: CpuSet,
     /// A plan that an earlier tuning chose.
@@ -129,146 +129,190 @@ pub struct ReceiverFigures {
     pub placed: Plan,
 }
 
-impl AtscBench {
-    /// The measured subjects, our single thread first.
-    fn contenders(&self, with_peer: bool) -> Vec<AtscSubject> {
-        let mut contenders = vec![AtscSubject::Single, AtscSubject::Placed];
-        contenders.extend(self.tuned.is_some().then_some(AtscSubject::Tuned));
-        let settings = self.samples_per_symbol.iter().filter(|_| with_peer);
-        contenders.extend(
+/// What is measured once in each round.
+#[derive(Clone, Copy, Debug)]
+pub enum AtscCase {
+    /// A receiver on the good signal.
+    Clean(AtscSubject),
+    /// Our single thread on a signal with echoes, by its place among them.
+    Echoed(usize),
+}
+
+/// One run of a receiver.
+#[derive(Clone, Debug)]
+pub struct AtscRun {
+    took: Took,
+    /// The costs of our blocks.
+    profile: Option<Profile>,
+    score: PacketScore,
+}
+
+/// The measurement, with its signals written and a plan for all CPUs.
+pub struct ReceiverBench<'p> {
+    bench: &'p AtscBench,
+    peer: Option<&'p mut GnuRadio>,
+    input: PathBuf,
+    output: PathBuf,
+    ours: ReceiverGraph,
+    single: Plan,
+    placed: Plan,
+    echoes: Vec<(Recording, ReceiverGraph)>,
+}
+
+impl<'p> ReceiverBench<'p> {
+    /// Writes the signals into a folder, and makes a first run, whose profile the placement uses.
+    ///
+    /// # Errors
+    /// [`AtscError`] when a file or our receiver breaks off.
+    pub fn prepare(
+        bench: &'p AtscBench,
+        folder: &Path,
+        peer: Option<&'p mut GnuRadio>,
+    ) -> Result<Self, AtscError> {
+        let (input, output) = (folder.join("signal.sc16"), folder.join("out.ts"));
+        let recording = &bench.recording;
+        recording.write(&input)?;
+        let mut echoes = Vec::new();
+        for (n, point) in bench.echoes.iter().enumerate() {
+            let recording = Recording { impairments: point.impairments(), ..recording.clone() };
+            let input = folder.join(format!("echoes-{n}.sc16"));
+            recording.write(&input)?;
+            let receiver = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
+            echoes.push((recording, receiver));
+        }
+        let ours = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
+        let single = ours.single(bench.cpus.iter().next().unwrap_or(0))?;
+        let placed = ours.placed(&ours.run(&single)?.profile, &bench.cpus)?;
+        Ok(Self { bench, peer, input, output, ours, single, placed, echoes })
+    }
+
+    /// Returns all cases, our single thread first.
+    #[must_use]
+    pub fn cases(&self) -> Vec<AtscCase> {
+        let mut subjects = vec![AtscSubject::Single, AtscSubject::Placed];
+        subjects.extend(self.bench.tuned.is_some().then_some(AtscSubject::Tuned));
+        let settings = self.bench.samples_per_symbol.iter().filter(|_| self.peer.is_some());
+        subjects.extend(
             settings.map(|&samples_per_symbol| AtscSubject::GnuRadio { samples_per_symbol }),
         );
-        contenders
+        let echoes = (0..self.echoes.len()).map(AtscCase::Echoed);
+        subjects.into_iter().map(AtscCase::Clean).chain(echoes).collect()
     }
 
-    /// Returns the number of progress calls of [`bench()`].
-    pub fn steps(&self, with_peer: bool) -> usize {
-        let signals = 1 + self.echoes.len();
-        let turn = self.contenders(with_peer).len() + self.echoes.len();
-        signals + 1 + self.repeats * turn
+    /// Returns the name of a case.
+    #[must_use]
+    pub fn name(&self, case: AtscCase) -> String {
+        match case {
+            AtscCase::Clean(subject) => subject.to_string(),
+            AtscCase::Echoed(n) => self.bench.echoes[n].to_string(),
+        }
+    }
+
+    /// Measures a case once.
+    ///
+    /// # Errors
+    /// [`AtscError`] when a file or a receiver breaks off.
+    pub fn measure(&mut self, case: AtscCase) -> Result<AtscRun, AtscError> {
+        // The output of an earlier run must not count.
+        let _ = std::fs::remove_file(&self.output);
+        let (recording, receiver) = match case {
+            AtscCase::Clean(_) => (&self.bench.recording, &self.ours),
+            AtscCase::Echoed(n) => (&self.echoes[n].0, &self.echoes[n].1),
+        };
+        let (took, profile) = match (case, self.peer.as_deref_mut()) {
+            (AtscCase::Clean(AtscSubject::GnuRadio { samples_per_symbol }), Some(peer)) => {
+                let cpus: Vec<usize> = self.bench.cpus.iter().collect();
+                let took = peer.ask(&Decode {
+                    r#in: &self.input,
+                    rate_hz: recording.rate_hz,
+                    out: &self.output,
+                    samples_per_symbol,
+                    cpus: &cpus,
+                })?;
+                (took, None)
+            }
+            (case, _) => {
+                let plan = match (case, &self.bench.tuned) {
+                    (AtscCase::Clean(AtscSubject::Placed), _) => &self.placed,
+                    (AtscCase::Clean(AtscSubject::Tuned), Some(tuned)) => tuned,
+                    _ => &self.single,
+                };
+                let run = receiver.run(plan)?;
+                (Took { wall_s: run.wall_s, cpu_s: run.cpu_s }, Some(run.profile))
+            }
+        };
+        let score = PacketScore::of_file(&self.output, recording, SETTLE_S, SPARE_S)?;
+        Ok(AtscRun { took, profile, score })
+    }
+
+    /// Sums up what the rounds gave for these cases.
+    #[must_use]
+    pub fn figures(&self, cases: &[AtscCase], runs: &[CaseRuns<AtscRun>]) -> ReceiverFigures {
+        let all: Vec<_> = cases.iter().zip(runs).collect();
+        let Recording { seconds, .. } = self.bench.recording;
+        let entries = all.iter().filter_map(|(case, runs)| match case {
+            AtscCase::Clean(subject) => self.entry(*subject, runs, all[0].1),
+            AtscCase::Echoed(_) => None,
+        });
+        let echoes = all.iter().filter_map(|(case, runs)| match case {
+            AtscCase::Echoed(n) => echoed(self.bench.echoes[*n], runs, all[0].1, seconds),
+            AtscCase::Clean(_) => None,
+        });
+        ReceiverFigures {
+            entries: entries.collect(),
+            stages: stages(&profiles(all[0].1), seconds),
+            echoes: echoes.collect(),
+            placed: self.placed.clone(),
+        }
+    }
+
+    fn entry(
+        &self,
+        contender: AtscSubject,
+        runs: &CaseRuns<AtscRun>,
+        single: &CaseRuns<AtscRun>,
+    ) -> Option<AtscFigures> {
+        let (seconds, samples) = (self.bench.recording.seconds, self.bench.recording.samples());
+        Some(AtscFigures {
+            contender,
+            megasamples_per_s: runs.summary(|run| Some(samples as f64 / run.took.wall_s / 1e6))?,
+            real_time: runs.summary(|run| Some(seconds / run.took.wall_s))?,
+            cpu_s_per_signal_s: runs.summary(|run| Some(run.took.cpu_s / seconds))?,
+            of_single: runs.ratios(single, AtscRun::cpu_s, AtscRun::cpu_s)?,
+            score: runs.outcomes().last()?.score,
+        })
     }
 }
 
-/// Measures all subjects in interleaved rounds, after a warm-up run whose profile the placement
-/// uses. Calls `progress` before each run.
-///
-/// # Errors
-/// [`AtscError`] when a file or a receiver breaks off.
-pub fn bench(
-    bench: &AtscBench,
-    folder: &Path,
-    mut peer: Option<&mut GnuRadioReceiver>,
-    mut progress: impl FnMut(String),
-) -> Result<ReceiverFigures, AtscError> {
-    let (input, output) = (folder.join("signal.sc16"), folder.join("out.ts"));
-    let recording = &bench.recording;
-    progress(format!("writing {} s of signal", recording.seconds));
-    recording.write(&input)?;
-    let mut echoes = Vec::new();
-    for (n, point) in bench.echoes.iter().enumerate() {
-        progress(format!("writing {} s of signal: {point}", recording.seconds));
-        let recording = Recording { impairments: point.impairments(), ..recording.clone() };
-        let input = folder.join(format!("echoes-{n}.sc16"));
-        recording.write(&input)?;
-        let receiver = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
-        echoes.push((*point, recording, receiver, Vec::new()));
+impl AtscRun {
+    fn cpu_s(&self) -> f64 {
+        self.took.cpu_s
     }
-    let ours = ReceiverGraph::new(&input, recording.rate_hz, &output)?;
-    let cpus: Vec<usize> = bench.cpus.iter().collect();
-    let single = ours.single(cpus.first().copied().unwrap_or(0))?;
-    progress("warming up".to_owned());
-    let placed = ours.placed(&ours.run(&single)?.profile, &bench.cpus)?;
-    let contenders = bench.contenders(peer.is_some());
-    let mut runs: Vec<Vec<(Took, PacketScore)>> = vec![Vec::new(); contenders.len()];
-    let mut profiles = Vec::new();
-    for turn in 1..=bench.repeats {
-        for (contender, runs) in contenders.iter().zip(&mut runs) {
-            progress(format!("turn {turn} of {}: {contender}", bench.repeats));
-            let plan = match contender {
-                AtscSubject::Single => Some(&single),
-                AtscSubject::Placed => Some(&placed),
-                AtscSubject::Tuned => bench.tuned.as_ref(),
-                AtscSubject::GnuRadio { .. } => None,
-            };
-            // The output of an earlier run must not count.
-            let _ = std::fs::remove_file(&output);
-            let took = match (contender, plan, peer.as_deref_mut()) {
-                (AtscSubject::GnuRadio { samples_per_symbol }, _, Some(peer)) => {
-                    peer.receive(&input, recording.rate_hz, &output, *samples_per_symbol, &cpus)?
-                }
-                (contender, Some(plan), _) => {
-                    let run = ours.run(plan)?;
-                    if *contender == AtscSubject::Single {
-                        profiles.push(run.profile);
-                    }
-                    Took { wall_s: run.wall_s, cpu_s: run.cpu_s }
-                }
-                _ => continue,
-            };
-            runs.push((took, PacketScore::of_file(&output, recording, SETTLE_S, SPARE_S)?));
-        }
-        for (point, recording, receiver, runs) in &mut echoes {
-            progress(format!("turn {turn} of {}: {point}", bench.repeats));
-            let _ = std::fs::remove_file(&output);
-            let run = receiver.run(&single)?;
-            runs.push((run, PacketScore::of_file(&output, recording, SETTLE_S, SPARE_S)?));
-        }
-    }
-    let echoes = echoes.iter();
-    let echoes = echoes
-        .filter_map(|(point, recording, _, own)| echoed(*point, own, &runs[0], recording.seconds));
-    let echoes = echoes.collect();
-    let all = contenders.iter().zip(&runs);
-    let entries = all.filter_map(|(contender, own)| entry(*contender, own, &runs[0], recording));
-    let stages = stages(&profiles, recording.seconds);
-    Ok(ReceiverFigures { entries: entries.collect(), stages, echoes, placed })
-}
-
-fn entry(
-    contender: AtscSubject,
-    runs: &[(Took, PacketScore)],
-    single: &[(Took, PacketScore)],
-    recording: &Recording,
-) -> Option<AtscFigures> {
-    let seconds = recording.seconds;
-    let of = |figure: &dyn Fn(&Took) -> f64| {
-        Summary::of(&runs.iter().map(|(took, _)| figure(took)).collect::<Vec<_>>())
-    };
-    let ratios = runs.iter().zip(single).map(|(own, single)| own.0.cpu_s / single.0.cpu_s);
-    Some(AtscFigures {
-        contender,
-        megasamples_per_s: of(&|took| recording.samples() as f64 / took.wall_s / 1e6)?,
-        real_time: of(&|took| seconds / took.wall_s)?,
-        cpu_s_per_signal_s: of(&|took| took.cpu_s / seconds)?,
-        of_single: Summary::of(&ratios.collect::<Vec<_>>())?,
-        score: runs.last()?.1,
-    })
 }
 
 fn echoed(
     signal: Point,
-    runs: &[(ReceiverRun, PacketScore)],
-    clean: &[(Took, PacketScore)],
+    runs: &CaseRuns<AtscRun>,
+    clean: &CaseRuns<AtscRun>,
     seconds: f64,
 ) -> Option<Echoed> {
-    let of = |figure: &dyn Fn(&ReceiverRun) -> f64| {
-        Summary::of(&runs.iter().map(|(run, _)| figure(run)).collect::<Vec<_>>())
-    };
-    let ratios = runs.iter().zip(clean).map(|(own, clean)| own.0.cpu_s / clean.0.cpu_s);
-    let profiles: Vec<Profile> = runs.iter().map(|(run, _)| run.profile.clone()).collect();
-    let stages = stages(&profiles, seconds);
+    let stages = stages(&profiles(runs), seconds);
     Some(Echoed {
         signal,
-        real_time: of(&|run| seconds / run.wall_s)?,
-        cpu_s_per_signal_s: of(&|run| run.cpu_s / seconds)?,
-        of_clean: Summary::of(&ratios.collect::<Vec<_>>())?,
+        real_time: runs.summary(|run| Some(seconds / run.took.wall_s))?,
+        cpu_s_per_signal_s: runs.summary(|run| Some(run.took.cpu_s / seconds))?,
+        of_clean: runs.ratios(clean, AtscRun::cpu_s, AtscRun::cpu_s)?,
         equalizer_share: stages.iter().find(|stage| stage.block == EQUALIZER)?.share,
-        score: runs.last()?.1,
+        score: runs.outcomes().last()?.score,
     })
 }
 
+fn profiles(runs: &CaseRuns<AtscRun>) -> Vec<&Profile> {
+    runs.outcomes().filter_map(|run| run.profile.as_ref()).collect()
+}
+
 /// The time of each block, all runs together.
-fn stages(profiles: &[Profile], seconds: f64) -> Vec<BlockShare> {
+fn stages(profiles: &[&Profile], seconds: f64) -> Vec<BlockShare> {
     let Some(first) = profiles.first() else { return Vec::new() };
     let busy = |name: &str| -> f64 {
         let blocks = profiles.iter().filter_map(|profile| profile.block(name));
@@ -300,12 +344,16 @@ mod tests {
         let cpus = millstream_cpu::thread::allowed_cpus().unwrap();
         let samples_per_symbol = vec![1.5];
         let echoes = vec![Point::Echo { delay_us: 5.6, level_db: -10.0 }];
-        let plan =
-            AtscBench { recording, repeats: 2, cpus, tuned: None, samples_per_symbol, echoes };
+        let plan = AtscBench { recording, cpus, tuned: None, samples_per_symbol, echoes };
         let folder = tempfile::tempdir().unwrap();
-        let mut told = 0;
-        let outcome = bench(&plan, folder.path(), None, |_| told += 1).unwrap();
-        assert_eq!(told, plan.steps(false));
+        let mut bench = ReceiverBench::prepare(&plan, folder.path(), None).unwrap();
+        let cases = bench.cases();
+        let runs = cases.iter().map(|case| CaseRuns {
+            runs: (0..2).map(|round| (round, bench.measure(*case).unwrap())).collect(),
+            refused: None,
+        });
+        let runs: Vec<_> = runs.collect();
+        let outcome = bench.figures(&cases, &runs);
         assert_eq!(outcome.entries.len(), 2);
         for entry in &outcome.entries {
             assert_eq!(entry.score.error_rate(), 0.0, "{entry:?}");

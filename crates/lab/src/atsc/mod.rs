@@ -17,11 +17,12 @@ mod table;
 mod tableau;
 
 pub use bench::{
-    AtscBench, AtscFigures, AtscSubject, BlockShare, ECHOES, Echoed, ReceiverFigures, bench,
+    AtscBench, AtscCase, AtscFigures, AtscRun, AtscSubject, BlockShare, ECHOES, Echoed,
+    ReceiverBench, ReceiverFigures,
 };
 pub use emission::Emission;
 pub use ensemble::Ensemble;
-pub use gnuradio::GnuRadioReceiver;
+pub use gnuradio::RECEIVER;
 pub use grid::{Axis, BACKGROUND_CN_DB, Point, grid};
 pub use recording::Recording;
 pub use score::PacketScore;

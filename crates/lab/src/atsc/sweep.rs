@@ -1,8 +1,9 @@
 //! Receivers on every signal of a grid.
 
-use super::gnuradio::GnuRadioReceiver;
+use super::gnuradio::{Decode, Took};
 use super::ours::ReceiverGraph;
 use super::{AtscError, PacketScore, Point, Recording, ResultStore, StoredResult};
+use crate::gnuradio::GnuRadio;
 use millstream_cpu::CpuSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -76,7 +77,7 @@ pub fn sweep(
     sweep: &ParameterGrid,
     store: &mut ResultStore,
     folder: &Path,
-    peers: &mut [Option<GnuRadioReceiver>],
+    peers: &mut [Option<GnuRadio>],
     progress: impl FnMut(usize, &Point) -> bool + Send,
 ) -> Result<(), AtscError> {
     let tasks = sweep.tasks(store, peers.iter().all(Option::is_some));
@@ -129,7 +130,7 @@ impl<P: FnMut(usize, &Point) -> bool> Shared<'_, P> {
 struct Worker<'a> {
     sweep: &'a ParameterGrid,
     folder: &'a Path,
-    peer: Option<&'a mut GnuRadioReceiver>,
+    peer: Option<&'a mut GnuRadio>,
     n: usize,
 }
 
@@ -162,7 +163,13 @@ impl Worker<'_> {
         let cpus: Vec<usize> = self.sweep.cpus.iter().collect();
         match (setting, self.peer.as_deref_mut()) {
             (Some(setting), Some(peer)) => {
-                peer.receive(input, recording.rate_hz, &output, setting, &cpus)?;
+                let _: Took = peer.ask(&Decode {
+                    r#in: input,
+                    rate_hz: recording.rate_hz,
+                    out: &output,
+                    samples_per_symbol: setting,
+                    cpus: &cpus,
+                })?;
             }
             _ => {
                 let ours = ReceiverGraph::new(input, recording.rate_hz, &output)?;

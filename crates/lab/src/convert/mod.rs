@@ -105,13 +105,9 @@ impl FromStr for FormatPair {
     }
 }
 
-/// The measurements and their length.
+/// The length of the measurements.
 #[derive(Debug, Clone)]
 pub struct ConvertSpec {
-    /// Pairs of formats.
-    pub pairs: Vec<FormatPair>,
-    /// Samples of one call; they decide whether the data stays in a cache.
-    pub sizes: Vec<usize>,
     /// Repetitions.
     pub repeats: usize,
     /// Shortest length of one measurement.
@@ -148,25 +144,12 @@ pub struct ConvertRow {
     pub ratio_to_uhd: Option<f64>,
 }
 
-/// Measures all pairs; calls `progress` before each size of each pair.
+/// Measures a pair with `samples` samples of one call; they decide whether the data stays in a
+/// cache.
 ///
 /// # Errors
 /// When UHD's tool cannot be run, or prints no rates.
 pub fn measure(
-    plan: &ConvertSpec,
-    mut progress: impl FnMut(FormatPair, usize),
-) -> Result<Vec<ConvertRow>, uhd::Error> {
-    let mut rows = Vec::new();
-    for &samples in &plan.sizes {
-        for &pair in &plan.pairs {
-            progress(pair, samples);
-            rows.push(measure_row(plan, pair, samples)?);
-        }
-    }
-    Ok(rows)
-}
-
-fn measure_row(
     plan: &ConvertSpec,
     pair: FormatPair,
     samples: usize,
@@ -237,17 +220,9 @@ mod tests {
 
     #[test]
     fn a_row_has_every_form_and_a_share_of_the_copy() {
-        let plan = ConvertSpec {
-            pairs: vec!["wire:sc12>sc8".parse().unwrap()],
-            sizes: vec![64, 65],
-            repeats: 3,
-            time: Duration::from_micros(50),
-            uhd: None,
-        };
-        let mut told = Vec::new();
-        let rows = measure(&plan, |_, samples| told.push(samples)).unwrap();
-        assert_eq!(told, [64, 65]);
-        for row in rows {
+        let plan = ConvertSpec { repeats: 3, time: Duration::from_micros(50), uhd: None };
+        for samples in [64, 65] {
+            let row = measure(&plan, "wire:sc12>sc8".parse().unwrap(), samples).unwrap();
             let forms = ConvertForm::ALL.into_iter().filter(|form| form.is_available()).count();
             assert_eq!(row.forms.len(), forms);
             let used = row.forms.last().unwrap().msps;

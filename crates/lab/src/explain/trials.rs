@@ -102,44 +102,46 @@ impl CauseTrial {
 /// Makes the command of a process that calls [`flood::serve`]: from a CPU onto another.
 pub type StartFlood = fn(from: usize, onto: usize) -> io::Result<Command>;
 
-/// Plays trials in interleaved rounds, so that a disturbance does not hit one kind alone. Passes
-/// each to `progress`.
-///
-/// # Errors
-/// [`LookoutError`].
-pub fn play(
-    lookout: &mut WatchedThread,
+/// A watched thread, and what delays it on purpose.
+#[derive(Debug)]
+pub struct CauseTrials<'l> {
+    lookout: &'l mut WatchedThread,
     cpu: usize,
-    rounds: u32,
-    start_flood: StartFlood,
-    mut progress: impl FnMut(&CauseTrial) -> bool,
-) -> Result<Vec<CauseTrial>, LookoutError> {
-    let cpus = millstream_cpu::thread::allowed_cpus()?;
-    let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
-    let mut flood = HelperProcess::start(start_flood(from, cpu)?, None)?;
-    match flood.read_line(Duration::from_secs(10))? {
-        Some(line) if line == flood::READY => {}
-        other => {
-            let text = other.unwrap_or_else(|| "it says nothing".to_owned());
-            return Err(
-                io::Error::other(format!("cannot start the flood of packets: {text}")).into()
-            );
-        }
-    }
-    let mut trials = Vec::new();
-    for _ in 0..rounds {
-        for injected in Injection::ALL {
-            lookout.arm()?;
-            let found = inject(injected, lookout, cpu, &mut flood)?;
-            let trial = CauseTrial::judge(injected, found);
-            let go_on = progress(&trial);
-            trials.push(trial);
-            if !go_on {
-                return Ok(trials);
+    flood: HelperProcess,
+}
+
+impl<'l> CauseTrials<'l> {
+    /// Prepares trials of the thread on `cpu`.
+    ///
+    /// # Errors
+    /// [`LookoutError`].
+    pub fn prepare(
+        lookout: &'l mut WatchedThread,
+        cpu: usize,
+        start_flood: StartFlood,
+    ) -> Result<Self, LookoutError> {
+        let cpus = millstream_cpu::thread::allowed_cpus()?;
+        let from = cpus.iter().find(|other| *other != cpu).unwrap_or(cpu);
+        let flood = HelperProcess::start(start_flood(from, cpu)?, None)?;
+        match flood.read_line(Duration::from_secs(10))? {
+            Some(line) if line == flood::READY => Ok(Self { lookout, cpu, flood }),
+            other => {
+                let text = other.unwrap_or_else(|| "it says nothing".to_owned());
+                let text = format!("cannot start the flood of packets: {text}");
+                Err(io::Error::other(text).into())
             }
         }
     }
-    Ok(trials)
+
+    /// Plays one trial.
+    ///
+    /// # Errors
+    /// [`LookoutError`].
+    pub fn play(&mut self, injected: Injection) -> Result<CauseTrial, LookoutError> {
+        self.lookout.arm()?;
+        let found = inject(injected, self.lookout, self.cpu, &mut self.flood)?;
+        Ok(CauseTrial::judge(injected, found))
+    }
 }
 
 fn inject(

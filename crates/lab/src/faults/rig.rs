@@ -1,77 +1,61 @@
-//! A radio and its host in one process.
+//! An emulated radio in this process.
 
-use super::{FaultCase, MatrixError, PACKET_SAMPLES, RATE_HZ};
-use crate::Direction;
-use millstream_emulator::{CounterSnapshot, Radio, RadioConfig, RunningRadio};
-use millstream_radio::{Device, DeviceArgs};
+use super::FaultCase;
+use crate::soak::{ActiveFault, SoakRadio, TX_BUFFER_SAMPLES};
+use millstream_emulator::{Error, FaultState, Radio, RadioConfig, RunningRadio};
+use millstream_radio::DeviceArgs;
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
-/// Samples without trouble before the faults.
-pub const SAMPLES_BEFORE: u64 = 50_000;
+/// A radio whose antenna sends the time of each sample.
+pub(super) struct FaultRadio(RunningRadio);
 
-pub struct FaultSetup {
-    pub radio: RunningRadio,
-    pub device: Device,
-    specs: Vec<String>,
-    throughout: bool,
-}
-
-impl FaultSetup {
-    /// Starts a radio whose antenna sends the time of each sample, and opens its device.
-    pub fn start(case: &FaultCase, direction: Direction) -> Result<Self, MatrixError> {
+impl FaultRadio {
+    /// Starts it with the receive buffer of a case.
+    pub fn start(case: &FaultCase) -> Result<Self, Error> {
         let radio = Radio::start(RadioConfig {
             discovery_port: 0,
             rpc_port: 0,
             chdr_port: 0,
             rx_antennas: vec!["ramp".to_owned()],
             rx_buffer_samples: case.rx_buffer_samples,
+            tx_buffer_samples: TX_BUFFER_SAMPLES,
             ..RadioConfig::default()
-        })?;
-        let (specs, throughout) = (case.specs(direction), case.throughout);
-        if throughout {
-            add_all(&radio, &specs)?;
-        }
-        let mut device = Device::open(DeviceArgs {
-            discovery_port: radio.discovery_addr().port(),
-            rpc_port: radio.rpc_addr().port(),
+        });
+        radio.map(Self)
+    }
+}
+
+impl SoakRadio for FaultRadio {
+    fn args(&self) -> DeviceArgs {
+        DeviceArgs {
+            discovery_port: self.0.discovery_addr().port(),
+            rpc_port: self.0.rpc_addr().port(),
             ..DeviceArgs::new(Ipv4Addr::LOCALHOST)
-        })?;
-        device.set_rate(RATE_HZ)?;
-        Ok(Self { radio, device, specs, throughout })
-    }
-
-    /// Switches on the faults of the middle.
-    pub fn strike(&self) -> Result<(), MatrixError> {
-        if self.throughout { Ok(()) } else { add_all(&self.radio, &self.specs) }
-    }
-
-    /// Whether all finite faults have ended.
-    pub fn is_over(&self) -> bool {
-        let endless = |fault: &str| {
-            !["count=", "for_ms=", "ms=", "ticks="].iter().any(|key| fault.contains(key))
-        };
-        self.radio.faults().list().iter().all(|state| state.done || endless(&state.fault))
-    }
-
-    /// Ends the faults of the middle; returns the hits of all.
-    pub fn end_faults(&self) -> u64 {
-        let hits = self.radio.faults().list().iter().map(|state| state.hit).sum();
-        if !self.throughout {
-            self.radio.faults().clear();
         }
-        hits
     }
 
-    /// Returns the device and stops the radio.
-    pub fn stop(self) -> CounterSnapshot {
-        drop(self.device);
-        self.radio.stop()
+    fn threads(&self) -> PathBuf {
+        PathBuf::from("/proc/self/task")
+    }
+
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, String> {
+        let all = self.0.counters().entries().into_iter();
+        Ok(all.map(|(name, count)| (name.to_owned(), count)).collect())
+    }
+
+    fn add_fault(&mut self, spec: &str) -> Result<u64, String> {
+        self.0.faults().add(spec).map_err(|error| error.to_string())
+    }
+
+    fn faults(&mut self) -> Result<Vec<ActiveFault>, String> {
+        let active = |FaultState { id, fault, hit, done, .. }| ActiveFault { id, fault, hit, done };
+        Ok(self.0.faults().list().into_iter().map(active).collect())
+    }
+
+    fn remove_fault(&mut self, id: u64) -> Result<(), String> {
+        self.0.faults().remove(id);
+        Ok(())
     }
 }
-
-fn add_all(radio: &RunningRadio, specs: &[String]) -> Result<(), MatrixError> {
-    Ok(specs.iter().try_for_each(|spec| radio.faults().add(spec).map(drop))?)
-}
-
-/// Samples of a packet as an index.
-pub const PACKET: usize = PACKET_SAMPLES as usize;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Taps of the filter.
-pub const TAPS: usize = 16;
+const TAPS: usize = 16;
 
 /// The work of each stage of a graph.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

@@ -12,11 +12,12 @@ mod meter;
 mod ours;
 
 pub use case::{ChainShape, GraphCase, ItemKind};
-pub use gnuradio::GnuRadioGraph;
-pub use kernel::{BlockKernel, TAPS};
-pub use ours::{PlanRun, PlanSpread};
+pub use gnuradio::GRAPHS;
+pub use kernel::BlockKernel;
+use ours::{PlanRun, PlanSpread};
 
-use crate::gnuradio::PeerError;
+use crate::CaseRuns;
+use crate::gnuradio::{GnuRadio, PeerError};
 use crate::named::named;
 use millstream_cpu::CpuSet;
 use millstream_dsp::Sample;
@@ -81,19 +82,26 @@ impl GraphSubject {
     }
 }
 
-/// The measurements and their length.
+/// The CPUs and times of measurements.
 #[derive(Clone, Debug)]
 pub struct GraphSpec {
-    /// The graphs.
-    pub cases: Vec<GraphCase>,
     /// The CPUs: each graph is measured on the first, and on the first two if there are two.
     pub cpus: Vec<usize>,
-    /// Repetitions.
-    pub repeats: usize,
     /// Time from the start of a graph to its measurement.
     pub warm_up: Duration,
     /// Length of a measurement.
     pub time: Duration,
+}
+
+/// A graph on a number of CPUs, by one of the compared subjects.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct GraphAttempt {
+    /// The graph.
+    pub case: GraphCase,
+    /// CPUs.
+    pub cpus: usize,
+    /// The subject.
+    pub subject: GraphSubject,
 }
 
 /// One subject's figures.
@@ -150,93 +158,145 @@ pub enum GraphBenchError {
     },
 }
 
-/// Measures every graph on one and on two CPUs; calls `progress` before each.
-///
-/// # Errors
-/// [`GraphBenchError`] when a graph or the peer breaks off.
-pub fn measure(
-    plan: &GraphSpec,
-    mut peer: Option<&mut GnuRadioGraph>,
-    mut progress: impl FnMut(GraphCase, usize),
-) -> Result<Vec<GraphRow>, GraphBenchError> {
-    let mut rows = Vec::new();
-    for &case in &plan.cases {
-        for count in 1..=plan.cpus.len().min(2) {
-            progress(case, count);
-            let cpus = &plan.cpus[..count];
-            rows.push(measure_row(plan, case, cpus, peer.as_deref_mut())?);
-        }
-    }
-    Ok(rows)
+/// The measurement of graphs, one attempt after the other.
+#[derive(Debug)]
+pub struct GraphBench {
+    spec: GraphSpec,
+    peer: Option<GnuRadio>,
+    /// The placement of each graph on two CPUs, once it is known.
+    placed: Vec<(GraphCase, PlanSpread)>,
 }
 
-fn measure_row(
-    plan: &GraphSpec,
-    case: GraphCase,
-    cpus: &[usize],
-    mut peer: Option<&mut GnuRadioGraph>,
-) -> Result<GraphRow, GraphBenchError> {
-    let contenders = GraphSubject::on(cpus.len(), peer.is_some());
-    let by_plan = match cpus.len() {
-        1 => PlanSpread::Single,
-        _ => confined(cpus, || PlanSpread::planned(case, cpus, plan.time))?,
-    };
-    let mut rates: Vec<Vec<GraphRate>> = vec![Vec::new(); contenders.len()];
-    for _ in 0..plan.repeats {
-        for (contender, rates) in contenders.iter().zip(&mut rates) {
-            rates.push(match (contender, peer.as_deref_mut()) {
-                (GraphSubject::GnuRadio, Some(peer)) => {
-                    peer.measure(case, cpus, plan.warm_up, plan.time)?
-                }
-                _ => confined(cpus, || attempt(plan, case, *contender, &by_plan, cpus))?,
-            });
+impl GraphBench {
+    /// Creates it, with GNU Radio as another subject if it is there.
+    #[must_use]
+    pub fn new(spec: GraphSpec, peer: Option<GnuRadio>) -> Self {
+        Self { spec, peer, placed: Vec::new() }
+    }
+
+    /// GNU Radio's version, if it is measured.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.peer.as_ref().map(|peer| &*peer.version)
+    }
+
+    /// Returns each graph on each number of CPUs by each subject.
+    #[must_use]
+    pub fn attempts(&self, cases: &[GraphCase]) -> Vec<GraphAttempt> {
+        let mut all = Vec::new();
+        for &case in cases {
+            for cpus in 1..=self.spec.cpus.len().min(2) {
+                let subjects = GraphSubject::on(cpus, self.peer.is_some());
+                all.extend(subjects.into_iter().map(|subject| GraphAttempt {
+                    case,
+                    cpus,
+                    subject,
+                }));
+            }
+        }
+        all
+    }
+
+    /// Measures once.
+    ///
+    /// # Errors
+    /// [`GraphBenchError`] when the graph or the peer breaks off.
+    pub fn measure(&mut self, attempt: &GraphAttempt) -> Result<GraphRate, GraphBenchError> {
+        let GraphAttempt { case, cpus, subject } = *attempt;
+        let GraphSpec { warm_up, time, .. } = self.spec;
+        let on = self.spec.cpus[..cpus].to_vec();
+        let spread = match (subject, &mut self.peer) {
+            (GraphSubject::GnuRadio, Some(peer)) => {
+                return Ok(gnuradio::measure(peer, case, &on, warm_up, time)?);
+            }
+            (GraphSubject::Fused | GraphSubject::GnuRadio, _) => {
+                let run = match case.item {
+                    ItemKind::Float => fused::run::<f32>,
+                    ItemKind::Complex => fused::run::<Sample>,
+                };
+                let batch_bytes = millstream_flow::plan::default_batch_bytes();
+                return confined(&on, || Ok(run(case, batch_bytes, warm_up, time)));
+            }
+            (GraphSubject::Single, _) => PlanSpread::Single,
+            (GraphSubject::Planned, _) => self.spread(case, &on)?,
+            (GraphSubject::Halves, _) => PlanSpread::Halves,
+            (GraphSubject::PerBlock, _) => PlanSpread::PerBlock,
+        };
+        self.run(case, spread, &on, true)
+    }
+
+    /// Measures a graph on one thread, `timed` with the clock reads of the cost model.
+    ///
+    /// # Errors
+    /// [`GraphBenchError`] when the graph breaks off.
+    pub fn measure_timed(
+        &self,
+        case: GraphCase,
+        timed: bool,
+    ) -> Result<GraphRate, GraphBenchError> {
+        self.run(case, PlanSpread::Single, &self.spec.cpus[..1], timed)
+    }
+
+    fn run(
+        &self,
+        case: GraphCase,
+        spread: PlanSpread,
+        cpus: &[usize],
+        timed: bool,
+    ) -> Result<GraphRate, GraphBenchError> {
+        let GraphSpec { warm_up, time, .. } = self.spec;
+        confined(cpus, || {
+            let run = PlanRun::start(case, spread, cpus, timed)?;
+            std::thread::sleep(warm_up);
+            let rate = run.rate(time);
+            run.stop()?;
+            Ok(rate)
+        })
+    }
+
+    /// The placement of a graph on two CPUs, which is calculated once.
+    fn spread(&mut self, case: GraphCase, cpus: &[usize]) -> Result<PlanSpread, GraphBenchError> {
+        if let Some((_, spread)) = self.placed.iter().find(|(known, _)| *known == case) {
+            return Ok(spread.clone());
+        }
+        let time = self.spec.time;
+        let spread = confined(cpus, || PlanSpread::planned(case, cpus, time))?;
+        self.placed.push((case, spread.clone()));
+        Ok(spread)
+    }
+
+    /// Sums up what the rounds gave for these attempts: a row for each graph on each number of
+    /// CPUs.
+    #[must_use]
+    pub fn rows(&self, attempts: &[GraphAttempt], rates: &[CaseRuns<GraphRate>]) -> Vec<GraphRow> {
+        let all: Vec<_> = attempts.iter().zip(rates).collect();
+        let rows = all.chunk_by(|(a, _), (b, _)| (a.case, a.cpus) == (b.case, b.cpus));
+        rows.map(|row| self.row(row)).collect()
+    }
+
+    fn row(&self, all: &[(&GraphAttempt, &CaseRuns<GraphRate>)]) -> GraphRow {
+        let GraphAttempt { case, cpus, .. } = *all[0].0;
+        let find = |wanted: &[GraphSubject]| {
+            all.iter().find(|(one, _)| wanted.contains(&one.subject)).map(|(_, rates)| *rates)
+        };
+        let planned = find(&[GraphSubject::Single, GraphSubject::Planned]);
+        let over = |other: GraphSubject| {
+            planned?.ratios(find(&[other])?, |own| own.items_per_s, |other| other.items_per_s)
+        };
+        let placed = self.placed.iter().find(|(known, _)| *known == case && cpus > 1);
+        GraphRow {
+            case,
+            cpus,
+            partitions: match placed {
+                Some((_, PlanSpread::By(plan))) => plan.partitions.len(),
+                _ => 1,
+            },
+            entries: all.iter().map(|(one, rates)| entry(one.subject, rates)).collect(),
+            of_fused: over(GraphSubject::Fused),
+            of_gnuradio: over(GraphSubject::GnuRadio),
+            of_per_block: over(GraphSubject::PerBlock),
         }
     }
-    let find = |wanted: &[GraphSubject]| contenders.iter().position(|one| wanted.contains(one));
-    let planned = find(&[GraphSubject::Single, GraphSubject::Planned]);
-    let over = |other: GraphSubject| {
-        let (ours, theirs) = (&rates[planned?], &rates[find(&[other])?]);
-        let ratios = ours.iter().zip(theirs).map(|(a, b)| a.items_per_s / b.items_per_s.max(1.0));
-        Summary::of(&ratios.collect::<Vec<_>>())
-    };
-    let [of_fused, of_gnuradio, of_per_block] =
-        [GraphSubject::Fused, GraphSubject::GnuRadio, GraphSubject::PerBlock].map(over);
-    let entries = contenders.iter().zip(&rates).map(|(contender, rates)| entry(*contender, rates));
-    let (entries, cpus) = (entries.collect(), cpus.len());
-    let partitions = match by_plan {
-        PlanSpread::By(plan) => plan.partitions.len(),
-        _ => 1,
-    };
-    Ok(GraphRow { case, cpus, partitions, entries, of_fused, of_gnuradio, of_per_block })
-}
-
-/// One measurement of a subject in this process.
-fn attempt(
-    plan: &GraphSpec,
-    case: GraphCase,
-    contender: GraphSubject,
-    by_plan: &PlanSpread,
-    cpus: &[usize],
-) -> Result<GraphRate, RunError> {
-    let spread = match contender {
-        GraphSubject::Single => PlanSpread::Single,
-        GraphSubject::Planned => by_plan.clone(),
-        GraphSubject::Halves => PlanSpread::Halves,
-        GraphSubject::PerBlock => PlanSpread::PerBlock,
-        GraphSubject::Fused | GraphSubject::GnuRadio => {
-            let run = match case.item {
-                ItemKind::Float => fused::run::<f32>,
-                ItemKind::Complex => fused::run::<Sample>,
-            };
-            let batch_bytes = millstream_flow::plan::default_batch_bytes();
-            return Ok(run(case, batch_bytes, plan.warm_up, plan.time));
-        }
-    };
-    let run = PlanRun::start(case, spread, cpus, true)?;
-    std::thread::sleep(plan.warm_up);
-    let rate = run.rate(plan.time);
-    run.stop()?;
-    Ok(rate)
 }
 
 /// Runs `job` on a thread that is confined to these CPUs, as are the threads that it starts.
@@ -253,44 +313,17 @@ fn confined<R: Send>(
     std::thread::scope(|scope| scope.spawn(run).join()).expect("a measurement does not panic")
 }
 
-fn entry(contender: GraphSubject, rates: &[GraphRate]) -> GraphFigures {
+fn entry(contender: GraphSubject, rates: &CaseRuns<GraphRate>) -> GraphFigures {
     let summary = |figure: fn(&GraphRate) -> f64| {
-        let figures: Vec<f64> = rates.iter().map(figure).collect();
-        Summary::of(&figures).unwrap_or_default()
+        rates.summary(|rate| Some(figure(rate))).unwrap_or_default()
     };
     GraphFigures {
         contender,
         items_per_s: summary(|rate| rate.items_per_s),
         cpu_s_per_gigaitem: summary(|rate| rate.cpu_s_per_gigaitem),
         switches_per_million: summary(|rate| rate.switches_per_million),
-        migrations: rates.iter().map(|rate| rate.migrations).sum(),
+        migrations: rates.outcomes().map(|rate| rate.migrations).sum(),
     }
-}
-
-/// Measures the cost of the cost model's clock reads: a run with them over one without, in
-/// interleaved rounds.
-///
-/// # Errors
-/// [`GraphBenchError`] when a graph breaks off.
-pub fn cost_of_timing(plan: &GraphSpec, case: GraphCase) -> Result<Summary, GraphBenchError> {
-    let cpus = &plan.cpus[..1];
-    let rate = |timed| {
-        confined(cpus, || {
-            let run = PlanRun::start(case, PlanSpread::Single, cpus, timed)?;
-            std::thread::sleep(plan.warm_up);
-            let rate = run.rate(plan.time).cpu_s_per_gigaitem;
-            run.stop()?;
-            Ok(rate)
-        })
-    };
-    let mut shares = Vec::new();
-    // In both orders, so that a drift cancels.
-    for turn in 0..2 * plan.repeats {
-        let (first, second) = (rate(turn % 2 == 0)?, rate(turn % 2 == 1)?);
-        let (with, without) = if turn % 2 == 0 { (first, second) } else { (second, first) };
-        shares.push(with / without - 1.0);
-    }
-    Ok(Summary::of(&shares).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -298,27 +331,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contender_moves_items_and_ratios_are_taken_in_turns() {
+    fn every_subject_moves_items_and_has_its_ratios() {
         let case = GraphCase {
             kernel: BlockKernel::Multiply,
             item: ItemKind::Complex,
             shape: ChainShape::chain(4),
         };
         let cpus: Vec<usize> = millstream_cpu::thread::allowed_cpus().unwrap().iter().collect();
-        let plan = GraphSpec {
-            cases: vec![case],
-            cpus,
-            repeats: 2,
+        let spec = GraphSpec {
+            cpus: cpus.clone(),
             warm_up: Duration::from_millis(5),
             time: Duration::from_millis(20),
         };
-        let rows = measure(&plan, None, |_, _| {}).unwrap();
-        assert_eq!(rows.len(), plan.cpus.len().min(2));
+        let mut bench = GraphBench::new(spec, None);
+        let attempts = bench.attempts(&[case]);
+        let runs = attempts.iter().map(|attempt| CaseRuns {
+            runs: (0..2).map(|round| (round, bench.measure(attempt).unwrap())).collect(),
+            refused: None,
+        });
+        let runs: Vec<_> = runs.collect();
+        let rows = bench.rows(&attempts, &runs);
+        assert_eq!(rows.len(), cpus.len().min(2));
         for row in &rows {
             assert!(row.entries.iter().all(|entry| entry.items_per_s.max > 0.0), "{row:?}");
             assert_eq!(row.of_fused.is_some(), row.cpus == 1);
             assert!(row.of_per_block.is_some() && row.of_gnuradio.is_none());
         }
-        assert!(cost_of_timing(&plan, case).unwrap().count == 4);
+        assert!(bench.measure_timed(case, false).unwrap().cpu_s_per_gigaitem > 0.0);
     }
 }

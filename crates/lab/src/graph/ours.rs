@@ -21,7 +21,7 @@ const CROSSING: Duration = Duration::from_millis(240);
 
 /// The spread of the blocks over threads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PlanSpread {
+pub(super) enum PlanSpread {
     /// All on one thread, bound to the first CPU.
     Single,
     /// Half of the stages, or of the chains, on each of two threads, bound to a CPU each.
@@ -133,7 +133,7 @@ fn halves(pipes: &[Vec<String>]) -> (Vec<String>, Vec<String>) {
 }
 
 /// A run by a plan, from which rates are measured.
-pub struct PlanRun {
+pub(super) struct PlanRun {
     running: RunningGraph,
     sinks: Vec<String>,
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::CaseRuns;
 use crate::explain::Stop;
 use millstream_stats::{Histogram, Summary};
 
 use super::end::EndAddress;
 use super::job::{PingPlan, Role, RoundTrips, SideJob};
-use super::rows::{BASE, Half, PathRow};
-use super::table::ratios;
+use super::rows::{Half, PathRow};
 use super::testbed::{StageError, Testbed};
 
 /// The parameters of round trips.
@@ -67,15 +67,8 @@ pub fn trip(
     Ok(pinger.trips.unwrap_or_default())
 }
 
-/// The rows of one comparison.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct TripTable {
-    /// Rows in the order of their first result.
-    pub lines: Vec<TripLine>,
-}
-
 /// A row with all repetitions.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TripLine {
     /// Its name.
     pub name: String,
@@ -89,55 +82,49 @@ pub struct TripLine {
     pub lost: u64,
     /// Packets of load that the link took.
     pub load_sent: u64,
-    /// Repetition and its quantiles, nanoseconds.
+    /// Each round: its number, and its quantiles in nanoseconds.
     pub runs: Vec<(usize, [u64; QUANTILES.len()])>,
     /// CPU time over time of the asking side, the median of all repetitions.
     pub cpu_share: Option<f64>,
     /// The reason why it could not be measured (any more).
     pub refused: Option<String>,
-    /// Median over that of the base in the same repetition.
+    /// Median over that of the base in the same round.
     pub ratio: Option<Summary>,
-    shares: Vec<f64>,
 }
 
 /// The quantiles that reports show; the last is the maximum.
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
-impl TripTable {
-    /// Returns the line of this name and load, creating it if necessary.
-    pub fn line(&mut self, name: &str, load_pps: f64) -> &mut TripLine {
-        let is = |line: &TripLine| line.name == name && line.load_pps == load_pps;
-        let at = self.lines.iter().position(is).unwrap_or_else(|| {
-            let name = name.to_owned();
-            self.lines.push(TripLine { name, load_pps, ..TripLine::default() });
-            self.lines.len() - 1
-        });
-        &mut self.lines[at]
-    }
-
-    /// Computes the ratios to the base at the same load; to be called after the measurements.
-    pub fn sum_up(&mut self) {
-        let medians = |line: &TripLine| -> Vec<(usize, f64)> {
-            line.runs.iter().map(|(turn, quantiles)| (*turn, quantiles[0] as f64)).collect()
-        };
-        let bases: Vec<_> = self.lines.iter().filter(|line| line.name == BASE).cloned().collect();
-        for line in &mut self.lines {
-            let base = bases.iter().find(|base| base.load_pps == line.load_pps);
-            line.ratio = base.and_then(|base| ratios(&medians(line), &medians(base)));
-            line.cpu_share = Summary::of(&line.shares).map(|share| share.median);
-        }
-    }
-}
-
 impl TripLine {
-    /// Adds a repetition.
-    pub fn add(&mut self, turn: usize, trips: &RoundTrips) {
-        self.histogram.merge(&trips.from_due);
-        self.uncorrected.merge(&trips.from_sent);
-        self.lost += trips.lost;
-        self.load_sent += trips.load_sent;
-        self.shares.push(trips.cpu_share);
-        self.runs.push((turn, QUANTILES.map(|share| trips.from_due.quantile_ns(share))));
+    /// Sums up a row: what the rounds gave, and what they gave for the base beside the same load.
+    #[must_use]
+    pub fn of(
+        name: &str,
+        load_pps: f64,
+        taken: &CaseRuns<RoundTrips>,
+        base: Option<&CaseRuns<RoundTrips>>,
+    ) -> Self {
+        let (mut histogram, mut uncorrected) = (Histogram::default(), Histogram::default());
+        for trips in taken.outcomes() {
+            histogram.merge(&trips.from_due);
+            uncorrected.merge(&trips.from_sent);
+        }
+        let quantiles = |(round, trips): &(usize, RoundTrips)| {
+            (*round, QUANTILES.map(|share| trips.from_due.quantile_ns(share)))
+        };
+        let median = |trips: &RoundTrips| trips.from_due.quantile_ns(QUANTILES[0]) as f64;
+        Self {
+            name: name.to_owned(),
+            load_pps,
+            histogram,
+            uncorrected,
+            lost: taken.outcomes().map(|trips| trips.lost).sum(),
+            load_sent: taken.outcomes().map(|trips| trips.load_sent).sum(),
+            runs: taken.runs.iter().map(quantiles).collect(),
+            cpu_share: taken.median(|trips| Some(trips.cpu_share)),
+            refused: taken.refused.clone(),
+            ratio: base.and_then(|base| taken.ratios(base, median, median)),
+        }
     }
 }
 
@@ -146,23 +133,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_of_medians_are_taken_within_a_repetition_and_a_load() {
-        let trips = |ns| {
-            let mut trips = RoundTrips::default();
-            trips.from_due.record_many(ns, 10);
-            trips
+    fn a_row_has_all_trips_and_the_ratios_of_its_medians() {
+        let taken = |medians_ns: [u64; 2]| {
+            let trips = |ns| {
+                let mut trips = RoundTrips { lost: 1, ..RoundTrips::default() };
+                trips.from_due.record_many(ns, 10);
+                trips
+            };
+            CaseRuns { runs: (0..).zip(medians_ns.map(trips)).collect(), refused: None }
         };
-        let mut table = TripTable::default();
-        for (turn, base, other) in [(0, 10_000, 5_000), (1, 40_000, 8_000)] {
-            table.line(BASE, 0.0).add(turn, &trips(base));
-            table.line(BASE, 1e5).add(turn, &trips(base * 10));
-            table.line("other", 0.0).add(turn, &trips(other));
-        }
-        table.line("alone", 7.0).add(0, &trips(1));
-        table.sum_up();
-        let ratio = table.line("other", 0.0).ratio.unwrap();
+        let base = taken([10_000, 40_000]);
+        let line = TripLine::of("other", 1e5, &taken([5_000, 8_000]), Some(&base));
+        let ratio = line.ratio.unwrap();
         assert!((ratio.min - 0.2).abs() < 0.01 && (ratio.max - 0.5).abs() < 0.01, "{ratio:?}");
-        assert_eq!(table.line("other", 0.0).histogram.count(), 20);
-        assert!(table.line("alone", 7.0).ratio.is_none());
+        assert_eq!((line.histogram.count(), line.lost, line.runs.len()), (20, 2, 2));
+        assert!(TripLine::of("alone", 7.0, &base, None).ratio.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Repeated measurements of all rows, as ratios to the base in the same repetition.
+//! Repeated measurements of all rows, as ratios to the base in the same round.
 
 use serde::Serialize;
 
@@ -6,14 +6,26 @@ use millstream_stats::Summary;
 
 use super::measure::RowMeasurement;
 use super::rows::BASE;
+use crate::CaseRuns;
 
 /// The rows of one packet size.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct PacketTable {
     /// Bytes of each packet as an Ethernet frame.
     pub frame_bytes: usize,
-    /// Rows in the order of their first result.
+    /// The rows.
     pub lines: Vec<RowResults>,
+}
+
+/// What one round gave for a row.
+#[derive(Debug, Clone)]
+pub enum RowRun {
+    /// A measurement that counts.
+    Counted(Box<RowMeasurement>),
+    /// The one in which the kernel counted system calls; its rate does not count.
+    Traced(Box<RowMeasurement>),
+    /// The reason why the kernel did not count them.
+    Untraced(String),
 }
 
 /// A row with its measurements.
@@ -21,66 +33,46 @@ pub struct PacketTable {
 pub struct RowResults {
     /// Its name.
     pub name: String,
-    /// Repetition and result.
-    pub runs: Vec<(usize, RowMeasurement)>,
+    /// The measurements that count.
+    #[serde(flatten)]
+    pub taken: CaseRuns<RowMeasurement>,
     /// The run in which the kernel counted system calls; its rate does not count.
     pub traced: Option<RowMeasurement>,
     /// The reason why the kernel did not count them.
     pub untraced: Option<String>,
-    /// The reason why it could not be measured (any more).
-    pub refused: Option<String>,
     /// Received packets per second.
     pub rate_pps: Option<Summary>,
-    /// Rate over that of the base in the same repetition.
+    /// Rate over that of the base in the same round.
     pub ratio: Option<Summary>,
 }
 
 impl PacketTable {
-    /// Creates a table without rows.
+    /// Sums up rows: their names, and what the rounds gave.
     #[must_use]
-    pub fn new(frame_bytes: usize) -> Self {
-        Self { frame_bytes, lines: Vec::new() }
-    }
-
-    /// Returns the line of this name, creating it if necessary.
-    pub fn line(&mut self, name: &str) -> &mut RowResults {
-        let at = self.lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
-            self.lines.push(RowResults { name: name.to_owned(), ..RowResults::default() });
-            self.lines.len() - 1
-        });
-        &mut self.lines[at]
-    }
-
-    /// Computes summaries and ratios; to be called after the measurements.
-    pub fn sum_up(&mut self) {
-        let rates = |line: &RowResults| -> Vec<(usize, f64)> {
-            line.runs.iter().map(|(turn, run)| (*turn, run.rate_pps)).collect()
-        };
-        let base =
-            self.lines.iter().filter(|line| line.name == BASE).flat_map(rates).collect::<Vec<_>>();
-        for line in &mut self.lines {
-            let own = rates(line);
-            line.rate_pps = Summary::of(&own.iter().map(|(_, rate)| *rate).collect::<Vec<_>>());
-            line.ratio = ratios(&own, &base);
+    pub fn of(frame_bytes: usize, rows: Vec<(String, CaseRuns<RowRun>)>) -> Self {
+        let mut lines: Vec<_> = rows.into_iter().map(RowResults::new).collect();
+        let base = lines.iter().find(|line| line.name == BASE).map(|line| line.taken.clone());
+        let rate = |run: &RowMeasurement| run.rate_pps;
+        for line in &mut lines {
+            line.rate_pps = line.taken.summary(|run| Some(rate(run)));
+            line.ratio = base.as_ref().and_then(|base| line.taken.ratios(base, rate, rate));
         }
+        Self { frame_bytes, lines }
     }
-}
-
-/// Returns the ratios of figures to those of the base in the same repetition.
-pub(super) fn ratios(own: &[(usize, f64)], base: &[(usize, f64)]) -> Option<Summary> {
-    let ratio = |(turn, figure): &(usize, f64)| {
-        let (_, base) = base.iter().find(|(other, _)| other == turn)?;
-        (*base > 0.0).then(|| figure / base)
-    };
-    Summary::of(&own.iter().filter_map(ratio).collect::<Vec<_>>())
 }
 
 impl RowResults {
-    /// The median of a value over all runs.
-    #[must_use]
-    pub fn median(&self, of: impl Fn(&RowMeasurement) -> Option<f64>) -> Option<f64> {
-        let values: Vec<_> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();
-        Summary::of(&values).map(|summary| summary.median)
+    fn new((name, found): (String, CaseRuns<RowRun>)) -> Self {
+        let mut row = Self { name, ..Self::default() };
+        row.taken.refused = found.refused;
+        for (round, run) in found.runs {
+            match run {
+                RowRun::Counted(run) => row.taken.runs.push((round, *run)),
+                RowRun::Traced(run) => row.traced = Some(*run),
+                RowRun::Untraced(why) => row.untraced = Some(why),
+            }
+        }
+        row
     }
 
     /// Gigabits per second of Ethernet frames at the median rate.
@@ -94,8 +86,7 @@ impl RowResults {
     pub fn typical(&self) -> Option<&RowMeasurement> {
         let median = self.rate_pps?.median;
         let distance = |run: &RowMeasurement| (run.rate_pps - median).abs();
-        let runs = self.runs.iter().map(|(_, run)| run);
-        runs.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+        self.taken.outcomes().min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 }
 
@@ -122,21 +113,25 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_within_a_repetition() {
-        let mut table = PacketTable::new(64);
-        for (turn, base, other) in [(0, 100.0, 200.0), (1, 10.0, 30.0), (2, 50.0, 50.0)] {
-            table.line(BASE).runs.push((turn, measured(base)));
-            table.line("other").runs.push((turn, measured(other)));
-        }
-        table.line("other").runs.push((3, measured(1e9)));
-        table.line("absent").refused = Some("no rights".to_owned());
-        table.sum_up();
-        let ratio = table.line("other").ratio.unwrap();
+    fn a_row_has_its_ratios_its_trace_and_the_reason_why_it_is_absent() {
+        let taken = |rates: &[f64]| {
+            let run = |rate: &f64| RowRun::Counted(Box::new(measured(*rate)));
+            CaseRuns { runs: (0..).zip(rates.iter().map(run)).collect(), refused: None }
+        };
+        let mut other = taken(&[200.0, 30.0, 50.0]);
+        other.runs.push((3, RowRun::Traced(Box::new(measured(1e9)))));
+        let absent = CaseRuns { runs: Vec::new(), refused: Some("no rights".to_owned()) };
+        let rows = [("other", other), ("absent", absent), (BASE, taken(&[100.0, 10.0, 50.0]))];
+        let rows = rows.map(|(name, runs)| (name.to_owned(), runs)).into();
+        let [other, absent, base] = &PacketTable::of(64, rows).lines[..] else { panic!() };
+        let ratio = other.ratio.unwrap();
         assert_eq!((ratio.min, ratio.median, ratio.max, ratio.count), (1.0, 2.0, 3.0, 3));
-        assert_eq!(table.line(BASE).ratio.unwrap().median, 1.0);
-        assert_eq!(table.line("other").typical().unwrap().rate_pps, 200.0);
-        assert!(table.line("absent").ratio.is_none() && table.line("absent").typical().is_none());
-        let gbit_s = table.line(BASE).gbit_s(1000).unwrap();
+        assert_eq!(base.ratio.unwrap().median, 1.0);
+        assert_eq!(other.typical().unwrap().rate_pps, 50.0);
+        assert_eq!(other.traced.as_ref().unwrap().rate_pps, 1e9);
+        assert!(absent.ratio.is_none() && absent.typical().is_none());
+        assert!(absent.taken.refused.is_some());
+        let gbit_s = base.gbit_s(1000).unwrap();
         assert!((gbit_s - 50.0 * 8e-6).abs() < 1e-12, "{gbit_s}");
     }
 }

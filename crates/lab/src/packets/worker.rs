@@ -75,28 +75,16 @@ fn play(
     }
     match &job.role {
         Role::Launch(plan) => {
-            let mut end = match LaunchEnd::open(&job.end, plan.via) {
-                Ok(end) => end,
-                Err(reason) => return Ok(Err(reason)),
-            };
-            answer(output, &SideReply::Ready(end.address()))?;
-            return Ok(end.play(plan, stop).map_err(|error| error.to_string()));
+            let end = LaunchEnd::open(&job.end, plan.via);
+            return alone(end, LaunchEnd::address, |end| end.play(plan, stop), output);
         }
         Role::Arrive { tolerance_ns } => {
-            let end = match ArrivalEnd::open(&job.end) {
-                Ok(end) => end,
-                Err(reason) => return Ok(Err(reason)),
-            };
-            answer(output, &SideReply::Ready(end.address()))?;
-            return Ok(end.play(*tolerance_ns, stop).map_err(|error| error.to_string()));
+            let end = ArrivalEnd::open(&job.end);
+            return alone(end, ArrivalEnd::address, |end| end.play(*tolerance_ns, stop), output);
         }
         Role::Listen => {
-            let mut end = match ListenEnd::open(&job.end) {
-                Ok(end) => end,
-                Err(reason) => return Ok(Err(reason)),
-            };
-            answer(output, &SideReply::Ready(end.address()))?;
-            return Ok(end.play(stop).map_err(|error| error.to_string()));
+            let end = ListenEnd::open(&job.end);
+            return alone(end, ListenEnd::address, |end| end.play(stop), output);
         }
         _ => {}
     }
@@ -122,6 +110,21 @@ fn play(
     let load = load.as_deref_mut().map(|end| end as &mut dyn end::PathEnd);
     let mut side = PacketSide { end: &mut *end, load, wait: job.end.way.wait, stop, trace };
     Ok(side.play(&job.role).map_err(|error| format!("{}: {error}", name(&job.end.way))))
+}
+
+/// Plays a role that has an end of its own kind.
+fn alone<E>(
+    opened: Result<E, String>,
+    address: impl Fn(&E) -> EndAddress,
+    play: impl FnOnce(&mut E) -> io::Result<JobResult>,
+    output: &mut impl Write,
+) -> io::Result<Result<JobResult, String>> {
+    let mut end = match opened {
+        Ok(end) => end,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    answer(output, &SideReply::Ready(address(&end)))?;
+    Ok(play(&mut end).map_err(|error| error.to_string()))
 }
 
 /// Opens the second end for load: flows over ports and sockets have one each; on a bare link both

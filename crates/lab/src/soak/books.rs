@@ -71,6 +71,8 @@ pub struct SoakAccount {
     pub hits: u64,
     /// How the streams ended.
     pub end: StreamEnd,
+    /// The longest time without progress since the fault began, seconds.
+    pub recovery_s: f64,
     /// How long the radio and this thread waited for a CPU.
     pub cpu_wait: CpuWait,
     /// The user asked to end.
@@ -184,8 +186,11 @@ impl Rules<'_> {
             fault.case.misleads || fault.case.passes_audits && direction == Direction::Tx
         });
         let slack = if misleads { packets } else { 0 };
-        let agrees =
-            least.saturating_sub(slack) <= counted && counted <= most.saturating_add(slack);
+        // A radio that restarts drops samples that it had taken.
+        let restarts = direction == Direction::Tx && self.account.end != StreamEnd::InOrder;
+        let flushed = if restarts { radio.tx_dropped } else { 0 };
+        let agrees = least.saturating_sub(slack + flushed) <= counted
+            && counted <= most.saturating_add(slack);
         // A receive stream that could not stop leaves a radio that goes on.
         let goes_on =
             direction == Direction::Rx && self.account.end != StreamEnd::InOrder && counted > least;

@@ -1,12 +1,12 @@
-//! The radio of a soak: a process of its own, which tells what it did over its control channel.
+//! The radio of a soak, and what it tells of itself.
 
 use super::SoakError;
 use millstream_radio::DeviceArgs;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// An emulated radio with a control channel.
+/// An emulated radio that tells what it did, and takes faults.
 pub trait SoakRadio {
     /// How to reach it, and over which link.
     fn args(&self) -> DeviceArgs;
@@ -14,12 +14,42 @@ pub trait SoakRadio {
     /// The folder of its threads (`/proc/PID/task`).
     fn threads(&self) -> PathBuf;
 
-    /// Sends one request over the control channel, and returns the answer; the reason in words
-    /// where there is none, or where the radio refuses.
+    /// Its counters by name.
     ///
     /// # Errors
     /// The reason in words.
-    fn ask(&mut self, request: &Value) -> Result<Value, String>;
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, String>;
+
+    /// Switches a fault on; returns its number.
+    ///
+    /// # Errors
+    /// The reason in words.
+    fn add_fault(&mut self, spec: &str) -> Result<u64, String>;
+
+    /// Its faults.
+    ///
+    /// # Errors
+    /// The reason in words.
+    fn faults(&mut self) -> Result<Vec<ActiveFault>, String>;
+
+    /// Switches a fault off.
+    ///
+    /// # Errors
+    /// The reason in words.
+    fn remove_fault(&mut self, id: u64) -> Result<(), String>;
+}
+
+/// A fault of the radio.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ActiveFault {
+    /// Its number.
+    pub id: u64,
+    /// Its text.
+    pub fault: String,
+    /// The number of times it acted.
+    pub hit: u64,
+    /// It can act no more.
+    pub done: bool,
 }
 
 /// Counters of the radio, or their growth.
@@ -51,9 +81,9 @@ pub struct RadioCounts {
 impl RadioCounts {
     /// Asks the radio.
     pub(super) fn of(radio: &mut dyn SoakRadio) -> Result<Self, SoakError> {
-        let answer = ask(radio, &Request::Counters)?;
+        let counters = radio.counters().map_err(SoakError::Radio)?;
         let count = |name: &str| {
-            let value = answer["counters"][name].as_u64();
+            let value = counters.get(name).copied();
             value.ok_or_else(|| SoakError::Radio(format!("its counters lack `{name}`")))
         };
         Ok(Self {
@@ -111,22 +141,17 @@ impl Strike {
     pub fn begin(radio: &mut dyn SoakRadio, specs: &[String]) -> Result<Self, SoakError> {
         let mut strike = Self::default();
         for spec in specs {
-            let answer = ask(radio, &Request::Add { fault: spec })?;
-            let id = answer["id"].as_u64();
-            strike.ids.push(id.ok_or_else(|| SoakError::Radio("a fault has no number".into()))?);
+            strike.ids.push(radio.add_fault(spec).map_err(SoakError::Radio)?);
         }
         Ok(strike)
     }
 
     pub fn state(&self, radio: &mut dyn SoakRadio) -> Result<StrikeState, SoakError> {
-        let answer = ask(radio, &Request::List)?;
-        let all = answer["faults"].as_array().into_iter().flatten();
-        let own = all.filter(|one| one["id"].as_u64().is_some_and(|id| self.ids.contains(&id)));
+        let all = radio.faults().map_err(SoakError::Radio)?;
         let mut state = StrikeState { hits: 0, is_over: true };
-        for fault in own {
-            state.hits += fault["hit"].as_u64().unwrap_or_default();
-            let endless = !fault["fault"].as_str().is_some_and(ends);
-            state.is_over &= fault["done"] == true || endless;
+        for fault in all.iter().filter(|fault| self.ids.contains(&fault.id)) {
+            state.hits += fault.hit;
+            state.is_over &= fault.done || !ends(&fault.fault);
         }
         Ok(state)
     }
@@ -135,7 +160,7 @@ impl Strike {
     pub fn end(self, radio: &mut dyn SoakRadio) -> Result<u64, SoakError> {
         let hits = self.state(radio)?.hits;
         for id in self.ids {
-            ask(radio, &Request::Remove { id })?;
+            radio.remove_fault(id).map_err(SoakError::Radio)?;
         }
         Ok(hits)
     }
@@ -144,19 +169,4 @@ impl Strike {
 /// Whether a fault ends by itself.
 fn ends(spec: &str) -> bool {
     ["count=", "for_ms=", "ms=", "ticks="].iter().any(|key| spec.contains(key))
-}
-
-/// A request over the control channel.
-#[derive(Serialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-enum Request<'a> {
-    Counters,
-    Add { fault: &'a str },
-    List,
-    Remove { id: u64 },
-}
-
-fn ask(radio: &mut dyn SoakRadio, request: &Request<'_>) -> Result<Value, SoakError> {
-    let request = serde_json::to_value(request).map_err(|error| error.to_string());
-    request.and_then(|request| radio.ask(&request)).map_err(SoakError::Radio)
 }

@@ -17,7 +17,7 @@ mod stream;
 mod watch;
 
 pub use books::{Books, SoakAccount, StreamEnd};
-pub use control::{RadioCounts, SoakRadio};
+pub use control::{ActiveFault, RadioCounts, SoakRadio};
 pub use growth::{CONFIDENCE_PERCENT, Growth};
 pub use record::{Complaint, FaultTally, ProcessRecord, ProcessVerdict, SoakPart, SoakRecord};
 pub use round::{RX_BUFFER_SAMPLES, RoundFault, RoundPlan, RoundWay, TX_BUFFER_SAMPLES};
@@ -88,7 +88,16 @@ pub fn run(
     ended: fn() -> bool,
 ) -> Result<RoundOutcome, SoakError> {
     let mut outcome = RoundOutcome::default();
-    let mut device = match open(plan, radio, ended) {
+    // A fault of the only stream begins before the radio is opened.
+    let whole = plan.fault.filter(|fault| fault.case.throughout && plan.streams == 1);
+    let mut early = whole.map(|fault| strike(fault, radio)).transpose()?;
+    let opened = open(plan, radio, ended);
+    if opened.is_err()
+        && let Some(strike) = early.take()
+    {
+        strike.end(radio)?;
+    }
+    let mut device = match opened {
         Ok(device) => device,
         Err(_) if ended() => {
             outcome.is_cut = true;
@@ -106,7 +115,7 @@ pub fn run(
         {
             outcome.complaints.push(format!("a channel could not be tuned: {error}"));
         }
-        let account = Job { plan, fault, ended }.run(&mut device, radio)?;
+        let account = Job { plan, fault, ended }.run(&mut device, radio, early.take())?;
         let complaints = account.complaints(fault, plan.packet_samples).into_iter();
         outcome.complaints.extend(complaints.map(|text| match plan.streams {
             1 => text,
@@ -152,6 +161,10 @@ fn tune(device: &mut Device, plan: &RoundPlan, number: u64) -> Result<(), RadioE
     Ok(())
 }
 
+fn strike(fault: RoundFault, radio: &mut dyn SoakRadio) -> Result<Strike, SoakError> {
+    Strike::begin(radio, &fault.case.specs(fault.direction))
+}
+
 /// The streams of one moment, with their fault.
 struct Job<'a> {
     plan: &'a RoundPlan,
@@ -164,36 +177,34 @@ impl Job<'_> {
         &self,
         device: &mut Device,
         radio: &mut dyn SoakRadio,
+        mut struck: Option<Strike>,
     ) -> Result<SoakAccount, SoakError> {
         let before = RadioCounts::of(radio)?;
         let watch = CpuWatch::start(vec![radio.threads(), PathBuf::from("/proc/self/task")]);
-        let mut strike = None;
-        if self.fault.is_some_and(|fault| fault.case.throughout) {
-            strike = Some(self.strike(radio)?);
+        if let Some(fault) = self.fault.filter(|fault| fault.case.throughout)
+            && struck.is_none()
+        {
+            struck = Some(strike(fault, radio)?);
         }
         let mut account = SoakAccount::default();
         match Streams::open(device, self.plan) {
             Ok(mut streams) => {
-                account.end = match self.stream(device, &mut streams, radio, &mut strike)? {
+                account.end = match self.stream(device, &mut streams, radio, &mut struck)? {
                     Ok(end) => end,
                     Err(error) => StreamEnd::Failed(error.to_string()),
                 };
+                account.recovery_s = streams.longest_s();
                 (account.rx, account.tx) = streams.close();
             }
             Err(error) => account.end = StreamEnd::Failed(error.to_string()),
         }
         account.radio = self.settled(radio)?.since(&before);
         account.cpu_wait = watch.end();
-        if let Some(strike) = strike {
+        if let Some(strike) = struck {
             account.hits = strike.end(radio)?;
         }
         account.is_cut = (self.ended)();
         Ok(account)
-    }
-
-    fn strike(&self, radio: &mut dyn SoakRadio) -> Result<Strike, SoakError> {
-        let specs = self.fault.map(|fault| fault.case.specs(fault.direction));
-        Strike::begin(radio, &specs.unwrap_or_default())
     }
 
     /// Streams before, during and after the fault, and ends the streams.
@@ -202,7 +213,7 @@ impl Job<'_> {
         device: &mut Device,
         streams: &mut Streams,
         radio: &mut dyn SoakRadio,
-        strike: &mut Option<Strike>,
+        struck: &mut Option<Strike>,
     ) -> Result<Result<StreamEnd, StreamError>, SoakError> {
         let before = (self.plan.rate_hz * BEFORE_S) as u64;
         match self.until(streams, |streams| streams.least() >= before) {
@@ -215,10 +226,13 @@ impl Job<'_> {
         {
             return Ok(Err(error.into()));
         }
-        if self.fault.is_some() && strike.is_none() {
-            *strike = Some(self.strike(radio)?);
+        if let Some(fault) = self.fault
+            && struck.is_none()
+        {
+            *struck = Some(strike(fault, radio)?);
         }
-        if let Some(strike) = strike {
+        streams.forget_pauses();
+        if let Some(strike) = struck {
             let until = Instant::now() + STRIKE_MAX;
             let mut asked = Instant::now();
             loop {

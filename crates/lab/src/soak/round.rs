@@ -134,6 +134,25 @@ impl RoundPlan {
         }
     }
 
+    /// The round of one fault alone, on one stream at the rate of the faults.
+    #[must_use]
+    pub(crate) fn of_case(case: &'static FaultCase, direction: Direction) -> Self {
+        Self {
+            number: 0,
+            link: 0,
+            way: match direction {
+                Direction::Rx => RoundWay::Rx,
+                Direction::Tx => RoundWay::Tx,
+            },
+            channels: 1,
+            rate_hz: crate::faults::RATE_HZ,
+            packet_samples: PACKET_SAMPLES[0],
+            streams: 1,
+            retunes: false,
+            fault: Some(RoundFault { case, direction, stream: 0 }),
+        }
+    }
+
     /// The name of its fault.
     #[must_use]
     pub fn fault_name(&self) -> &'static str {

@@ -48,6 +48,8 @@ pub(super) struct Streams {
     tx: Option<Sending>,
     /// The newest samples from and to the radio, and when they came.
     progress: [(u64, Instant); 2],
+    /// The longest time without any.
+    longest: Duration,
 }
 
 impl Streams {
@@ -57,7 +59,8 @@ impl Streams {
         let rx = rx.then(|| Receiving::open(device, plan)).transpose()?;
         let tx = plan.way.has(Direction::Tx);
         let tx = tx.then(|| Sending::open(device, plan)).transpose()?;
-        Ok(Self { rx, tx, progress: [(0, Instant::now()); 2] })
+        let (progress, longest) = ([(0, Instant::now()); 2], Duration::ZERO);
+        Ok(Self { rx, tx, progress, longest })
     }
 
     /// Receives and sends once, and waits a little if there is nothing to do.
@@ -75,11 +78,23 @@ impl Streams {
             self.tx.as_ref().map(Sending::transmitted),
         ]) {
             // A direction without a stream never hangs.
+            self.longest = self.longest.max(samples.map_or(Duration::ZERO, |_| now - last.1));
             if samples != Some(last.0) {
                 *last = (samples.unwrap_or(0), now);
             }
         }
         Ok(())
+    }
+
+    /// Forgets how long the streams went without progress so far.
+    pub fn forget_pauses(&mut self) {
+        self.progress.iter_mut().for_each(|(_, last)| *last = Instant::now());
+        self.longest = Duration::ZERO;
+    }
+
+    /// The longest time without progress in a step, seconds.
+    pub fn longest_s(&self) -> f64 {
+        self.longest.as_secs_f64()
     }
 
     /// Samples of the first channel so far, of the direction that is behind.

@@ -30,7 +30,14 @@ crate::results! {
         blocks: Vec<DescribedBlock<'a>>,
     }
 
-    /// A type of blocks. With `--schema` the document is the JSON schema of graph files.
+    /// With `--schema`: what editors check graph files by.
+    struct GraphFileSchema {
+        /// The JSON schema itself.
+        #[serde(flatten)]
+        schema: Value,
+    }
+
+    /// A type of blocks.
     struct DescribedBlock<'a> {
         /// Its name in graph files.
         name: &'a str,
@@ -92,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (registry, _) = block_types::registry();
     if args.schema {
         let schema = schema::of(&registry);
-        return Ok(Report::done(format!("{schema:#}\n"), schema));
+        return Ok(Report::of(format!("{schema:#}\n"), &GraphFileSchema { schema }));
     }
     let Some(name) = args.name else {
         let all: Vec<_> = registry.types().map(|known| facts(&registry, known)).collect();

@@ -3,17 +3,17 @@
 use super::super::costs::cost;
 use super::super::peer::PeerArgs;
 use crate::block_types;
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
+use crate::live::during;
 use crate::numbers::{rate, seconds, whole};
-use crate::output::{Report, now};
+use crate::output::{Report, note, now};
 use crate::stored;
 use crate::table::Table;
 use millstream_atsc::tx::Impairments;
 use millstream_flow::{GraphFile, Plan};
 use millstream_lab::atsc::{
-    AtscBench, AtscFigures, AtscSubject, BACKGROUND_CN_DB, ECHOES, GnuRadioReceiver,
-    ReceiverFigures, Recording, bench,
+    AtscBench, AtscCase, AtscFigures, AtscRun, AtscSubject, BACKGROUND_CN_DB, ECHOES, RECEIVER,
+    ReceiverBench, ReceiverFigures, Recording,
 };
 use millstream_measure::Measured;
 use millstream_stats::Summary;
@@ -57,6 +57,32 @@ pub struct Args {
     peer: PeerArgs,
 }
 
+crate::results! {
+    /// The cost of the receivers.
+    struct ReceptionCosts<'a> {
+        /// The CPU time of each receiver, of its median round.
+        records: Vec<Measured>,
+        /// Samples per second.
+        rate_hz: f64,
+        /// Length of the signal, seconds.
+        signal_s: f64,
+        /// The seed of packets and noise.
+        seed: u64,
+        /// Carrier to noise of the good signal, dB.
+        cn_db: f64,
+        /// The same of the signals with echoes, dB.
+        echoes_cn_db: f64,
+        /// Rounds.
+        repeats: usize,
+        /// The CPUs.
+        cpus: Vec<usize>,
+        /// The version of GNU Radio, if it was measured.
+        gnuradio: Option<String>,
+        /// The figures of each receiver, our blocks and the signals with echoes.
+        outcome: &'a ReceiverFigures,
+    }
+}
+
 /// Measures; prints a table and the ratios.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
@@ -69,17 +95,21 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let (rate_hz, seconds, seed) = (args.rate, args.duration, args.seed);
     let plan = AtscBench {
         recording: Recording { rate_hz, seconds, seed, impairments },
-        repeats: args.repeat as usize,
         cpus: millstream_cpu::thread::allowed_cpus()?,
         tuned: tuned(rate_hz),
         samples_per_symbol: args.samples_per_symbol,
         echoes: if args.no_echoes { Vec::new() } else { ECHOES.to_vec() },
     };
-    let (mut peer, started) = (args.peer.start(GnuRadioReceiver::start)?, now());
+    let (mut peer, started) = (args.peer.start(RECEIVER)?, now());
+    let version = peer.as_ref().map(|peer| peer.version.clone());
     let folder = tempfile::tempdir()?;
-    let mut steps = Steps::new(plan.steps(peer.is_some()));
-    let outcome = bench(&plan, folder.path(), peer.as_mut(), |what| steps.next(|| what))?;
-    steps.end();
+    let (bench, path, peer) = (&plan, folder.path(), peer.as_mut());
+    let prepare = move || ReceiverBench::prepare(bench, path, peer);
+    note(format_args!("writing {seconds} s of signal"));
+    let mut receivers = during("writing the signals and warming up", None, prepare)?;
+    let (cases, repeats) = (receivers.cases(), args.repeat as usize);
+    let runs = in_rounds(&mut receivers, &cases, repeats).whole()?.cases;
+    let outcome = receivers.figures(&cases, &runs);
     let record = |entry: &AtscFigures| {
         let receiver = entry.contender.to_string();
         let series = format!("{receiver}: CPU time of a second of signal");
@@ -87,43 +117,41 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         cost("atsc", series, ns, &started, &Parameters { receiver })
     };
     let records: Vec<_> = outcome.entries.iter().map(record).collect();
-    let version = peer.as_ref().map(|peer| peer.version().to_owned());
     let text = table(&outcome)
         + &stages(&outcome)
         + &echoes(&outcome)
         + &verdict(&outcome, version.as_deref());
-    let results = Results {
+    let results = ReceptionCosts {
         records,
         rate_hz,
         signal_s: seconds,
         seed,
         cn_db: CN_DB,
         echoes_cn_db: BACKGROUND_CN_DB,
-        repeats: plan.repeats,
+        repeats,
         cpus: plan.cpus.iter().collect(),
         gnuradio: version,
         outcome: &outcome,
     };
-    report(text, &results, None)
+    Ok(Report::of(text, &results))
+}
+
+impl Experiment for ReceiverBench<'_> {
+    type Case = AtscCase;
+    type Outcome = AtscRun;
+
+    fn name(&self, case: &AtscCase) -> String {
+        Self::name(self, *case)
+    }
+
+    fn step(&mut self, case: &AtscCase, _: usize) -> Result<AtscRun, Unmeasured> {
+        Ok(self.measure(*case)?)
+    }
 }
 
 #[derive(Serialize)]
 struct Parameters {
     receiver: String,
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    records: Vec<Measured>,
-    rate_hz: f64,
-    signal_s: f64,
-    seed: u64,
-    cn_db: f64,
-    echoes_cn_db: f64,
-    repeats: usize,
-    cpus: Vec<usize>,
-    gnuradio: Option<String>,
-    outcome: &'a ReceiverFigures,
 }
 
 /// The plan that `millstream graph tune` stored for this graph on this machine.

@@ -1,13 +1,11 @@
 //! The transmitter.
 
 use super::cost::three;
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::{rate, seconds, whole};
 use crate::output::Report;
 use crate::table::Table;
 use millstream_lab::atsc::Emission;
-use serde::Serialize;
 
 /// Measures the CPU time and the signal quality of the ATSC transmitter.
 ///
@@ -31,15 +29,21 @@ pub struct Args {
     repeat: u64,
 }
 
+crate::results! {
+    /// With `tx`: the cost of the transmitter, and the quality of its signal.
+    struct EmissionResults<'a> {
+        /// Length of the signal, seconds.
+        signal_s: f64,
+        /// Each sample rate.
+        rates: &'a [Emission],
+    }
+}
+
 /// Measures; prints a table.
 pub fn run(args: Args) -> anyhow::Result<Report> {
-    let mut steps = Steps::new(args.rate.len());
-    let of = |rate: &f64| {
-        steps.next(|| format!("making signal at {} MS/s", rate / 1e6));
-        Emission::of(*rate, args.duration, args.repeat as usize)
-    };
-    let found: Vec<Emission> = args.rate.iter().map(of).collect::<Result<_, _>>()?;
-    steps.end();
+    let rates = args.rate.clone();
+    let (signal_s, mut transmitter) = (args.duration, args);
+    let found: Vec<_> = in_rounds(&mut transmitter, &rates, 1).whole()?.outcomes().collect();
     let text = Table::of(&found)
         .right("rate\nMS/s", |emission| format!("{:.2}", emission.rate_hz / 1e6))
         .right("× real time\nmin/median/max", |emission| three(emission.real_time, 2))
@@ -49,11 +53,19 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             emission.mask_room_db.map_or("-".to_owned(), |room| format!("{room:.1}"))
         })
         .text();
-    report(text, &Results { signal_s: args.duration, rates: &found }, None)
+    Ok(Report::of(text, &EmissionResults { signal_s, rates: &found }))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    signal_s: f64,
-    rates: &'a [Emission],
+/// The measurement of the transmitter, all rounds of a rate in one step.
+impl Experiment for Args {
+    type Case = f64;
+    type Outcome = Emission;
+
+    fn name(&self, rate_hz: &f64) -> String {
+        format!("making signal at {} MS/s", rate_hz / 1e6)
+    }
+
+    fn step(&mut self, rate_hz: &f64, _: usize) -> Result<Emission, Unmeasured> {
+        Ok(Emission::of(*rate_hz, self.duration, self.repeat as usize)?)
+    }
 }

@@ -1,17 +1,16 @@
 //! Packet error rates on weak and spoilt signals.
 
 use super::super::peer::PeerArgs;
-use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::interrupt;
 use crate::live::{Live, TimeLeft};
 use crate::numbers::{decibels, rate, seconds, whole};
 use crate::output::Report;
+use crate::table::Table;
 use millstream_lab::atsc::{
-    Axis, BACKGROUND_CN_DB, GnuRadioReceiver, LimitsTable, OURS, ParameterGrid, Point, ResultStore,
-    SETTLE_S, StoredResult, grid, peer_name, sweep, tableau,
+    Axis, BACKGROUND_CN_DB, LimitsTable, OURS, ParameterGrid, Point, RECEIVER, ResultStore,
+    SETTLE_S, StoredResult, grid, peer_name, rate_word, sweep, tableau,
 };
-use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -76,6 +75,22 @@ pub struct Args {
     peer: PeerArgs,
 }
 
+crate::results! {
+    /// With `table`: packet errors on weak and impaired signals.
+    struct ReceptionLimits<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// Length of each signal, seconds.
+        seconds: f64,
+        /// The seed of packets and noise.
+        seed: u64,
+        /// The version of GNU Radio, if it was measured.
+        gnuradio: Option<&'a str>,
+        /// Each receiver on each signal.
+        lines: &'a [&'a StoredResult],
+    }
+}
+
 /// Runs the missing tests, and prints all results.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     super::check_duration(args.duration)?;
@@ -90,10 +105,10 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let mut store = ResultStore::open(args.store.as_deref(), |name| args.again && name == OURS)?;
     let jobs = args.jobs.map_or(plan.cpus.len(), |jobs| jobs as usize);
     let jobs = jobs.min(plan.points.len()).max(1);
-    let mut peers: Vec<Option<GnuRadioReceiver>> = vec![args.peer.start(GnuRadioReceiver::start)?];
+    let mut peers = vec![args.peer.start(RECEIVER)?];
     while peers.len() < jobs {
         let is_there = peers[0].is_some();
-        peers.push(if is_there { args.peer.start(GnuRadioReceiver::start)? } else { None });
+        peers.push(if is_there { args.peer.start(RECEIVER)? } else { None });
     }
     let picture = args.picture.as_deref().map(|path| args.force.create(path)).transpose()?;
     let folder = tempfile::tempdir()?;
@@ -113,7 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     receivers.retain(|name| lines.iter().any(|line| line.receiver == *name));
     let mut text = String::new();
     for table in Axis::ALL.into_iter().flat_map(|axis| LimitsTable::of(axis, &lines, &receivers)) {
-        let _ = writeln!(text, "{table}");
+        text += &(shown(&table) + "\n");
     }
     if let Some(mut file) = picture {
         tableau(&lines, &receivers, "Packet errors of ATSC receivers").write_png(&mut file)?;
@@ -125,24 +140,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
          where it is not varied",
         plan.seconds, plan.seed
     );
-    let results = Results {
+    let results = ReceptionLimits {
         rate_hz: plan.rate_hz,
         seconds: plan.seconds,
         seed: plan.seed,
-        gnuradio: peers[0].as_ref().map(GnuRadioReceiver::version),
+        gnuradio: peers[0].as_ref().map(|peer| &*peer.version),
         lines: &lines,
     };
     let failure = interrupt::asked().then(|| "interrupted before the end".to_owned());
-    report(text, &results, failure)
+    Ok(Report::of(text, &results).failing(failure))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    rate_hz: f64,
-    seconds: f64,
-    seed: u64,
-    gnuradio: Option<&'a str>,
-    lines: &'a [&'a StoredResult],
+/// Error rates in rows and columns.
+fn shown(limits: &LimitsTable) -> String {
+    let mut table = Table::of(&limits.rows).left(&limits.title, |(head, _)| head);
+    for (at, column) in limits.columns.iter().enumerate() {
+        table = table.right(column, |(_, cells)| cells[at].map_or("-".to_owned(), rate_word));
+    }
+    table.text()
 }
 
 fn points(args: &Args) -> Vec<Point> {

@@ -2,54 +2,82 @@
 
 use super::Args;
 use crate::child_radio::{ChildRadioOptions, RadioUnderTest};
-use crate::experiment::report;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::output::{Report, note};
 use millstream_lab::trial::{self, BufferTrial, TrialOutcome};
 use millstream_lab::{Direction, buffer};
 use millstream_measure::picture::short_time;
-use serde::Serialize;
 use std::fmt::Write;
+
+crate::results! {
+    /// With `--check`: whether trials agree with the calculation.
+    struct CheckedBuffer {
+        /// Whether the buffer holds by calculation.
+        holds: bool,
+        /// Each direction.
+        trials: Vec<CheckedTrial>,
+    }
+
+    /// A trial.
+    struct CheckedTrial {
+        /// What was tried.
+        trial: BufferTrial,
+        /// What became of the stream.
+        outcome: TrialOutcome,
+        /// Whether the buffer holds by calculation.
+        expected: bool,
+    }
+}
+
+/// The trials of a buffer.
+struct Checks<'a> {
+    args: &'a Args,
+    radio: RadioUnderTest,
+    samples: u64,
+    latency_s: f64,
+}
+
+impl Experiment for Checks<'_> {
+    type Case = Direction;
+    type Outcome = CheckedTrial;
+
+    fn name(&self, direction: &Direction) -> String {
+        direction.name().to_owned()
+    }
+
+    fn step(&mut self, direction: &Direction, _: usize) -> Result<CheckedTrial, Unmeasured> {
+        let trial = self.args.trial(*direction, self.samples, self.latency_s);
+        let outcome = trial::run(&self.radio.device_args(), &trial);
+        let outcome = outcome.map_err(|error| self.radio.explain(error.into()))?;
+        let expected = buffer::holds(self.samples, self.args.rate, self.latency_s);
+        Ok(CheckedTrial { trial, outcome, expected })
+    }
+}
 
 /// Succeeds when the radio agrees with the law.
 pub fn run(args: &Args, samples: u64, latency_s: f64) -> anyhow::Result<Report> {
-    let mut radio = RadioUnderTest::start(args.args.as_ref(), radio_options(args, samples))?;
+    let radio = RadioUnderTest::start(args.args.as_ref(), radio_options(args, samples))?;
     note(format_args!("{}, its time {} times slower", radio.describe(), 1.0 / args.time_scale));
-    let expected = buffer::holds(samples, args.rate, latency_s);
+    let mut checks = Checks { args, radio, samples, latency_s };
+    let trials: Vec<_> = in_rounds(&mut checks, args.direction, 1).whole()?.outcomes().collect();
+    checks.radio.stop()?;
     let mut text = String::new();
     let mut failure = None;
-    let mut trials = Vec::new();
-    for &direction in args.direction {
-        let trial = args.trial(direction, samples, latency_s);
-        let outcome = trial::run(&radio.device_args(), &trial);
-        let outcome = outcome.map_err(|error| radio.explain(error.into()))?;
-        let _ = writeln!(text, "{}", line(&trial, &outcome));
-        if outcome.holds != expected {
+    for CheckedTrial { trial, outcome, expected } in &trials {
+        let _ = writeln!(text, "{}", line(trial, outcome));
+        if outcome.holds != *expected {
             let verdict = |holds| if holds { "holds" } else { "is too small" };
             failure = Some(format!(
                 "{}: by calculation the buffer {}, but on the emulated radio it {}; a busy machine \
                  can cause this: try a smaller --time-scale",
-                direction.name(),
-                verdict(expected),
+                trial.direction.name(),
+                verdict(*expected),
                 verdict(outcome.holds)
             ));
         }
-        trials.push(CheckedTrial { trial, outcome, expected });
     }
-    radio.stop()?;
-    report(text, &Results { holds: expected, trials }, failure)
-}
-
-#[derive(Serialize)]
-struct Results {
-    holds: bool,
-    trials: Vec<CheckedTrial>,
-}
-
-#[derive(Serialize)]
-struct CheckedTrial {
-    trial: BufferTrial,
-    outcome: TrialOutcome,
-    expected: bool,
+    let holds = buffer::holds(samples, args.rate, latency_s);
+    Ok(Report::of(text, &CheckedBuffer { holds, trials }).failing(failure))
 }
 
 /// The emulated radio of a trial, with these buffers.

@@ -6,7 +6,6 @@ mod search;
 mod series;
 
 use super::way::DIRECTIONS;
-use crate::experiment::report;
 use crate::force::ForceArgs;
 use crate::numbers::{one_of, positive, rate, seconds, whole, within};
 use crate::output::{Report, count};
@@ -16,7 +15,6 @@ use millstream_lab::{Direction, EthernetLink, LinkBudget, WireFormat, buffer};
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
 use millstream_stats::Histogram;
-use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -158,6 +156,41 @@ const WIRE_FORMATS: [(&str, &str, WireFormat); 3] = [
     ("sc8", "8 bits for I and 8 bits for Q", WireFormat::Sc8),
 ];
 
+crate::results! {
+    also [check::results, search::results, series::results],
+    /// A buffer, a latency or both.
+    struct BufferResults {
+        /// Samples per second of each channel.
+        rate_hz: f64,
+        /// The longest latency that the buffer must cover, seconds.
+        latency_s: Option<f64>,
+        /// The share of latencies that may be too long, of a histogram.
+        probability: Option<f64>,
+        /// Samples that the buffer needs.
+        samples_needed: Option<u64>,
+        /// The same in bytes.
+        bytes_needed: Option<u64>,
+        /// Samples of the given buffer.
+        samples: Option<u64>,
+        /// The same in bytes.
+        bytes: Option<u64>,
+        /// How long it lasts, seconds.
+        slack_s: Option<f64>,
+        /// Whether it is large enough.
+        holds: Option<bool>,
+        /// The highest rate at which it is, samples per second.
+        rate_max_hz: Option<f64>,
+        /// The format of samples in packets.
+        format: WireFormat,
+        /// Channels on the link.
+        channels: u64,
+        /// The link.
+        link: EthernetLink,
+        /// The load of the channels on the link.
+        budget: LinkBudget,
+    }
+}
+
 /// Fails when the given buffer does not hold; in trials, when the radio and the law disagree.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     args.check_bounds()?;
@@ -204,7 +237,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
         None => None,
     };
-    let results = Results {
+    let results = BufferResults {
         rate_hz: args.rate,
         latency_s,
         probability: args.probability,
@@ -220,25 +253,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         link,
         budget,
     };
-    report(text, &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results {
-    rate_hz: f64,
-    latency_s: Option<f64>,
-    probability: Option<f64>,
-    samples_needed: Option<u64>,
-    bytes_needed: Option<u64>,
-    samples: Option<u64>,
-    bytes: Option<u64>,
-    slack_s: Option<f64>,
-    holds: Option<bool>,
-    rate_max_hz: Option<f64>,
-    format: WireFormat,
-    channels: u64,
-    link: EthernetLink,
-    budget: LinkBudget,
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 fn link_text(args: &Args, budget: &LinkBudget) -> String {

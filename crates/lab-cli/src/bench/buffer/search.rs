@@ -1,21 +1,20 @@
 //! The smallest buffer that holds, found by trials, beside the calculated one.
 
 use super::{Args, check};
-use crate::child_radio::{ChildRadio, ChildRadioOptions};
+use crate::child_radio::ChildRadio;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::live::Live;
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
-use crate::{experiment, interrupt, network, program};
+use crate::{interrupt, network};
 use anyhow::Context;
 use millstream_lab::packets::{TestNetwork, Testbed};
 use millstream_lab::trial::{self, BufferTrial};
 use millstream_lab::{Direction, buffer, search};
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
-use serde::Serialize;
 use serde_json::Value;
-use std::process::Stdio;
 use std::time::Instant;
 
 /// The search ends at this share of the buffer.
@@ -25,20 +24,38 @@ pub(super) const SAMPLES_MIN: u64 = 4096;
 /// What an interrupt comes before.
 const UNTIL: &str = "the search had a result";
 
-/// The smallest buffer of a link and a direction.
-#[derive(Debug, Serialize)]
-struct Found {
-    /// The link; `None` for kernel sockets on the loopback.
-    link: Option<String>,
-    direction: Direction,
-    /// Samples; `None` if none that was tried held.
-    samples: Option<u64>,
-    /// To the calculated buffer.
-    to_calculated: Option<f64>,
-    /// To the smallest buffer of the first link in the same direction.
-    to_first_link: Option<f64>,
-    /// Buffers tried, in their order, and whether they held.
-    tried: Vec<(u64, bool)>,
+crate::results! {
+    /// With `--search`: the smallest buffers that hold.
+    struct SmallestBuffers<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// The round trip, seconds.
+        latency_s: f64,
+        /// The radio's clock, relative to real time.
+        time_scale: f64,
+        /// The calculated buffer, samples.
+        calculated_samples: u64,
+        /// The share of the buffer at which a search ends.
+        resolution: f64,
+        /// Each link and direction.
+        found: &'a [FoundBuffer],
+    }
+
+    /// The smallest buffer of a link and a direction.
+    struct FoundBuffer {
+        /// The link; none for kernel sockets on the loopback.
+        link: Option<String>,
+        /// The direction of the samples.
+        direction: Direction,
+        /// Samples; none if none that was tried held.
+        samples: Option<u64>,
+        /// To the calculated buffer.
+        to_calculated: Option<f64>,
+        /// To the smallest buffer of the first link in the same direction.
+        to_first_link: Option<f64>,
+        /// Buffers tried, in their order, and whether they held.
+        tried: Vec<(u64, bool)>,
+    }
 }
 
 /// Returns the calculated buffer, if an emulated radio can have one of that size.
@@ -55,6 +72,50 @@ fn too_small(samples: u64) -> String {
     )
 }
 
+/// The searches over links.
+struct Searches<'a> {
+    args: &'a Args,
+    latency_s: f64,
+    calculated: u64,
+    bed: Option<Testbed>,
+}
+
+impl<'a> Experiment for Searches<'a> {
+    type Case = (Option<&'a str>, Direction);
+    type Outcome = FoundBuffer;
+
+    fn name(&self, (link, direction): &Self::Case) -> String {
+        link.map_or(String::new(), |link| format!("{link}, ")) + direction.name()
+    }
+
+    fn step(&mut self, case: &Self::Case, _: usize) -> Result<FoundBuffer, Unmeasured> {
+        let &(link, direction) = case;
+        let (mut live, mut tried) = (Live::seldom(), Vec::new());
+        let samples = search::smallest(self.calculated, RESOLUTION, |samples| {
+            interrupt::check(UNTIL)?;
+            if samples < SAMPLES_MIN {
+                return anyhow::Ok(false);
+            }
+            live.show(Instant::now(), || {
+                format!("trial {}: {}, {samples} samples", tried.len() + 1, self.name(case))
+            });
+            let trial = self.args.trial(direction, samples, self.latency_s);
+            let is_enough = match self.bed.as_ref().zip(link) {
+                None => on_loopback(self.args, &trial)?,
+                Some((bed, link)) => over(self.args, &trial, bed, link)?,
+            };
+            tried.push((samples, is_enough));
+            Ok(is_enough)
+        })?;
+        if samples == Some(SAMPLES_MIN) {
+            return Err(Unmeasured::Ended(anyhow::anyhow!("{}", too_small(SAMPLES_MIN))));
+        }
+        let to_calculated = samples.map(|samples| samples as f64 / self.calculated as f64);
+        let link = link.map(str::to_owned);
+        Ok(FoundBuffer { link, direction, samples, to_calculated, to_first_link: None, tried })
+    }
+}
+
 /// Succeeds when each search found a buffer.
 pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     interrupt::install();
@@ -64,50 +125,21 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
         true => vec![None],
         false => args.link.iter().map(|link| Some(link.as_str())).collect(),
     };
-    let mut live = Live::seldom();
-    let mut all: Vec<Found> = Vec::new();
-    for link in links {
-        for &direction in args.direction {
-            let mut tried = Vec::new();
-            let samples = search::smallest(calculated, RESOLUTION, |samples| {
-                interrupt::check(UNTIL)?;
-                if samples < SAMPLES_MIN {
-                    return anyhow::Ok(false);
-                }
-                live.show(Instant::now(), || {
-                    let place = link.map_or(String::new(), |link| format!("{link}, "));
-                    format!(
-                        "trial {}: {place}{}, {samples} samples",
-                        tried.len() + 1,
-                        direction.name()
-                    )
-                });
-                let trial = args.trial(direction, samples, latency_s);
-                let is_enough = match bed.as_ref().zip(link) {
-                    None => on_loopback(args, &trial)?,
-                    Some((bed, link)) => over(args, &trial, bed, link)?,
-                };
-                tried.push((samples, is_enough));
-                Ok(is_enough)
-            })?;
-            anyhow::ensure!(samples != Some(SAMPLES_MIN), "{}", too_small(SAMPLES_MIN));
-            let first = all.iter().find(|found| found.direction == direction);
-            let to = |other: Option<u64>| Some(samples? as f64 / other? as f64);
-            all.push(Found {
-                link: link.map(str::to_owned),
-                direction,
-                samples,
-                to_calculated: to(Some(calculated)),
-                to_first_link: first.and_then(|first| to(first.samples)),
-                tried,
-            });
-        }
+    let cases = links.iter().flat_map(|link| args.direction.iter().map(|way| (*link, *way)));
+    let cases: Vec<_> = cases.collect();
+    let mut searches = Searches { args, latency_s, calculated, bed };
+    let mut all: Vec<_> = in_rounds(&mut searches, &cases, 1).whole()?.outcomes().collect();
+    // The first link's come first.
+    let firsts: Vec<_> = all.iter().map(|found| (found.direction, found.samples)).collect();
+    for (at, found) in all.iter_mut().enumerate() {
+        let first = firsts[..at].iter().find(|(direction, _)| *direction == found.direction);
+        let to = |(_, first): &(_, Option<u64>)| Some(found.samples? as f64 / (*first)? as f64);
+        found.to_first_link = first.and_then(to);
     }
-    live.end();
-    report(args, latency_s, calculated, &all)
+    Ok(report(args, latency_s, calculated, &all))
 }
 
-fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> anyhow::Result<Report> {
+fn report(args: &Args, latency_s: f64, calculated: u64, all: &[FoundBuffer]) -> Report {
     let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
     let table = Table::of(all)
         .left("link", |found| found.link.as_deref().unwrap_or("udp, loopback").to_owned())
@@ -133,7 +165,7 @@ fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> anyhow
             largest.unwrap_or(&0)
         )
     });
-    let results = Results {
+    let results = SmallestBuffers {
         rate_hz: args.rate,
         latency_s,
         time_scale: args.time_scale,
@@ -141,17 +173,7 @@ fn report(args: &Args, latency_s: f64, calculated: u64, all: &[Found]) -> anyhow
         resolution: RESOLUTION,
         found: all,
     };
-    experiment::report(text, &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    rate_hz: f64,
-    latency_s: f64,
-    time_scale: f64,
-    calculated_samples: u64,
-    resolution: f64,
-    found: &'a [Found],
+    Report::of(text, &results).failing(failure)
 }
 
 /// A trial between this process and an emulated radio, over the loopback.
@@ -171,36 +193,24 @@ fn network_of_links() -> anyhow::Result<Testbed> {
 
 /// A trial between two processes over a link, both ends of its kind.
 fn over(args: &Args, trial: &BufferTrial, bed: &Testbed, link: &str) -> anyhow::Result<bool> {
-    let ends = [0, 1].map(|side| end_of(link, bed.places()[side].interface.as_deref()));
-    let [ours, theirs] = ends;
-    let (address, radio_cpu) = (bed.places()[1].address, bed.places()[1].cpu);
-    let enter = |command: &mut std::process::Command| bed.start_in(true, command);
-    let mut options = check::radio_options(args, trial.samples);
-    options.args.extend(["--mtu".to_owned(), "9000".to_owned(), "--link".to_owned(), theirs]);
-    let options =
-        ChildRadioOptions { addr: Some(address), cpu: radio_cpu, prepare: Some(&enter), ..options };
-    let radio = ChildRadio::start(&options)?;
-    let mut host = program::command(["bench", "buffer", "--check", "--json"])?;
-    host.args(["--rate", &trial.rate_hz.to_string()])
-        .args(["--latency", &trial.latency_s.to_string()])
-        .args(["--buffer-samples", &trial.samples.to_string()])
-        .args(["--direction", if trial.direction == Direction::Rx { "rx" } else { "tx" }])
-        .args(["--time-scale", &trial.time_scale.to_string()])
-        .args(["--check-duration", &trial.duration_s.to_string()])
-        .args(["--args", &format!("addr={address},link={ours}")])
-        .stdin(Stdio::null());
-    bed.start_in(false, &mut host)?;
-    millstream_host::child::tie(&mut host, bed.places()[0].cpu);
-    let output = host.output().context("cannot start the process of the host")?;
-    drop(radio);
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let links = [0, 1].map(|side| end_of(link, bed.places()[side].interface.as_deref()));
+    let options = [
+        ("--rate", trial.rate_hz.to_string()),
+        ("--latency", trial.latency_s.to_string()),
+        ("--buffer-samples", trial.samples.to_string()),
+        ("--direction", if trial.direction == Direction::Rx { "rx" } else { "tx" }.to_owned()),
+        ("--time-scale", trial.time_scale.to_string()),
+        ("--check-duration", trial.duration_s.to_string()),
+    ];
+    let verb = ["bench", "buffer", "--check"].map(str::to_owned).into_iter();
+    let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+    let words: Vec<_> = verb.chain(options).collect();
+    let (address, radio) = (bed.places()[1].address, check::radio_options(args, trial.samples));
+    let document = network::against_radio(bed, radio, address, &links, &words)?;
     let holds = document.pointer("/results/trials/0/outcome/holds").and_then(Value::as_bool);
-    holds.with_context(|| match document["error"].as_str() {
-        Some(error) => format!("{link}: {error}"),
-        None => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            format!("{link}: the host ended early: {said}")
-        }
+    holds.with_context(|| {
+        let error = document["error"].as_str().unwrap_or("the host printed no trial");
+        format!("{link}: {error}")
     })
 }
 

@@ -3,16 +3,14 @@
 use super::search::calculated;
 use super::{Args, check};
 use crate::child_radio::ChildRadio;
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::output::Report;
 use crate::table::Table;
 use millstream_draw::{BLACK, BLUE, GREY, Panel, Scale, Sheet, Svg, WHITE};
 use millstream_lab::response::{self, Response};
-use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use millstream_radio::DeviceArgs;
-use serde::Serialize;
 
 /// Buffers, as multiples of the calculated one.
 const MULTIPLES: [u64; 4] = [1, 2, 4, 8];
@@ -27,15 +25,26 @@ const HEIGHT: u32 = 400;
 const CORNER: (i32, i32) = (70, 60);
 const FRAME: (u32, u32) = (540, 280);
 
+crate::results! {
+    /// With `--series`: the delay of a change by the transmit buffer.
+    struct DelayResults<'a> {
+        /// Samples per second.
+        rate_hz: f64,
+        /// Each buffer.
+        series: &'a [Response],
+        /// Seconds of delay for a second of buffer.
+        delay_per_buffer: f64,
+    }
+}
+
 /// Succeeds when no buffer ran empty.
 pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
     args.picture.as_deref().map_or(Ok(()), |path| args.force.check(path))?;
     interrupt::install();
     let least = calculated(args, latency_s)?;
-    let mut series = Series { args, all: Vec::new() };
     let cases = MULTIPLES.map(|multiple| least * multiple);
-    in_rounds(&mut series, &cases, 1).whole()?;
-    let all = series.all;
+    let mut series = Series { args };
+    let all: Vec<_> = in_rounds(&mut series, &cases, 1).whole()?.outcomes().collect();
     if let Some(path) = &args.picture {
         args.force.write(path, draw(args.rate, &all))?;
     }
@@ -61,37 +70,29 @@ pub fn run(args: &Args, latency_s: f64) -> anyhow::Result<Report> {
             one.buffer_samples
         )
     });
-    let results = Results { rate_hz: args.rate, series: &all, delay_per_buffer: slope };
-    report(text, &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    rate_hz: f64,
-    series: &'a [Response],
-    delay_per_buffer: f64,
+    let results = DelayResults { rate_hz: args.rate, series: &all, delay_per_buffer: slope };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
 /// The measurement of delays, by the samples of the transmit buffer.
 struct Series<'a> {
     args: &'a Args,
-    all: Vec<Response>,
 }
 
 impl Experiment for Series<'_> {
     type Case = u64;
+    type Outcome = Response;
 
     fn name(&self, samples: &u64) -> String {
         format!("a buffer of {samples} samples")
     }
 
-    fn step(&mut self, samples: &u64, _: usize) -> Result<Vec<Measured>, Unmeasured> {
+    fn step(&mut self, samples: &u64, _: usize) -> Result<Response, Unmeasured> {
         let Args { rate, time_scale, .. } = *self.args;
         let mut radio = ChildRadio::start(&check::radio_options(self.args, *samples))?;
         let found =
             response::measure(&DeviceArgs::new(radio.addr), rate, LEAD_S * time_scale, LOOKS);
-        self.all.push(found.map_err(|error| radio.explain(error.into()))?);
-        Ok(Vec::new())
+        Ok(found.map_err(|error| radio.explain(error.into()))?)
     }
 }
 

@@ -15,7 +15,7 @@ Copies follow from how a link works, and a port counts those that it adds; - whe
 /// The budgets of the measured rows.
 pub fn table(table: &PacketTable) -> String {
     let median = |line: &RowResults, of: fn(&PacketBudget) -> Option<f64>| {
-        line.median(|run| of(&run.budget))
+        line.taken.median(|run| of(&run.budget))
     };
     let copies = |line: &RowResults, of: fn(&PacketBudget) -> Option<f64>| {
         or_dash(median(line, of).map(|copies| format!("{copies:.2}")))
@@ -24,13 +24,13 @@ pub fn table(table: &PacketTable) -> String {
         or_dash(median(line, of).map(|us| format!("{us:.1}")))
     };
     let wakeups = |line: &RowResults, side: Side| {
-        let per_packet = line.median(|run| {
+        let per_packet = line.taken.median(|run| {
             let side = side(run);
             (side.packets > 0).then_some(side.wakeups_per_packet)
         });
         or_dash(per_packet.map(|wakeups| format!("{wakeups:.3}")))
     };
-    let shown = table.lines.iter().filter(|line| !line.runs.is_empty());
+    let shown = table.lines.iter().filter(|line| !line.taken.runs.is_empty());
     let rows = Table::of(shown)
         .left("", |line| &line.name)
         .right("calls\nsend", |line| calls(line, |run| &run.sender))

@@ -1,17 +1,16 @@
 //! `millstream-lab bench packets --choose`: the link for a need, measured, and stored for `auto`.
 
 use super::Args;
-use crate::experiment::report;
-use crate::live::Steps;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::output::{Join, Report, note, now};
 use crate::table::Table;
 use millstream_cpu::Environment;
+use millstream_lab::CaseRuns;
 use millstream_lab::choice::{
     LINKS, MeasuredLink, Need, Recommended, SPINNING, measure_link, recommend,
 };
 use millstream_lab::packets::{Span, Testbed};
 use millstream_net::choice::{MachineKey, StoredChoice, store};
-use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +36,18 @@ pub fn check(args: &Args, sys: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+crate::results! {
+    /// With `--choose`: the links, and the recommended one.
+    struct ChoiceResults<'a> {
+        /// What is required.
+        need: Need,
+        /// The links, the safest first.
+        candidates: &'a [MeasuredLink],
+        /// The link for the need.
+        recommended: &'a Recommended,
+    }
+}
+
 /// Succeeds when a link meets the need.
 pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     let [size] = args.size[..] else {
@@ -46,21 +57,12 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
     };
     let latency_max_us = args.max_latency.map(|seconds| seconds * 1e6);
     let need = Need { frame_bytes: size as usize, rate_pps: args.packet_rate, latency_max_us };
-    let span = Span::of(Duration::from_secs_f64(args.duration));
-    let spinning = if need.latency_max_us.is_some() { SPINNING.len() } else { 0 };
-    let mut steps = Steps::new(LINKS.len() + spinning);
-    let mut candidates = Vec::new();
-    for (at, link) in LINKS.iter().chain(&SPINNING).enumerate() {
-        let soon_enough = || recommend(&need, &candidates).is_some_and(|found| found.meets);
-        // A core that only waits is worth its price only where latency requires it.
-        if at >= LINKS.len() && (need.latency_max_us.is_none() || soon_enough()) {
-            break;
-        }
-        steps.next(|| format!("measuring {link}"));
-        let (repeat, fifo) = (args.repeat as usize, args.ground.seats.fifo());
-        candidates.push(measure_link(stage, link, &need, span, repeat, fifo)?);
-    }
-    steps.end();
+    // A core that only waits is worth its price only where latency requires it.
+    let spinning = if need.latency_max_us.is_some() { &SPINNING[..] } else { &[] };
+    let links = [&LINKS[..], spinning].concat();
+    let mut choice = Choice { args, stage, need };
+    let all = in_rounds(&mut choice, &links, 1).whole()?;
+    let candidates: Vec<_> = all.outcomes().collect();
     let found = recommend(&need, &candidates);
     let found = found.ok_or_else(|| anyhow::anyhow!("{}", refusals(&candidates)))?;
     let mut text = table(&candidates);
@@ -79,15 +81,36 @@ pub fn run(args: &Args, stage: &mut Testbed) -> anyhow::Result<Report> {
         Some(_) => {}
         None => note("not stored: give its interface with --for INTERFACE"),
     }
-    let results = Results { need, candidates: &candidates, recommended: &found };
-    report(text, &results, failure)
+    let results = ChoiceResults { need, candidates: &candidates, recommended: &found };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
+/// The measurement of links, the safest first.
+struct Choice<'a> {
+    args: &'a Args,
+    stage: &'a mut Testbed,
     need: Need,
-    candidates: &'a [MeasuredLink],
-    recommended: &'a Recommended,
+}
+
+impl Experiment for Choice<'_> {
+    type Case = &'static str;
+    type Outcome = MeasuredLink;
+
+    fn name(&self, link: &&'static str) -> String {
+        format!("measuring {link}")
+    }
+
+    fn step(&mut self, link: &&'static str, _: usize) -> Result<MeasuredLink, Unmeasured> {
+        let span = Span::of(Duration::from_secs_f64(self.args.duration));
+        let (repeat, fifo) = (self.args.repeat as usize, self.args.ground.seats.fifo());
+        Ok(measure_link(self.stage, link, &self.need, span, repeat, fifo)?)
+    }
+
+    fn is_done(&self, so_far: &[CaseRuns<MeasuredLink>]) -> bool {
+        let measured: Vec<_> = so_far.iter().flat_map(CaseRuns::outcomes).cloned().collect();
+        measured.len() >= LINKS.len()
+            && recommend(&self.need, &measured).is_some_and(|found| found.meets)
+    }
 }
 
 fn stored(interface: &str, found: &Recommended) -> StoredChoice {

@@ -7,21 +7,20 @@ mod text;
 
 pub use text::{places, refusals};
 
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
 use crate::network::{NetworkArgs, RowArgs};
 use crate::numbers::{one_of, rate, seconds, whole, within};
-use crate::output::{Report, describe, note, now};
+use crate::output::{Report, note, now};
 use millstream_host::doctor::measure::system_call_ns;
 use millstream_lab::packets::measure::How;
 use millstream_lab::packets::rows::throughput;
 use millstream_lab::packets::testbed::SideSetup;
 use millstream_lab::packets::{
-    Carriage, PacketTable, PathRow, RowResults, Span, StageError, Testbed, Workload, measure,
-    untraceable,
+    Carriage, PacketTable, PathRow, RowResults, RowRun, Span, StageError, Testbed, Workload,
+    measure, untraceable,
 };
 use millstream_measure::Measured;
-use serde::Serialize;
 use std::time::Duration;
 
 /// Measures how many packets a second each link carries.
@@ -126,6 +125,43 @@ const LAYERS: [(&str, &str, &[Carriage]); 3] = [
     ("both", "", &[Carriage::Frames, Carriage::Port]),
 ];
 
+crate::results! {
+    also [choose::results],
+    /// The packet rates of links, and what a packet costs.
+    struct PacketResults<'a> {
+        /// The set-ups of the sending and the receiving side.
+        places: &'a [SideSetup; 2],
+        /// The way of packets between the sides.
+        topology: &'a str,
+        /// Whether each side has its own CPU: `split` or `same`.
+        layout: &'a str,
+        /// Length of each measurement, seconds.
+        duration_s: f64,
+        /// Packets per second to send; none: as many as the link accepts.
+        offered_pps: Option<f64>,
+        /// The tables of each workload.
+        workloads: Vec<WorkloadTables>,
+        /// Why the kernel did not count system calls.
+        untraced: Option<String>,
+        /// The time of an empty system call, nanoseconds.
+        system_call_ns: f64,
+        /// The most packets of one call of the sender.
+        batch: Option<u32>,
+        /// The packets of each call of the receiver, if given.
+        receive_batch: Option<u32>,
+        /// The CPU time of a packet on each side of each row, for each round.
+        records: Vec<Measured>,
+    }
+
+    /// The rows of one workload.
+    struct WorkloadTables {
+        /// What the receiving side did with the packets.
+        workload: Workload,
+        /// A table for each size of packets.
+        tables: Vec<PacketTable>,
+    }
+}
+
 /// Succeeds when at least one row beside the base could be measured.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--duration", (args.duration, " s"), 0.01..=600.0, "0.01 to 600 seconds")?;
@@ -155,21 +191,24 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             cases.extend(rows.iter().map(case));
         }
     }
-    let tables = || args.size.iter().map(|size| PacketTable::new(*size as usize)).collect();
-    let tables = args.workload.iter().map(|_| tables()).collect();
-    let mut rates = PacketRates { args: &args, stage: &mut stage, tables };
+    let mut rates = PacketRates { args: &args, stage: &mut stage };
     let all = in_rounds(&mut rates, &cases, args.turns(traces));
-    let tables = rates.tables;
+    let error = all.error();
     let (mut text, mut failure) = (String::new(), None);
     let (mut workloads, mut records) = (Vec::new(), Vec::new());
-    for (workload, mut tables) in args.workload.iter().copied().zip(tables) {
-        for table in &mut tables {
-            table.sum_up();
-            text += &text::table(workload, table, text::layout(stage.places()));
+    let mut taken: Vec<_> = cases.into_iter().zip(all.cases).collect();
+    for (at, workload) in args.workload.iter().copied().enumerate() {
+        let mut tables = Vec::new();
+        for (size, frame_bytes) in args.size.iter().enumerate() {
+            let own = |(case, _): &mut (PacketCase, _)| (case.workload, case.size) == (at, size);
+            let rows = taken.extract_if(.., own).map(|(case, runs)| (case.row.name, runs));
+            let table = PacketTable::of(*frame_bytes as usize, rows.collect());
+            text += &text::table(workload, &table, text::layout(stage.places()));
             if args.per_packet {
-                text += &budget::table(table);
+                text += &budget::table(&table);
             }
-            records.extend(record::of(&args, workload, table, stage.topology(), &started));
+            records.extend(record::of(&args, workload, &table, stage.topology(), &started));
+            tables.push(table);
         }
         // Beside the base, unless only the base was requested.
         let base = PathRow::base().name;
@@ -181,11 +220,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         if !tables.iter().any(measured) {
             failure = Some("no row could be measured".to_owned());
         }
-        workloads.push(WorkloadResults { workload, tables });
+        workloads.push(WorkloadTables { workload, tables });
     }
     text += &text::call(call_ns);
     text += &untraced.as_deref().map_or(String::new(), text::untraced);
-    let results = Results {
+    let results = PacketResults {
         places: stage.places(),
         topology: stage.topology(),
         layout: text::layout(stage.places()),
@@ -198,36 +237,14 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         receive_batch: args.receive_batch,
         records,
     };
-    report(text, &results, all.ended.as_ref().map(describe).or(failure))
+    Ok(Report::of(text, &results).failing(error.or(failure)))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    places: &'a [SideSetup; 2],
-    topology: &'a str,
-    layout: &'a str,
-    duration_s: f64,
-    offered_pps: Option<f64>,
-    workloads: Vec<WorkloadResults>,
-    untraced: Option<String>,
-    system_call_ns: f64,
-    batch: Option<u32>,
-    receive_batch: Option<u32>,
-    records: Vec<Measured>,
-}
-
-#[derive(Serialize)]
-struct WorkloadResults {
-    workload: Workload,
-    tables: Vec<PacketTable>,
-}
-
-/// The measurement of rows: a table for each workload and size. The rounds after the last
-/// repetition are those in which the kernel counts system calls.
+/// The measurement of rows. The round after the last repetition is that in which the kernel counts
+/// system calls.
 struct PacketRates<'a> {
     args: &'a Args,
     stage: &'a mut Testbed,
-    tables: Vec<Vec<PacketTable>>,
 }
 
 /// A row, and the positions of its workload and size.
@@ -237,34 +254,24 @@ struct PacketCase {
     size: usize,
 }
 
-impl PacketRates<'_> {
-    fn line(&mut self, case: &PacketCase) -> &mut RowResults {
-        self.tables[case.workload][case.size].line(&case.row.name)
-    }
-}
-
 impl Experiment for PacketRates<'_> {
     type Case = PacketCase;
+    type Outcome = RowRun;
 
     fn name(&self, case: &PacketCase) -> String {
         format!("{}, {} bytes", case.row.name, self.args.size[case.size])
     }
 
-    fn step(&mut self, case: &PacketCase, round: usize) -> Result<Vec<Measured>, Unmeasured> {
+    fn step(&mut self, case: &PacketCase, round: usize) -> Result<RowRun, Unmeasured> {
         let trace = round == self.args.repeat as usize;
         let (workload, size) = (self.args.workload[case.workload], self.args.size[case.size]);
         let how = self.args.how(workload, size as usize, trace);
         match measure::measure(self.stage, &case.row, &how) {
-            Ok(measured) if trace => self.line(case).traced = Some(measured),
             // A trace needs rights that the measurement does not.
-            Err(StageError::Refused(why)) if trace => self.line(case).untraced = Some(why),
-            measured => self.line(case).runs.push((round, measured?)),
+            Err(StageError::Refused(why)) if trace => Ok(RowRun::Untraced(why)),
+            measured if trace => Ok(RowRun::Traced(Box::new(measured?))),
+            measured => Ok(RowRun::Counted(Box::new(measured?))),
         }
-        Ok(Vec::new())
-    }
-
-    fn refused(&mut self, case: &PacketCase, why: &str) {
-        self.line(case).refused = Some(why.to_owned());
     }
 }
 

@@ -17,7 +17,7 @@ pub fn of(
     let mut records = Vec::new();
     for line in &table.lines {
         let traced = line.traced.as_ref();
-        for (_, run) in &line.runs {
+        for run in line.taken.outcomes() {
             let sides = [
                 ("send", &run.sender, traced.map(|traced| &traced.sender)),
                 ("receive", &run.receiver, traced.map(|traced| &traced.receiver)),

@@ -35,7 +35,7 @@ pub fn table(workload: Workload, table: &PacketTable, layout: &str) -> String {
     if layout == "split" {
         text += &warning(table);
     }
-    text += &refusals(table.lines.iter().map(|line| (&*line.name, line.refused.as_deref())));
+    text += &refusals(table.lines.iter().map(|line| (&*line.name, line.taken.refused.as_deref())));
     for line in &table.lines {
         text += &line.untraced.as_deref().map_or(String::new(), |why| {
             format!("  {}: system calls were not counted: {why}\n", line.name)
@@ -65,7 +65,7 @@ pub fn call(call_ns: f64) -> String {
 /// The warning that other processes had the base's CPU, so that the ratios are meaningless.
 fn warning(table: &PacketTable) -> String {
     let base = table.lines.iter().find(|line| line.name == BASE);
-    let cpus = base.and_then(|line| line.median(|run| Some(run.sender.cpus())));
+    let cpus = base.and_then(|line| line.taken.median(|run| Some(run.sender.cpus())));
     match cpus {
         Some(cpus) if cpus < CPUS_MIN => format!(
             "  the sender of {BASE} had {:.0} % of its CPU, so these ratios are unreliable: stop \
@@ -94,7 +94,7 @@ pub(super) type Side = fn(&RowMeasurement) -> &WindowCounts;
 /// System calls per packet, as text.
 pub(super) fn calls(line: &RowResults, side: Side) -> String {
     let traced = line.traced.as_ref().map(side);
-    let calls = calls_per_packet(line.median(|run| side(run).calls_per_packet), traced);
+    let calls = calls_per_packet(line.taken.median(|run| side(run).calls_per_packet), traced);
     or_dash(calls.map(|calls| format!("{calls:.3}")))
 }
 
@@ -111,10 +111,10 @@ fn rows(table: &PacketTable) -> String {
             let side = side(run);
             (side.packets > 0).then(|| side.cpu_ns_per_packet())
         };
-        or_dash(line.median(ns).map(|ns| format!("{ns:.0}")))
+        or_dash(line.taken.median(ns).map(|ns| format!("{ns:.0}")))
     };
     let cpus = |line: &RowResults, side: Side| {
-        or_dash(line.median(|run| Some(side(run).cpus())).map(|cpus| format!("{cpus:.2}")))
+        or_dash(line.taken.median(|run| Some(side(run).cpus())).map(|cpus| format!("{cpus:.2}")))
     };
     let shown = table.lines.iter().filter_map(|line| Some((line, line.rate_pps?, line.ratio?)));
     Table::of(shown)
@@ -143,7 +143,7 @@ fn rows(table: &PacketTable) -> String {
 fn losses(line: &RowResults) -> Option<String> {
     let mut causes = BTreeMap::new();
     let mut sent = 0;
-    for (_, run) in &line.runs {
+    for run in line.taken.outcomes() {
         sent += run.sent;
         for (name, count) in &run.events {
             *causes.entry(name.as_str()).or_insert(0) += count;

@@ -200,7 +200,7 @@ pub fn highest(
     let (mut tried, grid) = (Vec::new(), args.grid());
     // Bisection halves the rates that are left; a loss ends the tries of one.
     let rates = (grid.max_hz / grid.step_hz).floor() + 1.0;
-    let mut steps = Steps::new(rates.log2().ceil() as usize * args.tries as usize);
+    let mut steps = Steps::new(Some(rates.log2().ceil() as usize * args.tries as usize));
     let rate_hz = grid.highest(|rate_hz| -> anyhow::Result<bool> {
         for number in 1..=args.tries {
             steps.next(|| format!("{} MS/s, try {number}", rate_hz / 1e6));

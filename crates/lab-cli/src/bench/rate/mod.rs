@@ -9,9 +9,8 @@ mod text;
 
 use super::way::DIRECTIONS;
 use crate::child_radio::{ChildRadioOptions, Prepare, RadioUnderTest};
-use crate::experiment::report;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::interrupt;
-use crate::live::during;
 use crate::numbers::{cpu, one_of, rate, seconds, whole, within};
 use crate::output::{Report, note};
 use contender::{Details, Flow, Ours, RateAttempt, Uhd};
@@ -142,6 +141,21 @@ pub struct Args {
     mtu: usize,
 }
 
+crate::results! {
+    also [against::results],
+    /// The rates of our host.
+    struct RateResults<'a> {
+        /// The CPUs of both sides.
+        place: SideCpus,
+        /// The emulated radio's own report.
+        radio: Option<Value>,
+        /// The channels.
+        channels: &'a [usize],
+        /// Each direction: measured at a rate (`outcome`), or searched (`rate_hz`, `tried`).
+        measured: Vec<FlowRate>,
+    }
+}
+
 /// Succeeds when every measurement is sound; with --search, when a rate without a loss was found.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     within("--duration", (args.duration, " s"), 0.1..=86_400.0, "0.1 to 86400 seconds")?;
@@ -170,11 +184,11 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         prepare: enter.as_ref().map(|enter| enter as &Prepare<'_>),
         ..options
     };
-    let mut radio = RadioUnderTest::start(args.args.as_ref(), options)?;
+    let radio = RadioUnderTest::start(args.args.as_ref(), options)?;
     note(format_args!("{}\n{}", radio.describe(), place.describe(args.args.is_none())));
     let (channels, radio_pid) = (args.channel.clone(), radio.pid());
     let own_clock = args.args.is_none() && args.device != DeviceKind::default();
-    let mut ours = Ours { args: radio.device_args(), channels, radio_pid, own_clock };
+    let ours = Ours { args: radio.device_args(), channels, radio_pid, own_clock };
     if let Some(program) = uhd_program {
         let uhd = Uhd {
             program,
@@ -185,31 +199,47 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         };
         return against::run(&args, ours, uhd, radio, &place);
     }
-    let (mut text, mut failure, mut measured) = (String::new(), None, Vec::new());
-    for flow in args.flows() {
-        let outcome = match args.rate {
-            Some(rate_hz) => measure(&args, &mut ours, flow, rate_hz),
-            None => search(&args, &mut ours, flow),
-        };
-        let one = outcome.map_err(|error| radio.explain(error))?;
-        text += &one.text;
-        failure = failure.or(one.failure);
-        measured.push(one.results);
-        if interrupt::asked() {
-            break;
-        }
-    }
-    let radio = radio.stop()?;
-    report(text, &Results { place, radio, channels: &args.channel, measured }, failure)
+    let flows = args.flows();
+    let mut rates = Rates { args: &args, ours, radio };
+    let all = in_rounds(&mut rates, &flows, 1);
+    // What the user ended was measured until then.
+    let (error, broken) = (all.error(), all.broken());
+    let reports: Vec<_> = all.outcomes().collect();
+    anyhow::ensure!(!reports.is_empty(), "{}", error.unwrap_or_default());
+    let radio = rates.radio.stop()?;
+    let text = reports.iter().map(|one| &*one.text).collect();
+    let failure = reports.iter().find_map(|one| one.failure.clone()).or(broken);
+    let measured = reports.into_iter().map(|one| one.results).collect();
+    let results = RateResults { place, radio, channels: &args.channel, measured };
+    Ok(Report::of(text, &results).failing(failure))
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    place: SideCpus,
-    /// The emulated radio's own report.
-    radio: Option<Value>,
-    channels: &'a [usize],
-    measured: Vec<FlowRate>,
+/// The measurement of our host.
+struct Rates<'a> {
+    args: &'a Args,
+    ours: Ours,
+    radio: RadioUnderTest,
+}
+
+impl Experiment for Rates<'_> {
+    type Case = Flow;
+    type Outcome = FlowReport;
+
+    fn name(&self, flow: &Flow) -> String {
+        flow.name().to_owned()
+    }
+
+    fn expected(&self, _: &Flow) -> Option<Duration> {
+        self.args.rate.map(|_| self.args.duration())
+    }
+
+    fn step(&mut self, flow: &Flow, _: usize) -> Result<FlowReport, Unmeasured> {
+        let outcome = match self.args.rate {
+            Some(rate_hz) => measure(self.args, &mut self.ours, *flow, rate_hz),
+            None => search(self.args, &mut self.ours, *flow),
+        };
+        Ok(outcome.map_err(|error| self.radio.explain(error))?)
+    }
 }
 
 /// One direction: measured at a rate, or searched.
@@ -241,7 +271,7 @@ struct FlowReport {
 /// Measures once at the given rate.
 fn measure(args: &Args, ours: &mut Ours, flow: Flow, rate_hz: f64) -> anyhow::Result<FlowReport> {
     let span = args.duration();
-    let attempt = during("streaming", Some(span), || ours.attempt(flow, rate_hz, span, false))?;
+    let attempt = ours.attempt(flow, rate_hz, span, false)?;
     let cut =
         || interrupt::asked().then(|| "interrupted before the measurement was done".to_owned());
     let failure = attempt.unsound().or_else(cut);

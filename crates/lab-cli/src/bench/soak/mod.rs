@@ -4,17 +4,16 @@
 mod stage;
 mod text;
 
-use crate::experiment;
+use crate::experiment::{Experiment, Unmeasured, until_done};
 use crate::interrupt;
-use crate::live::Live;
 use crate::numbers::{seconds, whole};
 use crate::output::{Join, Report, count, describe, note, now};
 use anyhow::ensure;
+use millstream_lab::CaseRuns;
 use millstream_lab::faults::{CASES, FaultCase};
 use millstream_lab::soak::{
     self, ProcessVerdict, RoundOutcome, RoundPlan, SoakFile, SoakFileError, SoakRecord,
 };
-use serde::Serialize;
 use stage::SoakStage;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
@@ -70,18 +69,32 @@ pub struct Args {
     loopback: bool,
 }
 
+crate::results! {
+    /// A soak so far.
+    struct SoakResults<'a> {
+        /// Its rounds, by fault and by part.
+        soak: &'a SoakRecord,
+        /// Whether something of a process grew.
+        processes: &'a [ProcessVerdict],
+    }
+}
+
 /// Succeeds when every lost sample was injected and nothing grew.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let (mut file, mut record) = args.record()?;
     let cases = cases(&record.only)?;
     interrupt::install();
-    let mut soak = Soak { args: &args, cases, live: Live::seldom(), told: 0 };
     let mut unsaved = None;
     if !args.is_done(&record) {
-        unsaved = soak.go_on(&mut record, &mut file)?;
+        let mut soak = Soak::begin(&args, cases, &mut record, &mut file)?;
+        let ended = until_done(&mut soak, &[()]).ended;
+        match ended.map(anyhow::Error::downcast::<SoakFileError>) {
+            Some(Ok(error)) => unsaved = Some(error),
+            Some(Err(error)) if !interrupt::asked() => return Err(error),
+            _ => {}
+        }
     }
-    soak.live.end();
-    report(&args, &record, unsaved)
+    Ok(report(&args, &record, unsaved))
 }
 
 impl Args {
@@ -156,23 +169,30 @@ fn version() -> String {
     format!("{}, built {made}", env!("CARGO_PKG_VERSION"))
 }
 
+/// The rounds of one part.
 struct Soak<'a> {
     args: &'a Args,
     cases: Vec<&'static FaultCase>,
-    live: Live,
+    record: &'a mut SoakRecord,
+    file: &'a mut Option<SoakFile>,
+    stage: SoakStage,
     /// Complaints that the user has seen.
     told: u64,
+    /// Rounds one after the other whose radio could not be opened.
+    gone: u32,
+    /// A radio's process does not answer.
+    is_silent: bool,
 }
 
-impl Soak<'_> {
-    /// Carries out rounds until the time is over, the user asks to end, or a round cannot be saved:
-    /// then it returns why.
-    fn go_on(
-        &mut self,
-        record: &mut SoakRecord,
-        file: &mut Option<SoakFile>,
-    ) -> anyhow::Result<Option<SoakFileError>> {
-        let mut stage = SoakStage::set(self.args.loopback)?;
+impl<'a> Soak<'a> {
+    /// Starts the radios, and begins a part.
+    fn begin(
+        args: &'a Args,
+        cases: Vec<&'static FaultCase>,
+        record: &'a mut SoakRecord,
+        file: &'a mut Option<SoakFile>,
+    ) -> anyhow::Result<Self> {
+        let stage = SoakStage::set(args.loopback)?;
         let links: Vec<_> = stage.links().map(str::to_owned).collect();
         ensure!(
             record.links.is_empty() || record.links == links,
@@ -181,70 +201,75 @@ impl Soak<'_> {
             record.links.join(", "),
             links.join(", ")
         );
-        let first = self.args.round.unwrap_or(record.rounds);
+        let first = args.round.unwrap_or(record.rounds);
         note(format_args!(
             "soak    seed {}, {} {first}\nlinks   {}",
             record.seed,
-            if self.args.round.is_some() { "only round" } else { "from round" },
+            if args.round.is_some() { "only round" } else { "from round" },
             links.join(", ")
         ));
         stage.describe().for_each(note);
         record.begin(now(), version(), links, first);
-        self.told = record.complaint_count;
-        let mut gone = 0;
-        while !self.args.is_done(record) && !interrupt::asked() && gone < GONE_ROUNDS {
-            let number = self.args.round.unwrap_or(record.rounds);
-            let plan = RoundPlan::draw(record.seed, number, record.links.len(), &self.cases);
-            let link = record.links[plan.link].clone();
-            self.show(record, &link, &plan);
-            let begun = Instant::now();
-            let done = soak::run(&plan, &mut stage.radio(plan.link), interrupt::asked);
-            let is_silent = done.is_err();
-            let outcome = done.unwrap_or_else(|error| {
-                let error = stage.explain(plan.link, error.into());
-                RoundOutcome::of_error(describe(&error))
-            });
-            if outcome.is_cut && outcome.complaints.is_empty() {
-                // The next part carries it out.
-                break;
-            }
-            gone = if outcome.accounts.is_empty() { gone + 1 } else { 0 };
-            record.add(&plan, &link, &outcome, begun.elapsed().as_secs_f64(), &stage.holdings());
-            self.tell(record);
-            let saved = file.as_mut().map_or(Ok(()), |file| file.save(record));
-            if saved.is_err() || is_silent {
-                return Ok(saved.err());
-            }
-        }
-        Ok(None)
+        let told = record.complaint_count;
+        Ok(Self { args, cases, record, file, stage, told, gone: 0, is_silent: false })
     }
 
-    fn show(&mut self, record: &SoakRecord, link: &str, plan: &RoundPlan) {
-        let passed = text::time(record.seconds);
-        let of = text::time(self.args.duration);
-        self.live.show(Instant::now(), || {
-            let complaints = count(record.complaint_count, "complaint");
-            format!("round {}, {passed} of {of}, {complaints}: {link}: {plan}", plan.number)
-        });
+    fn plan(&self) -> RoundPlan {
+        let SoakRecord { seed, rounds, links, .. } = &*self.record;
+        RoundPlan::draw(*seed, self.args.round.unwrap_or(*rounds), links.len(), &self.cases)
     }
 
     /// Prints the complaints of the last round.
-    fn tell(&mut self, record: &SoakRecord) {
+    fn tell(&mut self) {
+        let record = &*self.record;
         let new = record.complaint_count - self.told;
         self.told = record.complaint_count;
         let kept = record.complaints.len() as u64 == record.complaint_count;
         for complaint in record.complaints.iter().rev().take(new as usize).rev().filter(|_| kept) {
-            self.live.end();
             note(text::complaint(record, complaint));
         }
     }
 }
 
-fn report(
-    args: &Args,
-    record: &SoakRecord,
-    unsaved: Option<SoakFileError>,
-) -> anyhow::Result<Report> {
+impl Experiment for Soak<'_> {
+    type Case = ();
+    type Outcome = ();
+
+    fn name(&self, (): &()) -> String {
+        let (record, plan) = (&*self.record, self.plan());
+        let [passed, of] = [record.seconds, self.args.duration].map(text::time);
+        let complaints = count(record.complaint_count, "complaint");
+        let (number, link) = (plan.number, &record.links[plan.link]);
+        format!("round {number}, {passed} of {of}, {complaints}: {link}: {plan}")
+    }
+
+    fn step(&mut self, (): &(), _: usize) -> Result<(), Unmeasured> {
+        let plan = self.plan();
+        let link = self.record.links[plan.link].clone();
+        let begun = Instant::now();
+        let done = soak::run(&plan, &mut self.stage.radio(plan.link), interrupt::asked);
+        self.is_silent = done.is_err();
+        let outcome = done.unwrap_or_else(|error| {
+            let error = self.stage.explain(plan.link, error.into());
+            RoundOutcome::of_error(describe(&error))
+        });
+        if outcome.is_cut && outcome.complaints.is_empty() {
+            // The next part carries it out.
+            return Ok(());
+        }
+        self.gone = if outcome.accounts.is_empty() { self.gone + 1 } else { 0 };
+        let (seconds, held) = (begun.elapsed().as_secs_f64(), self.stage.holdings());
+        self.record.add(&plan, &link, &outcome, seconds, &held);
+        self.tell();
+        Ok(self.file.as_mut().map_or(Ok(()), |file| file.save(self.record))?)
+    }
+
+    fn is_done(&self, _: &[CaseRuns<()>]) -> bool {
+        self.args.is_done(self.record) || self.gone >= GONE_ROUNDS || self.is_silent
+    }
+}
+
+fn report(args: &Args, record: &SoakRecord, unsaved: Option<SoakFileError>) -> Report {
     let verdicts = record.verdicts();
     let mut failures = Vec::new();
     if let Some(error) = unsaved {
@@ -273,12 +298,6 @@ fn report(
         ));
     }
     let failure = (!failures.is_empty()).then(|| failures.join("; "));
-    let results = Results { soak: record, processes: &verdicts };
-    experiment::report(text::of(record, &verdicts), &results, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    soak: &'a SoakRecord,
-    processes: &'a [ProcessVerdict],
+    let results = SoakResults { soak: record, processes: &verdicts };
+    Report::of(text::of(record, &verdicts), &results).failing(failure)
 }

@@ -1,14 +1,18 @@
 //! The radios of a soak, and the links to them.
 
 use crate::child_radio::{ChildRadio, ChildRadioOptions, Prepare, free_address};
-use crate::output::{describe, note};
+use crate::output::{describe, document, note};
 use crate::{interrupt, network};
 use anyhow::Context;
 use millstream_cli::ask;
 use millstream_lab::packets::{TestNetwork, Testbed};
-use millstream_lab::soak::{Holdings, RX_BUFFER_SAMPLES, SoakRadio, TX_BUFFER_SAMPLES};
+use millstream_lab::soak::{
+    ActiveFault, Holdings, RX_BUFFER_SAMPLES, SoakRadio, TX_BUFFER_SAMPLES,
+};
 use millstream_radio::DeviceArgs;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::Command;
@@ -149,11 +153,55 @@ impl SoakRadio for Reached<'_> {
         PathBuf::from(format!("/proc/{}/task", self.radio.process.pid()))
     }
 
-    fn ask(&mut self, request: &Value) -> Result<Value, String> {
-        let answer = ask(self.radio.control, request).map_err(|error| describe(&error))?;
+    fn counters(&mut self) -> Result<BTreeMap<String, u64>, String> {
+        Ok(self.ask::<CountersAnswer>(&Request::Counters)?.counters)
+    }
+
+    fn add_fault(&mut self, spec: &str) -> Result<u64, String> {
+        Ok(self.ask::<AddAnswer>(&Request::Add { fault: spec })?.id)
+    }
+
+    fn faults(&mut self) -> Result<Vec<ActiveFault>, String> {
+        Ok(self.ask::<ListAnswer>(&Request::List)?.faults)
+    }
+
+    fn remove_fault(&mut self, id: u64) -> Result<(), String> {
+        self.ask::<IgnoredAny>(&Request::Remove { id }).map(drop)
+    }
+}
+
+impl Reached<'_> {
+    fn ask<T: DeserializeOwned>(&self, request: &Request<'_>) -> Result<T, String> {
+        let request = document(request);
+        let answer = ask(self.radio.control, &request).map_err(|error| describe(&error))?;
         match answer["ok"] == true {
-            true => Ok(answer),
+            true => serde_json::from_value(answer).map_err(|error| error.to_string()),
             false => Err(answer["error"].as_str().unwrap_or("it refused").to_owned()),
         }
     }
+}
+
+/// A request over the control channel.
+#[derive(Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+enum Request<'a> {
+    Counters,
+    Add { fault: &'a str },
+    List,
+    Remove { id: u64 },
+}
+
+#[derive(Deserialize)]
+struct CountersAnswer {
+    counters: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct AddAnswer {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct ListAnswer {
+    faults: Vec<ActiveFault>,
 }

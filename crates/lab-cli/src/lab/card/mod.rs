@@ -9,12 +9,11 @@ mod rig;
 mod stream;
 mod uio;
 
-use crate::experiment::report;
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::whole;
-use crate::output::{Report, note};
+use crate::output::{Join, Report, note};
 use crate::{interrupt, numbers};
 use rig::CardSetup;
-use serde::Serialize;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -104,63 +103,87 @@ const STEPS: [Step; 17] = [
     ("given back to the kernel", facts::give_back),
 ];
 
+crate::results! {
+    /// The test of a card.
+    struct CardResults<'a> {
+        /// Its PCI address.
+        card: &'a str,
+        /// Each step.
+        steps: Vec<CardStep>,
+    }
+
+    /// With `--dry-run`: the test that would be made.
+    struct CardPlan<'a> {
+        /// Its PCI address.
+        card: &'a str,
+        /// True: nothing was done.
+        dry_run: bool,
+        /// The names of the steps.
+        steps: Vec<&'static str>,
+    }
+
+    /// A step.
+    pub struct CardStep {
+        /// Its name.
+        name: &'static str,
+        /// `ok` or `FAILED`.
+        verdict: &'static str,
+        /// How long it took, seconds.
+        seconds: f64,
+        /// What shows it, or the error.
+        lines: Vec<String>,
+    }
+}
+
 /// Runs all steps, also after a failed one.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     interrupt::install();
-    let rig = CardSetup::find(&args)?;
+    let mut rig = CardSetup::find(&args)?;
     if args.dry_run {
         let steps = STEPS.iter().map(|step| step.0).collect();
-        let results = DryRun { card: &args.card, dry_run: true, steps };
-        return report(planned(&rig), &results, None);
+        let results = CardPlan { card: &args.card, dry_run: true, steps };
+        return Ok(Report::of(planned(&rig), &results));
     }
     rig.prepare()?;
-    let (mut text, mut steps, mut failed) = (String::new(), Vec::new(), Vec::new());
-    for (name, work) in STEPS {
-        if interrupt::asked() {
-            let _ = facts::give_back(&rig);
-            anyhow::bail!("interrupted");
-        }
-        let began = Instant::now();
-        let outcome = work(&rig);
-        let seconds = began.elapsed().as_secs_f64();
-        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
-        let lines = outcome.unwrap_or_else(|error| {
-            failed.push(name);
-            crate::output::describe(&error).lines().map(str::to_owned).collect()
-        });
-        note(format_args!("{verdict:<6} {seconds:5.1} s  {name}"));
-        if verdict != "ok" {
-            lines.iter().for_each(|line| note(format_args!("         {line}")));
-        }
+    let all = in_rounds(&mut rig, &STEPS, 1);
+    if all.ended.is_some() {
+        let _ = facts::give_back(&rig);
+    }
+    let steps: Vec<_> = all.whole()?.outcomes().collect();
+    let mut text = String::new();
+    for CardStep { name, verdict, seconds, lines } in &steps {
         let _ = writeln!(text, "\n{verdict:<6} {name} ({seconds:.1} s)");
-        for line in &lines {
+        for line in lines {
             let _ = writeln!(text, "       {line}");
         }
-        steps.push(CardStep { name, verdict, seconds, lines });
     }
-    let failure = (!failed.is_empty()).then(|| format!("failed: {}", failed.join(", ")));
-    report(text, &Results { card: &args.card, steps }, failure)
+    let failed = steps.iter().filter(|step| step.verdict != "ok").map(|step| step.name);
+    let failed = failed.join(", ");
+    let failure = (!failed.is_empty()).then(|| format!("failed: {failed}"));
+    Ok(Report::of(text, &CardResults { card: &args.card, steps }).failing(failure))
 }
 
-#[derive(Serialize)]
-struct DryRun<'a> {
-    card: &'a str,
-    dry_run: bool,
-    steps: Vec<&'static str>,
-}
+impl Experiment for CardSetup {
+    type Case = Step;
+    type Outcome = CardStep;
 
-#[derive(Serialize)]
-struct Results<'a> {
-    card: &'a str,
-    steps: Vec<CardStep>,
-}
+    fn name(&self, (name, _): &Step) -> String {
+        (*name).to_owned()
+    }
 
-#[derive(Serialize)]
-struct CardStep {
-    name: &'static str,
-    verdict: &'static str,
-    seconds: f64,
-    lines: Vec<String>,
+    fn step(&mut self, (name, work): &Step, _: usize) -> Result<CardStep, Unmeasured> {
+        let began = Instant::now();
+        let outcome = work(self);
+        let seconds = began.elapsed().as_secs_f64();
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        note(format_args!("{verdict:<6} {seconds:5.1} s  {name}"));
+        let lines = outcome.unwrap_or_else(|error| {
+            let lines = crate::output::describe(&error);
+            lines.lines().for_each(|line| note(format_args!("         {line}")));
+            lines.lines().map(str::to_owned).collect()
+        });
+        Ok(CardStep { name, verdict, seconds, lines })
+    }
 }
 
 /// What would be done.

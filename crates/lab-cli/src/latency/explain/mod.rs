@@ -3,8 +3,7 @@
 pub(super) mod table;
 
 use super::late::explained_us;
-use crate::experiment::report;
-use crate::live::{Steps, during};
+use crate::experiment::{Experiment, Unmeasured, in_rounds, until_done};
 use crate::numbers::{cpu, seconds, whole, within};
 use crate::{
     interrupt,
@@ -13,12 +12,11 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use millstream_cpu::sched::Class;
+use millstream_lab::CaseRuns;
 use millstream_lab::explain::observer::WatchSpec;
-use millstream_lab::explain::trials::{self, CauseTrial, Injection};
+use millstream_lab::explain::trials::{CauseTrial, CauseTrials, Injection};
 use millstream_lab::explain::{WatchedThread, flood, observer};
 use millstream_measure::explained::Explanation;
-use serde::Serialize;
-use serde_json::Value;
 use std::io::{BufReader, stdin, stdout};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -77,20 +75,42 @@ pub struct Args {
     flood: Option<Vec<usize>>,
 }
 
+crate::results! {
+    /// The late answers of a thread.
+    struct ExplainedThread<'a> {
+        /// Its CPU.
+        cpu: usize,
+        /// Answers later than this are explained, microseconds.
+        threshold_us: u64,
+        /// Each late answer.
+        outliers: &'a [Explanation],
+    }
+
+    /// With `--check`: whether causes made on purpose were named.
+    struct CheckedCauses<'a> {
+        /// The CPU of the thread.
+        cpu: usize,
+        /// Answers later than this are explained, microseconds.
+        threshold_us: u64,
+        /// Each trial.
+        trials: &'a [CauseTrial],
+    }
+}
+
 /// Succeeds when it could watch; with `--check`, when every cause was named often enough.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     if let Some(plan) = &args.watched {
         let plan = serde_json::from_str(plan)
             .context("the JSON of the internal option --watched is not valid")?;
         observer::watch(&plan, BufReader::new(stdin()), &mut stdout())?;
-        return Ok(Report::done(String::new(), Value::Null));
+        return Ok(Report::none());
     }
     if let Some([from, onto]) = args.flood.as_deref() {
         if let Err(error) = flood::serve(*from, *onto, BufReader::new(stdin()), &mut stdout()) {
             // The other process reports it.
             println!("{error}");
         }
-        return Ok(Report::done(String::new(), Value::Null));
+        return Ok(Report::none());
     }
     let allowed = millstream_cpu::thread::allowed_cpus()?;
     let cpu = args
@@ -115,76 +135,95 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
 }
 
+/// The wait for late answers.
+struct Lookout<'a> {
+    args: &'a Args,
+    thread: &'a mut WatchedThread,
+    begun: Instant,
+}
+
+impl Lookout<'_> {
+    fn left(&self) -> Duration {
+        Duration::from_secs_f64(self.args.duration).saturating_sub(self.begun.elapsed())
+    }
+}
+
+impl Experiment for Lookout<'_> {
+    type Case = ();
+    type Outcome = Option<Explanation>;
+
+    fn name(&self, (): &()) -> String {
+        format!("watching for late answers, {:.0} s left", self.left().as_secs_f64())
+    }
+
+    fn step(&mut self, (): &(), _: usize) -> Result<Self::Outcome, Unmeasured> {
+        self.thread.arm()?;
+        // In steps, so that it can be ended.
+        Ok(self.thread.wait(Duration::from_secs(1).min(self.left()))?)
+    }
+
+    fn is_done(&self, so_far: &[CaseRuns<Self::Outcome>]) -> bool {
+        let found = so_far[0].outcomes().flatten().count();
+        found >= self.args.outliers as usize || self.left().is_zero()
+    }
+}
+
 fn look_out(
     args: &Args,
     cpu: usize,
-    late: u64,
-    lookout: &mut WatchedThread,
+    threshold_us: u64,
+    thread: &mut WatchedThread,
 ) -> anyhow::Result<Report> {
-    let start = Instant::now();
-    let end = Duration::from_secs_f64(args.duration);
-    let mut found: Vec<Explanation> = Vec::new();
-    during("watching for late answers", Some(end), || -> anyhow::Result<()> {
-        while (found.len() as u32) < args.outliers && start.elapsed() < end && !interrupt::asked() {
-            lookout.arm()?;
-            // In steps, so that it can be ended.
-            let step = Duration::from_secs(1).min(end.saturating_sub(start.elapsed()));
-            found.extend(lookout.wait(step)?);
-        }
-        Ok(())
-    })?;
+    let mut lookout = Lookout { args, thread, begun: Instant::now() };
+    let all = until_done(&mut lookout, &[()]);
+    let seconds = lookout.begun.elapsed().as_secs_f64();
+    let failure = all.broken();
+    let found: Vec<_> = all.outcomes().flatten().collect();
     let mut text = format!(
-        "{} on CPU {cpu}, every {} us: {} answers later than {late} us in {:.1} s\n",
+        "{} on CPU {cpu}, every {} us: {} answers later than {threshold_us} us in {seconds:.1} s\n",
         args.class,
         args.interval * 1e6,
         found.len(),
-        start.elapsed().as_secs_f64()
     );
     text.extend(found.iter().map(table::explanation));
-    report(text, &Watched { cpu, threshold_us: late, outliers: &found }, None)
+    Ok(Report::of(text, &ExplainedThread { cpu, threshold_us, outliers: &found }).failing(failure))
 }
 
-#[derive(Serialize)]
-struct Watched<'a> {
-    cpu: usize,
-    threshold_us: u64,
-    outliers: &'a [Explanation],
+/// The trials of causes that are made on purpose.
+impl Experiment for CauseTrials<'_> {
+    type Case = Injection;
+    type Outcome = CauseTrial;
+
+    fn name(&self, injected: &Injection) -> String {
+        injected.name().to_owned()
+    }
+
+    fn step(&mut self, injected: &Injection, _: usize) -> Result<CauseTrial, Unmeasured> {
+        Ok(self.play(*injected)?)
+    }
 }
 
 fn check(
     args: &Args,
     cpu: usize,
-    late: u64,
-    lookout: &mut WatchedThread,
+    threshold_us: u64,
+    thread: &mut WatchedThread,
 ) -> anyhow::Result<Report> {
     if args.repeat == 0 {
         bail!("--repeat is 0: give 1 or more trials");
     }
-    let mut steps = Steps::new(Injection::ALL.len() * args.repeat as usize);
-    let done = trials::play(lookout, cpu, args.repeat, start_flood, |trial| {
-        steps.next(|| trial.injected.name().to_owned());
-        !interrupt::asked()
-    })?;
-    steps.end();
-    interrupt::check("all trials were done")?;
-    let short = |kind: &Injection| {
-        let of_kind = done.iter().filter(|trial| trial.injected == *kind);
-        let right = of_kind.clone().filter(|trial| trial.right).count();
-        right * 10 < of_kind.count() * 9
+    let mut trials = CauseTrials::prepare(thread, cpu, start_flood)?;
+    let all = in_rounds(&mut trials, &Injection::ALL, args.repeat as usize).whole()?;
+    let is_short = |runs: &CaseRuns<CauseTrial>| {
+        runs.outcomes().filter(|trial| trial.right).count() * 10 < runs.runs.len() * 9
     };
-    let missed = Injection::ALL.iter().filter(|kind| short(kind));
-    let missed = missed.map(|kind| kind.name()).join("; ");
+    let short = Injection::ALL.iter().zip(&all.cases).filter(|(_, runs)| is_short(runs));
+    let missed = short.map(|(kind, _)| kind.name()).join("; ");
     let failure = (!missed.is_empty())
         .then(|| format!("these causes were recognised in fewer than 9 of 10 trials: {missed}"));
-    let results = Checked { cpu, threshold_us: late, trials: &done };
-    report(table::trials(&done, late), &results, failure)
-}
-
-#[derive(Serialize)]
-struct Checked<'a> {
-    cpu: usize,
-    threshold_us: u64,
-    trials: &'a [CauseTrial],
+    let done: Vec<_> = all.outcomes().collect();
+    let results = CheckedCauses { cpu, threshold_us, trials: &done };
+    Ok(Report::of(table::trials(&done, threshold_us), &results).failing(failure))
 }
 
 fn start_watched(watch: &WatchSpec) -> std::io::Result<Command> {

@@ -7,27 +7,30 @@ use millstream_lab::irq::block_size::{self, BlockSize, SampleBlockCost};
 use millstream_measure::Measured;
 use millstream_measure::picture::short_time;
 use millstream_stats::Histogram;
-use serde::Serialize;
 
 /// The quantile of the way that counts.
 const QUANTILE: f64 = 0.99;
 /// Rows around the advised one.
 const BESIDE: usize = 2;
 
-/// The sizes of blocks for one series of measurements.
-#[derive(Serialize)]
-pub struct Advice {
-    /// The measured series: one or two interrupts a block.
-    series: String,
-    rate_hz: f64,
-    cpu_share_max: f64,
-    /// The advised size.
-    advised: Option<BlockSize>,
-    sizes: Vec<BlockSize>,
+crate::results! {
+    /// The sizes of blocks for one series of measurements.
+    pub struct BlockAdvice {
+        /// The measured series: one or two interrupts a block.
+        series: String,
+        /// Samples per second.
+        rate_hz: f64,
+        /// The largest share of a CPU that the blocks may take.
+        cpu_share_max: f64,
+        /// The advised size.
+        advised: Option<BlockSize>,
+        /// All sizes.
+        sizes: Vec<BlockSize>,
+    }
 }
 
 /// Returns the advice for each series.
-pub fn of(records: &[Measured], rate_hz: f64, share_max: f64) -> Vec<Advice> {
+pub fn of(records: &[Measured], rate_hz: f64, share_max: f64) -> Vec<BlockAdvice> {
     let each = samples::series(records).into_iter().map(|(series, all)| {
         let mut ways = Histogram::default();
         all.iter().for_each(|record| ways.merge(&record.observed.histogram));
@@ -37,7 +40,7 @@ pub fn of(records: &[Measured], rate_hz: f64, share_max: f64) -> Vec<Advice> {
             way_ns: ways.quantile_ns(QUANTILE) as f64,
         };
         let (sizes, best) = block_size::sizes(cost, rate_hz, share_max);
-        Advice {
+        BlockAdvice {
             series: series.to_owned(),
             rate_hz,
             cpu_share_max: share_max,
@@ -48,7 +51,7 @@ pub fn of(records: &[Measured], rate_hz: f64, share_max: f64) -> Vec<Advice> {
     each.collect()
 }
 
-impl Advice {
+impl BlockAdvice {
     /// The advised size, with its neighbours.
     pub fn words(&self) -> String {
         let (rate, share) = (self.rate_hz / 1e6, self.cpu_share_max * 100.0);

@@ -2,21 +2,18 @@
 //! run.
 
 use super::{Args, radio_options};
-use crate::child_radio::{ChildRadio, ChildRadioOptions};
-use crate::experiment::{Experiment, Unmeasured, in_rounds, report};
+use crate::experiment::{Experiment, Unmeasured, in_rounds};
 use crate::numbers::allowed_cpus;
 use crate::output::Report;
 use crate::table::Table;
-use crate::{interrupt, network, program};
+use crate::{interrupt, network};
 use anyhow::{Context, ensure};
+use millstream_lab::CaseRuns;
 use millstream_lab::packets::{TestNetwork, Testbed};
-use millstream_measure::Measured;
 use millstream_stats::{MedianEstimate, Pairs, Ratio, Summary, adjusted, chance};
 use serde::Serialize;
-use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::Stdio;
 
 /// A link to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -36,7 +33,7 @@ pub enum ComparedLink {
 
 /// The two ends of a link.
 struct Ends {
-    /// Link strings of the radio and of the host.
+    /// Link strings of the host and of the radio.
     links: [String; 2],
     /// Whether the link has addresses of its own.
     own_address: bool,
@@ -59,16 +56,16 @@ impl ComparedLink {
         // The host polls by an option of its own (--spin), which leaves other threads asleep.
         let memory = |radio: String, host: String| Ends {
             links: [
+                format!("dpdk:{host},address={}/24,udp_checksum=off,io=inline", own[0]),
                 format!(
                     "dpdk:{radio},address={}/24,udp_checksum=off,io=inline,user_wait=spin",
                     own[1]
                 ),
-                format!("dpdk:{host},address={}/24,udp_checksum=off,io=inline", own[0]),
             ],
             own_address: true,
         };
         let shared = |radio: &str, host: &str| Ends {
-            links: [radio.to_owned(), host.to_owned()],
+            links: [host.to_owned(), radio.to_owned()],
             own_address: false,
         };
         let [host, radio] = interfaces;
@@ -92,15 +89,40 @@ impl ComparedLink {
     }
 }
 
-/// The measurements of a link.
-#[derive(Debug, Default, Serialize)]
-struct Figures {
-    /// Medians and 99th percentiles of the rounds, nanoseconds.
-    medians_ns: Vec<f64>,
-    p99_ns: Vec<f64>,
-    /// The last failure.
-    #[serde(skip)]
-    failure: Option<String>,
+crate::results! {
+    /// With `--compare`: the turnaround over each link.
+    struct ComparedLinks<'a> {
+        /// Each link, beside the first.
+        rows: &'a [ComparedRow],
+        /// The figures of each link's rounds.
+        rounds: &'a [RoundFigures],
+    }
+
+    /// A link.
+    struct ComparedRow {
+        /// The link.
+        link: ComparedLink,
+        /// The median of the rounds' medians, nanoseconds.
+        median_ns: Option<MedianEstimate>,
+        /// The median of their 99th percentiles, nanoseconds.
+        p99_ns: Option<f64>,
+        /// Median over that of the first link.
+        ratio: Option<Ratio>,
+        /// The probability that both have the same median, all links together (Holm).
+        p: Option<f64>,
+        /// Rounds that were measured.
+        rounds: usize,
+        /// The last failure.
+        failure: Option<String>,
+    }
+
+    /// The rounds of a link.
+    struct RoundFigures {
+        /// Their medians, nanoseconds.
+        medians_ns: Vec<f64>,
+        /// Their 99th percentiles, nanoseconds.
+        p99_ns: Vec<f64>,
+    }
 }
 
 /// Succeeds when each link was measured in each round.
@@ -115,41 +137,30 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let bed = Testbed::set(&ground, cpus.map(Some), network::worker, interrupt::asked)?;
     let folder = tempfile::tempdir().context("cannot create a folder for the links' sockets")?;
     let own = bed.add_second_address()?;
-    let all = args.compare.iter().map(|_| Figures::default()).collect();
-    let mut links = Links { args, bed: &bed, own, cpus, folder: folder.path(), all };
-    let cases: Vec<usize> = (0..args.compare.len()).collect();
-    in_rounds(&mut links, &cases, args.repeats() as usize).whole()?;
-    summed_up(args, &links.all)
+    let mut links = Links { args, bed: &bed, own, folder: folder.path() };
+    let all = in_rounds(&mut links, &args.compare, args.repeats() as usize).whole()?;
+    Ok(summed_up(args, &all.cases))
 }
 
-/// The comparison of links, each by its position.
+/// The comparison of links. One that fails once may hold in the next round.
 struct Links<'a> {
     args: &'a Args,
     bed: &'a Testbed,
     own: [Ipv4Addr; 2],
-    cpus: [usize; 2],
     folder: &'a Path,
-    all: Vec<Figures>,
 }
 
 impl Experiment for Links<'_> {
-    type Case = usize;
+    type Case = ComparedLink;
+    type Outcome = anyhow::Result<[f64; 2]>;
 
-    fn name(&self, at: &usize) -> String {
-        self.args.compare[*at].name().to_owned()
+    fn name(&self, link: &ComparedLink) -> String {
+        link.name().to_owned()
     }
 
-    fn step(&mut self, at: &usize, _: usize) -> Result<Vec<Measured>, Unmeasured> {
-        let link = self.args.compare[*at];
-        // A link that fails once may hold in the next round.
-        match measure(self.args, link, self.bed, self.own, self.cpus, self.folder) {
-            Ok([median, p99]) => {
-                self.all[*at].medians_ns.push(median);
-                self.all[*at].p99_ns.push(p99);
-            }
-            Err(error) => self.all[*at].failure = Some(format!("{error:#}")),
-        }
-        Ok(Vec::new())
+    fn step(&mut self, link: &ComparedLink, _: usize) -> Result<Self::Outcome, Unmeasured> {
+        let Self { args, bed, own, folder } = *self;
+        Ok(measure(args, *link, bed, own, folder))
     }
 }
 
@@ -160,75 +171,65 @@ fn measure(
     link: ComparedLink,
     bed: &Testbed,
     own: [Ipv4Addr; 2],
-    cpus: [usize; 2],
     folder: &Path,
 ) -> anyhow::Result<[f64; 2]> {
     let places = bed.places();
     let interface = |at: usize| places[at].interface.as_deref().unwrap_or_default();
     let ends = link.ends([interface(0), interface(1)], own, folder);
     let address = if ends.own_address { own[1] } else { places[1].address };
-    let mut options = radio_options();
-    options.args.extend(["--mtu".to_owned(), "9000".to_owned()]);
-    options.args.extend(["--link".to_owned(), ends.links[0].clone()]);
-    let enter = |command: &mut std::process::Command| bed.start_in(true, command);
-    let options = ChildRadioOptions {
-        addr: Some(address),
-        cpu: Some(cpus[1]),
-        prepare: Some(&enter),
-        ..options
-    };
-    let radio = ChildRadio::start(&options)?;
-    let mut host = program::command(["latency", "radio", "--json", "--leads", "0"])?;
-    host.args(["--count", &args.count.to_string(), "--rate", &args.rate.to_string()])
-        .args(["--rx-samples", &args.rx_samples.to_string()])
-        .args(["--tx-samples", &args.tx_samples.to_string()])
-        .args(["--interval", &args.interval.to_string()])
-        .args(["--channel", &args.channel.to_string()])
-        .args(["--duration", &args.duration.to_string()])
-        .args(["--args", &format!("addr={address},link={}", ends.links[1])])
-        .args((link != ComparedLink::Udp).then_some("--spin"))
-        .stdin(Stdio::null());
-    bed.start_in(false, &mut host)?;
-    millstream_host::child::tie(&mut host, Some(cpus[0]));
-    let output = host.output().context("cannot start the process of the host")?;
-    drop(radio);
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let options = [
+        ("--leads", "0".to_owned()),
+        ("--count", args.count.to_string()),
+        ("--rate", args.rate.to_string()),
+        ("--rx-samples", args.rx_samples.to_string()),
+        ("--tx-samples", args.tx_samples.to_string()),
+        ("--interval", args.interval.to_string()),
+        ("--channel", args.channel.to_string()),
+        ("--duration", args.duration.to_string()),
+    ];
+    let spin = (link != ComparedLink::Udp).then_some("--spin");
+    let verb = ["latency", "radio"].into_iter().chain(spin).map(str::to_owned);
+    let options = options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+    let words: Vec<_> = verb.chain(options).collect();
+    let document = network::against_radio(bed, radio_options(), address, &ends.links, &words)?;
     if let Some(error) = document["error"].as_str() {
         anyhow::bail!("{error}");
     }
     let figure = |name: &str| document["results"]["turnaround_s"][name].as_f64().map(|s| s * 1e9);
     let found = figure("median").zip(figure("p99"));
-    let (median, p99) = found.with_context(|| {
-        format!("the host ended early: {}", String::from_utf8_lossy(&output.stderr).trim())
-    })?;
+    let (median, p99) = found.context("the host printed no turnaround")?;
     Ok([median, p99])
 }
 
-fn summed_up(args: &Args, all: &[Figures]) -> anyhow::Result<Report> {
-    let base = &all[0].medians_ns;
-    let ps: Vec<f64> = all[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
+fn summed_up(args: &Args, all: &[CaseRuns<anyhow::Result<[f64; 2]>>]) -> Report {
+    let figures = |runs: &CaseRuns<anyhow::Result<[f64; 2]>>, at: usize| -> Vec<f64> {
+        runs.outcomes().flatten().map(|figures| figures[at]).collect()
+    };
+    let rounds = all.iter();
+    let rounds =
+        rounds.map(|runs| RoundFigures { medians_ns: figures(runs, 0), p99_ns: figures(runs, 1) });
+    let rounds: Vec<_> = rounds.collect();
+    let base = &rounds[0].medians_ns;
+    let ps: Vec<f64> = rounds[1..].iter().map(|one| chance(base, &one.medians_ns)).collect();
     let ps = adjusted(&ps);
     let mut pairs = Pairs::default();
-    let rows: Vec<Row> = args
-        .compare
-        .iter()
-        .zip(all)
-        .enumerate()
-        .map(|(at, (link, one))| {
-            let has = !one.medians_ns.is_empty() && !base.is_empty();
-            Row {
-                link: *link,
-                median_ns: MedianEstimate::of(&one.medians_ns, 0.95),
-                p99_ns: Summary::of(&one.p99_ns).map(|p99| p99.median),
-                ratio: (at > 0 && has).then(|| pairs.ratio(base, &one.medians_ns)),
-                p: (at > 0 && has).then(|| ps[at - 1]),
-                rounds: one.medians_ns.len(),
-                failure: one.failure.clone(),
-            }
-        })
-        .collect();
+    let each = args.compare.iter().zip(&rounds).zip(all).enumerate();
+    let rows = each.map(|(at, ((link, one), runs))| {
+        let has = at > 0 && !one.medians_ns.is_empty() && !base.is_empty();
+        let mut failed = runs.outcomes().filter_map(|found| found.as_ref().err());
+        ComparedRow {
+            link: *link,
+            median_ns: MedianEstimate::of(&one.medians_ns, 0.95),
+            p99_ns: Summary::of(&one.p99_ns).map(|p99| p99.median),
+            ratio: has.then(|| pairs.ratio(base, &one.medians_ns)),
+            p: has.then(|| ps[at - 1]),
+            rounds: one.medians_ns.len(),
+            failure: failed.next_back().map(|error| format!("{error:#}")),
+        }
+    });
+    let rows: Vec<_> = rows.collect();
     let us = |ns: f64| format!("{:.1} µs", ns / 1e3);
-    let spread = |row: &Row| match row.median_ns.map(|one| (one.figure, one.interval)) {
+    let spread = |row: &ComparedRow| match row.median_ns.map(|one| (one.figure, one.interval)) {
         Some((figure, Some((low, high)))) => {
             format!("{} ({:.1} to {:.1})", us(figure), low / 1e3, high / 1e3)
         }
@@ -255,23 +256,5 @@ fn summed_up(args: &Args, all: &[Figures]) -> anyhow::Result<Report> {
     let failure = (!failed.is_empty()).then(|| {
         format!("not measured in each round: {}; the table has the reason", failed.join("; "))
     });
-    report(text, &Results { rows: &rows, rounds: all }, failure)
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    rows: &'a [Row],
-    rounds: &'a [Figures],
-}
-
-/// A row of the table.
-#[derive(Serialize)]
-struct Row {
-    link: ComparedLink,
-    median_ns: Option<MedianEstimate>,
-    p99_ns: Option<f64>,
-    ratio: Option<Ratio>,
-    p: Option<f64>,
-    rounds: usize,
-    failure: Option<String>,
+    Report::of(text, &ComparedLinks { rows: &rows, rounds: &rounds }).failing(failure)
 }

@@ -1,5 +1,6 @@
 //! What a measurement of turnarounds has found so far.
 
+use super::stations::StationMedians;
 use super::{Args, UNTIL, text};
 use crate::interrupt;
 use crate::live::Steps;
@@ -8,9 +9,49 @@ use crate::samples;
 use millstream_lab::turnaround::{Answer, LeadResult, TurnaroundSpec, leads_s, never_late};
 use millstream_measure::{Measured, Observed};
 use millstream_stats::Histogram;
-use serde::Serialize;
-use serde_json::Value;
 use std::time::{Duration, Instant};
+
+crate::results! {
+    also [super::stations::results, super::compare::results],
+    /// Turnarounds.
+    pub struct Turnarounds<'a> {
+        /// The parameters.
+        plan: TurnaroundSpec,
+        /// Turnarounds that were measured.
+        tries: u64,
+        /// Whether the host never slept.
+        spin: bool,
+        /// All turnarounds.
+        histogram: Histogram,
+        /// The same in short, seconds.
+        turnaround_s: TurnaroundQuantiles,
+        /// The tries with each lead time.
+        leads: &'a [LeadResult],
+        /// The shortest lead time that was never late, seconds.
+        never_late_s: Option<f64>,
+        /// A record for each repetition.
+        records: Vec<Measured>,
+        /// With `--stations`: where the time passes.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stations: Option<StationMedians>,
+    }
+
+    /// Turnarounds in short, seconds.
+    pub struct TurnaroundQuantiles {
+        /// The shortest.
+        min: f64,
+        /// The median.
+        median: f64,
+        /// The 90th percentile.
+        p90: f64,
+        /// The 99th percentile.
+        p99: f64,
+        /// The 99.9th percentile.
+        p99_9: f64,
+        /// The longest.
+        max: f64,
+    }
+}
 
 /// The part of the time for the first part, where there is a second one.
 const FIRST_PART: f64 = 0.5;
@@ -73,7 +114,7 @@ impl Found {
     ) -> anyhow::Result<()> {
         let repeats = args.repeats();
         let tries = args.count * u64::from(repeats) + args.leads * args.count_per_lead;
-        let mut steps = Steps::new(tries as usize);
+        let mut steps = Steps::new(Some(tries as usize));
         let start = Instant::now();
         // The part of the time that the first `done` repetitions may use.
         let until = |done: u32| {
@@ -168,14 +209,14 @@ impl Found {
 
     /// The results so far, or at the end of a measurement that was made as a whole: only a sweep of
     /// whole rounds shows that a lead is safe.
-    pub fn results(&self, is_whole: bool) -> Value {
+    pub fn results(&self, is_whole: bool) -> Turnarounds<'_> {
         let histogram = self.histogram();
         let current = self.current.iter().filter(|one| one.observed.histogram.count() > 0);
         let records: Vec<Measured> = (self.records.iter().cloned())
             .chain(current.map(|one| one.measured(&self.plan)))
             .collect();
         let quantile = |share| histogram.quantile_ns(share) as f64 / 1e9;
-        let results = Results {
+        Turnarounds {
             plan: self.plan,
             tries: histogram.count(),
             spin: self.plan.spin,
@@ -191,8 +232,8 @@ impl Found {
             leads: &self.leads,
             never_late_s: self.safe_s(is_whole),
             records,
-        };
-        serde_json::to_value(results).unwrap_or_default()
+            stations: None,
+        }
     }
 
     /// The shortest lead that was never late.
@@ -203,7 +244,13 @@ impl Found {
     }
 
     /// The result, also of a measurement that an error ended: its figures are of the tries before.
-    pub fn report(self, args: &Args, ended: anyhow::Result<()>) -> anyhow::Result<Report> {
+    /// `stations` makes the tries of `--stations`, and tells them in words, too.
+    pub fn report(
+        self,
+        args: &Args,
+        ended: anyhow::Result<()>,
+        stations: impl FnOnce() -> anyhow::Result<Option<(String, StationMedians)>>,
+    ) -> anyhow::Result<Report> {
         let histogram = self.histogram();
         let (count, wanted) = (histogram.count(), args.count * u64::from(args.repeats()));
         let is_cut = ended.is_ok() && count < wanted;
@@ -227,30 +274,12 @@ impl Found {
                  the figures are of these: give a longer --duration for all\n"
             );
         }
-        Ok(Report { text, results: self.results(is_whole), failure })
+        let stations = stations()?;
+        text += stations.as_ref().map_or("", |(words, _)| words);
+        let stations = stations.map(|(_, stations)| stations);
+        let results = Turnarounds { stations, ..self.results(is_whole) };
+        Ok(Report::of(text, &results).failing(failure))
     }
-}
-
-#[derive(Serialize)]
-struct Results<'a> {
-    plan: TurnaroundSpec,
-    tries: u64,
-    spin: bool,
-    histogram: Histogram,
-    turnaround_s: TurnaroundQuantiles,
-    leads: &'a [LeadResult],
-    never_late_s: Option<f64>,
-    records: Vec<Measured>,
-}
-
-#[derive(Serialize)]
-struct TurnaroundQuantiles {
-    min: f64,
-    median: f64,
-    p90: f64,
-    p99: f64,
-    p99_9: f64,
-    max: f64,
 }
 
 /// Share of turnarounds that are longer than `lead_s`.
@@ -262,6 +291,7 @@ fn beyond(histogram: &Histogram, lead_s: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::document;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -289,9 +319,9 @@ mod tests {
             Ok(if lead == 0 { Answer::Late { ticks: 500 } } else { Answer::InTime })
         };
         let mut seen = Vec::new();
-        let mut look = |_, _: Answer, found: &Found| seen.push(found.results(false));
+        let mut look = |_, _: Answer, found: &Found| seen.push(document(&found.results(false)));
         let ended = found.take(&args, &mut attempt, &mut look);
-        Ok((found.report(&args, ended)?, seen))
+        Ok((found.report(&args, ended, || Ok(None))?, seen))
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Args;
 use super::found::Found;
 use crate::dashboard::{BareDashboard, BareMoment, DashboardTopic, end_of_run, unknown_control};
 use crate::interrupt;
+use crate::output::document;
 use millstream_lab::turnaround::Answer;
 use millstream_web::{ControlRequest, ShownLatency, Streams};
 use serde::Serialize;
@@ -86,11 +87,11 @@ impl TurnaroundPage {
         let latency = self.turnarounds.status();
         let (answers_with_lead, late) = (self.tries, self.late);
         let counters = Counters { turnarounds: latency.count, answers_with_lead, late };
-        let counters = serde_json::to_value(counters).unwrap_or_default();
+        let counters = document(&counters);
         dashboard.publish(BareMoment {
             counters: vec![("radio".to_owned(), counters)],
             latencies: vec![latency],
-            results: found.results(ended.unwrap_or(false)),
+            results: document(&found.results(ended.unwrap_or(false))),
             ended: ended.is_some(),
             ..BareMoment::default()
         });

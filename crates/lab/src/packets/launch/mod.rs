@@ -23,7 +23,7 @@ pub(super) use arrive::ArrivalEnd;
 pub use measure::{LaunchFigures, Launching, launch};
 pub use offsets::LaunchOffsets;
 pub(super) use send::LaunchEnd;
-pub use table::{LaunchLine, LaunchTable};
+pub use table::LaunchLine;
 
 /// What keeps the launch times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

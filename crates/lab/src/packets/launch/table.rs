@@ -1,19 +1,12 @@
-//! All ways to keep launch times, the repetitions of each together.
+//! The rounds of a way to keep launch times together.
 
 use millstream_link::launch::LaunchRefusals;
-use millstream_stats::Summary;
 use serde::Serialize;
 
 use super::{LaunchFigures, LaunchOffsets, LaunchVia};
+use crate::CaseRuns;
 
-/// The rows of one comparison.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct LaunchTable {
-    /// In the order of their first result.
-    pub lines: Vec<LaunchLine>,
-}
-
-/// A row with all repetitions.
+/// A row with all rounds.
 #[derive(Debug, Clone, Serialize)]
 pub struct LaunchLine {
     /// What keeps the times.
@@ -32,55 +25,37 @@ pub struct LaunchLine {
     pub dropped: u64,
     /// Packets that neither came nor were dropped by the queue.
     pub lost: u64,
-    /// CPU time of the sending thread for each packet, of the median repetition, nanoseconds.
+    /// CPU time of the sending thread for each packet, of the median round, nanoseconds.
     pub cpu_ns: Option<f64>,
     /// The reason why it could not be measured.
     pub refused: Option<String>,
-    #[serde(skip)]
-    costs: Vec<f64>,
-}
-
-impl LaunchTable {
-    /// Returns the row of a way, creating it if necessary.
-    pub fn line(&mut self, via: LaunchVia) -> &mut LaunchLine {
-        let at = self.lines.iter().position(|line| line.via == via).unwrap_or_else(|| {
-            self.lines.push(LaunchLine::new(via));
-            self.lines.len() - 1
-        });
-        &mut self.lines[at]
-    }
 }
 
 impl LaunchLine {
-    fn new(via: LaunchVia) -> Self {
+    /// Sums up what the rounds gave for a way.
+    #[must_use]
+    pub fn of(via: LaunchVia, taken: &CaseRuns<LaunchFigures>) -> Self {
+        let mut offsets = LaunchOffsets::default();
+        taken.outcomes().for_each(|found| offsets.merge(&found.arrived.offsets));
+        let sum = |of: fn(&LaunchFigures) -> u64| taken.outcomes().map(of).sum();
+        let cost = |LaunchFigures { sent, .. }: &LaunchFigures| {
+            Some(sent.cpu_s * 1e9 / sent.sent.max(1) as f64)
+        };
         Self {
             via,
-            sent: 0,
-            offsets: LaunchOffsets::default(),
-            early: 0,
-            late: 0,
-            refusals: LaunchRefusals::default(),
-            dropped: 0,
-            lost: 0,
-            cpu_ns: None,
-            refused: None,
-            costs: Vec::new(),
+            sent: sum(|found| found.sent.sent),
+            offsets,
+            early: sum(|found| found.arrived.early),
+            late: sum(|found| found.arrived.late),
+            refusals: LaunchRefusals {
+                invalid: sum(|found| found.sent.refusals.invalid),
+                missed: sum(|found| found.sent.refusals.missed),
+            },
+            dropped: sum(LaunchFigures::dropped),
+            lost: sum(LaunchFigures::lost),
+            cpu_ns: taken.median(cost),
+            refused: taken.refused.clone(),
         }
-    }
-
-    /// Adds a repetition.
-    pub fn add(&mut self, found: &LaunchFigures) {
-        let (sent, arrived) = (&found.sent, &found.arrived);
-        self.sent += sent.sent;
-        self.offsets.merge(&arrived.offsets);
-        self.early += arrived.early;
-        self.late += arrived.late;
-        self.refusals.invalid += sent.refusals.invalid;
-        self.refusals.missed += sent.refusals.missed;
-        self.dropped += found.dropped();
-        self.lost += found.lost();
-        self.costs.push(sent.cpu_s * 1e9 / sent.sent.max(1) as f64);
-        self.cpu_ns = Summary::of(&self.costs).map(|costs| costs.median);
     }
 
     /// Returns the packets that came within the tolerance.
@@ -106,10 +81,8 @@ mod tests {
             arrived: LaunchArrivals { offsets, early: 1, late: 1 },
             queued: Some(Queued { drops: 3, ..Queued::default() }),
         };
-        let mut table = LaunchTable::default();
-        table.line(LaunchVia::Etf).add(&found);
-        table.line(LaunchVia::Etf).add(&found);
-        let [line] = &table.lines[..] else { panic!("one row") };
+        let taken = CaseRuns { runs: vec![(0, found.clone()), (1, found)], refused: None };
+        let line = LaunchLine::of(LaunchVia::Etf, &taken);
         assert_eq!((line.early, line.in_time(), line.late), (2, 4, 2));
         assert_eq!((line.dropped, line.lost, line.sent), (6, 4, 18));
         assert_eq!(line.refusals, LaunchRefusals { invalid: 2, missed: 4 });

@@ -13,6 +13,6 @@ mod wire;
 
 pub use case::{Bound, Bulk, PortCase, PortTopology, QueueLimit};
 pub use measure::{PortFigures, Probing, through};
-pub use table::{Against, CaseResults, PortTable, came_ns};
+pub use table::{Against, CaseResults, came_ns};
 pub use waits::Waits;
 pub use wire::{CREDIT, LEAST, OVERHEAD, frame_ns};

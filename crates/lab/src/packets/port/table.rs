@@ -1,33 +1,27 @@
-//! All cases, measured beside predicted.
+//! The rounds of a case together, measured beside predicted.
 
 use serde::Serialize;
 
 use super::{Bound, PortCase, PortFigures, PortTopology};
+use crate::CaseRuns;
 use crate::packets::job::RoundTrips;
 use millstream_stats::{Histogram, Summary};
 
 /// The predicted quantiles: median and tail.
 const PREDICTED: [f64; 2] = [0.5, 0.99];
 
-/// The cases of one comparison.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct PortTable {
-    /// In the order of their first result.
-    pub lines: Vec<CaseResults>,
-}
-
-/// A case with all repetitions.
+/// A case with all rounds.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaseResults {
     /// The case.
     pub case: PortCase,
     /// The longest wait for other frames, by their times.
     pub bound: Bound,
-    /// All repetitions together, from when probes were due; lost probes are at the end.
+    /// All rounds together, from when probes were due; lost probes are at the end.
     pub histogram: Histogram,
     /// Probes that never came back.
     pub lost: u64,
-    /// Share of the time for which the bulk's port was busy, of the median repetition.
+    /// Share of the time for which the bulk's port was busy, of the median round.
     pub busy: f64,
     /// Packets that its queue dropped.
     pub drops: u64,
@@ -36,26 +30,16 @@ pub struct CaseResults {
     pub median: Option<Against>,
     /// The 99th percentile likewise.
     pub tail: Option<Against>,
-    #[serde(skip)]
-    runs: Vec<Run>,
 }
 
 /// Measured beside predicted.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Against {
-    /// The quantile of the round trips over separate ports in the same repetition, convolved with
-    /// the waits by the frames' times, nanoseconds; of the median repetition.
+    /// The quantile of the round trips over separate ports in the same round, convolved with
+    /// the waits by the frames' times, nanoseconds; of the median round.
     pub predicted_ns: f64,
-    /// Measured over predicted, in each repetition.
+    /// Measured over predicted, in each round.
     pub ratio: Summary,
-}
-
-#[derive(Debug, Clone)]
-struct Run {
-    turn: usize,
-    trips: Histogram,
-    lost: u64,
-    busy: f64,
 }
 
 /// The quantile of the returned round trips, nanoseconds; `None` where no probe came back.
@@ -66,61 +50,28 @@ pub fn came_ns(histogram: &Histogram, lost: u64, quantile: f64) -> Option<u64> {
     (came > 0).then(|| histogram.quantile_ns(quantile * came as f64 / all as f64))
 }
 
-impl PortTable {
-    /// Adds a repetition of a case.
-    pub fn add(&mut self, case: &PortCase, turn: usize, found: &PortFigures) {
-        let at = self.lines.iter().position(|line| line.case == *case).unwrap_or_else(|| {
-            self.lines.push(CaseResults::new(case));
-            self.lines.len() - 1
-        });
-        let line = &mut self.lines[at];
-        let RoundTrips { from_due, lost, .. } = &found.trips;
-        line.histogram.merge(from_due);
-        line.lost += lost;
-        line.drops += u64::from(found.queued.drops);
-        line.runs.push(Run { turn, trips: from_due.clone(), lost: *lost, busy: found.busy });
-    }
-
-    /// Computes the predictions from separate ports of the same rate; to be called after the
-    /// measurements.
-    pub fn sum_up(&mut self) {
-        let is_base = |line: &&CaseResults| line.case.topology == PortTopology::Separate;
-        let bases: Vec<_> = self.lines.iter().filter(is_base).cloned().collect();
-        for line in &mut self.lines {
-            let busy: Vec<_> = line.runs.iter().map(|run| run.busy).collect();
-            line.busy = Summary::of(&busy).map_or(0.0, |busy| busy.median);
-            if line.case.topology == PortTopology::Separate {
-                continue;
-            }
-            let base = bases.iter().find(|base| base.case.rate_bps == line.case.rate_bps);
-            let [median, tail] = PREDICTED.map(|quantile| line.against(base?, quantile));
-            (line.median, line.tail) = (median, tail);
-        }
-    }
-
-    /// The longest returned round trip over separate ports of a rate, nanoseconds; `None` without
-    /// one.
-    #[must_use]
-    pub fn longest_apart_ns(&self, rate_bps: f64) -> Option<u64> {
-        let apart = |line: &&CaseResults| {
-            line.case.topology == PortTopology::Separate && line.case.rate_bps == rate_bps
-        };
-        self.lines.iter().find(apart)?.longest_ns()
-    }
-}
-
 impl CaseResults {
-    fn new(case: &PortCase) -> Self {
+    /// Sums up what the rounds gave for a case, and predicts it from what they gave for separate
+    /// ports of the same rate.
+    #[must_use]
+    pub fn of(
+        case: &PortCase,
+        taken: &CaseRuns<PortFigures>,
+        separate: Option<&CaseRuns<PortFigures>>,
+    ) -> Self {
+        let mut histogram = Histogram::default();
+        taken.outcomes().for_each(|found| histogram.merge(&found.trips.from_due));
+        let base = separate.filter(|_| case.topology != PortTopology::Separate);
+        let [median, tail] = PREDICTED.map(|quantile| against(case, taken, base?, quantile));
         Self {
             case: *case,
             bound: case.bound(),
-            histogram: Histogram::default(),
-            lost: 0,
-            busy: 0.0,
-            drops: 0,
-            median: None,
-            tail: None,
-            runs: Vec::new(),
+            histogram,
+            lost: taken.outcomes().map(|found| found.trips.lost).sum(),
+            busy: taken.median(|found| Some(found.busy)).unwrap_or_default(),
+            drops: taken.outcomes().map(|found| u64::from(found.queued.drops)).sum(),
+            median,
+            tail,
         }
     }
 
@@ -129,20 +80,27 @@ impl CaseResults {
     pub fn longest_ns(&self) -> Option<u64> {
         came_ns(&self.histogram, self.lost, 1.0)
     }
+}
 
-    /// Compares a quantile with its prediction from `base` in the same repetition.
-    fn against(&self, base: &Self, quantile: f64) -> Option<Against> {
-        let pair = |run: &Run| {
-            let base = base.runs.iter().find(|base| base.turn == run.turn)?;
-            let told_ns = self.case.waits(run.busy).trip_ns(&base.trips, base.lost, quantile)?;
-            Some((came_ns(&run.trips, run.lost, quantile)? as f64, told_ns))
-        };
-        let pairs: Vec<_> = self.runs.iter().filter_map(pair).collect();
-        let ratios: Vec<_> = pairs.iter().map(|(seen_ns, told_ns)| seen_ns / told_ns).collect();
-        let told: Vec<_> = pairs.iter().map(|(_, told_ns)| *told_ns).collect();
-        let predicted_ns = Summary::of(&told)?.median;
-        Some(Against { predicted_ns, ratio: Summary::of(&ratios)? })
-    }
+/// Compares a quantile with its prediction from `base` in the same round.
+fn against(
+    case: &PortCase,
+    taken: &CaseRuns<PortFigures>,
+    base: &CaseRuns<PortFigures>,
+    quantile: f64,
+) -> Option<Against> {
+    let pair = |(round, found): &(usize, PortFigures)| {
+        let (_, base) = base.runs.iter().find(|(other, _)| other == round)?;
+        let RoundTrips { from_due, lost, .. } = &base.trips;
+        let told_ns = case.waits(found.busy).trip_ns(from_due, *lost, quantile)?;
+        let seen_ns = came_ns(&found.trips.from_due, found.trips.lost, quantile)?;
+        Some((seen_ns as f64, told_ns))
+    };
+    let pairs: Vec<_> = taken.runs.iter().filter_map(pair).collect();
+    let ratios: Vec<_> = pairs.iter().map(|(seen_ns, told_ns)| seen_ns / told_ns).collect();
+    let told: Vec<_> = pairs.iter().map(|(_, told_ns)| *told_ns).collect();
+    let predicted_ns = Summary::of(&told)?.median;
+    Some(Against { predicted_ns, ratio: Summary::of(&ratios)? })
 }
 
 #[cfg(test)]
@@ -158,17 +116,18 @@ mod tests {
         PortFigures { trips, queued: Default::default(), offered: 0, busy }
     }
 
+    fn taken<const N: usize>(found: [PortFigures; N]) -> CaseRuns<PortFigures> {
+        CaseRuns { runs: (0..).zip(found).collect(), refused: None }
+    }
+
     #[test]
     fn the_tail_is_that_of_separate_ports_and_the_wait() {
         let bulk = Bulk { frame_bytes: 1514, share: 1.1, burst: 1 };
         let case = |topology| PortCase { topology, rate_bps: 1e8, bulk, queue: 50 };
-        let mut table = PortTable::default();
-        for (turn, base_ns, full_ns) in [(0, 100_000, 6_300_000), (1, 200_000, 12_600_000)] {
-            table.add(&case(PortTopology::Separate), turn, &found(base_ns, 0, 0.9));
-            table.add(&case(PortTopology::Bulk), turn, &found(full_ns, 30, 1.0));
-        }
-        table.sum_up();
-        let [apart, full] = &table.lines[..] else { panic!("two lines") };
+        let base = taken([found(100_000, 0, 0.9), found(200_000, 0, 0.9)]);
+        let behind = taken([found(6_300_000, 30, 1.0), found(12_600_000, 30, 1.0)]);
+        let apart = CaseResults::of(&case(PortTopology::Separate), &base, Some(&base));
+        let full = CaseResults::of(&case(PortTopology::Bulk), &behind, Some(&base));
         assert!(apart.median.is_none() && apart.tail.is_none(), "it is what is compared with");
         let Against { predicted_ns, ratio } = full.tail.unwrap();
         let wait_ns = full.case.waits(1.0).quantile_ns(0.99);
@@ -188,11 +147,9 @@ mod tests {
         lost.trips.from_due = Histogram::default();
         lost.trips.from_due.record_many(200_000_000, 30);
         for (apart, beside) in [(&lost, &found(100, 0, 0.8)), (&found(100, 0, 0.8), &lost)] {
-            let mut table = PortTable::default();
-            table.add(&case(PortTopology::Separate), 0, apart);
-            table.add(&case(PortTopology::Bulk), 0, beside);
-            table.sum_up();
-            assert!(table.lines[1].median.is_none() && table.lines[1].tail.is_none());
+            let [apart, beside] = [apart, beside].map(|found| taken([found.clone()]));
+            let line = CaseResults::of(&case(PortTopology::Bulk), &beside, Some(&apart));
+            assert!(line.median.is_none() && line.tail.is_none());
         }
     }
 }

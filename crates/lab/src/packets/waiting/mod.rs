@@ -18,7 +18,7 @@ use super::end::EndAddress;
 pub(super) use listen::ListenEnd;
 pub use measure::{WaitCase, WaitFigures, wait};
 pub use millstream_ring::Wait;
-pub use table::{WaitLine, WaitTable};
+pub use table::WaitLine;
 pub(super) use tick::tick;
 
 /// The parameters of packets at the moments of a clock.

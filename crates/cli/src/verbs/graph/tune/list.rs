@@ -1,6 +1,6 @@
 //! The list of stored plans, and their removal.
 
-use crate::output::{Report, describe, document, shown};
+use crate::output::{Report, describe, shown};
 use crate::stored::{self, PlanStoreEntry};
 use millstream_flow::{GraphFile, Registry};
 use millstream_planner::tune::{Percent, RatioEstimate, StoredPlan};
@@ -54,7 +54,7 @@ pub fn run() -> anyhow::Result<Report> {
         text = "nothing is stored; `millstream graph tune GRAPH.toml` finds and stores a plan\n"
             .into();
     }
-    Ok(Report::done(text, document(&results)))
+    Ok(Report::of(text, &results))
 }
 
 /// Removes the plan of a graph.
