@@ -99,7 +99,7 @@ impl Player {
     /// false when there is none.
     fn read(&mut self) -> io::Result<bool> {
         while !self.over {
-            match self.reader.next() {
+            match self.reader.next_packet() {
                 Ok(Some(packet)) => {
                     let due_ns = self.pace.due_ns(packet.at_ns, self.now_ns);
                     self.bytes.clear();

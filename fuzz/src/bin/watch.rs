@@ -8,7 +8,7 @@ use millstream_watch::{CaptureAccount, Captured, LinkType, LossPlace};
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = CaptureReader::new(bytes) else { return };
     let (mut account, mut frames) = (CaptureAccount::new(), 0);
-    while let Ok(Some(packet)) = reader.next() {
+    while let Ok(Some(packet)) = reader.next_packet() {
         let Some(link) = LinkType::of(packet.link_type) else { continue };
         account.take(&Captured { at_ns: packet.at_ns, link, bytes: packet.bytes });
         frames += 1;

@@ -128,7 +128,7 @@ impl<R: Read> CaptureReader<R> {
     ///
     /// # Errors
     /// [`CaptureError::Damaged`], [`CaptureError::Io`].
-    pub fn next(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
+    pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
         if self.is_pcap {
             return self.record();
         }

@@ -21,7 +21,7 @@ type Found = Vec<(Option<u64>, Vec<u8>)>;
 fn all(bytes: &[u8]) -> Result<Found, CaptureError> {
     let mut reader = CaptureReader::new(Cursor::new(bytes))?;
     let mut found = Vec::new();
-    while let Some(packet) = reader.next()? {
+    while let Some(packet) = reader.next_packet()? {
         found.push((packet.at_ns, packet.bytes.to_vec()));
     }
     Ok(found)
@@ -85,11 +85,11 @@ fn the_older_format_is_read_in_both_byte_orders_and_units() {
                 bytes.extend(&[9; 3][..captured as usize]);
             }
             let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
-            let packet = reader.next().unwrap().unwrap();
+            let packet = reader.next_packet().unwrap().unwrap();
             let whole = (packet.at_ns, packet.link_type, packet.bytes.len(), packet.is_whole);
             assert_eq!(whole, (Some(10_000_000_000 + ticks), 113, 3, true));
-            assert!(!reader.next().unwrap().unwrap().is_whole);
-            assert_eq!(reader.next().unwrap(), None);
+            assert!(!reader.next_packet().unwrap().unwrap().is_whole);
+            assert_eq!(reader.next_packet().unwrap(), None);
             assert_eq!(reader.dropped(), None);
             assert!(all(&bytes[..bytes.len() - 1]).is_err(), "it is cut off");
         }
@@ -100,7 +100,7 @@ fn the_older_format_is_read_in_both_byte_orders_and_units() {
 fn what_the_capture_missed_is_read() {
     let bytes = file(&[(5, &[1; 60])]);
     let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
-    while reader.next().unwrap().is_some() {}
+    while reader.next_packet().unwrap().is_some() {}
     assert_eq!(reader.dropped(), Some(3), "lost by the link, and by the capture");
 }
 

@@ -141,7 +141,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
         .with_context(|| name.clone())?;
     let (mut account, mut begin_ns, mut other_links) = (CaptureAccount::new(), None, 0);
     let damage = loop {
-        match reader.next() {
+        match reader.next_packet() {
             Ok(Some(packet)) => {
                 begin_ns = begin_ns.or(packet.at_ns);
                 let Some(link) = LinkType::of(packet.link_type) else {
