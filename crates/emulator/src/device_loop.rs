@@ -30,7 +30,7 @@ pub(crate) fn device_loop(
     faults: &DeviceFaults,
     stop: &AtomicBool,
 ) {
-    let mut slack = TimerSlack::default();
+    let (mut slack, mut heard_ns) = (TimerSlack::default(), 0);
     while !stop.load(Ordering::Relaxed) {
         let fault_ns = match faults.apply(&mut device, monotonic_ns()) {
             AfterFaults::Run(next_ns) => next_ns,
@@ -67,7 +67,9 @@ pub(crate) fn device_loop(
         let now_ns = monotonic_ns();
         // When this thread got its core later than requested, datagrams that queued up meanwhile
         // count as on time: a machine too busy for the radio must not look like a late host.
-        let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns) };
+        // But not as earlier than those before them: a stop would come before a time that was read.
+        let came_ns = if obeyed { now_ns } else { now_ns.min(deadline_ns.max(heard_ns)) };
+        heard_ns = came_ns;
         let batches = if came_ns == now_ns { 1 } else { BATCHES_BEHIND };
         let heard = links.each(batches, |payload, source| device.receive(payload, source, came_ns));
         if heard.is_err() {

@@ -226,7 +226,7 @@ mod tests {
         for (text, reason) in [
             ("replay", "wants a capture: replay:FILE.pcapng"),
             ("replay:/nonesuch.pcapng", "No such file"),
-            ("replay:/proc/self/exe", "the file is not a pcapng capture"),
+            ("replay:/proc/self/exe", "the file is no pcapng or pcap capture"),
             ("replay:/dev/null,speed=-1", "wants a factor above 0, or max"),
         ] {
             let error = open(text).err().unwrap().to_string();

@@ -60,7 +60,7 @@ fn wrong_settings_say_what_is_possible() {
         (radio.tx(0).set_automatic_gain(true).unwrap_err(), "receive channel only"),
         (radio.rx(0).sensor("x").map(drop).unwrap_err(), "there are rssi"),
         (radio.sensor("x").map(drop).unwrap_err(), "there are ref_locked"),
-        (radio.add_fault("x").unwrap_err(), "not the name of a fault"),
+        (radio.add_fault("x").unwrap_err(), "`x` is no fault; give one of lose"),
     ] {
         assert!(error.to_string().contains(part), "{error}");
     }

@@ -39,8 +39,9 @@ fn every_rate_and_every_time_may_have_its_unit() {
             "HZ" | "PPS" => &["10k", "0.01M"],
             "BIT/S" => &["10M", "0.01G"],
             "TIME" => &["2s", "500ms"],
-            // An echo has four units, and a factor has none; a goal is a word.
-            "FACTOR" | "DB" | "ECHO" | "GOAL" => continue,
+            // An echo has four units, and a factor has none; a goal is a word, and a fault is words
+            // with keys.
+            "FACTOR" | "DB" | "ECHO" | "GOAL" | "SPEC" => continue,
             _ => {
                 let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
                 let named = NAMES.contains(&arg.get_long().unwrap_or_default());
