@@ -140,7 +140,8 @@ fn over_a_pipe_the_live_view_is_plain_lines() {
 #[test]
 fn after_a_live_view_the_document_says_where_buffers_lie_and_what_is_not_counted() {
     let folder = tempfile::tempdir().unwrap();
-    graph(folder.path(), 1e6, 100_000);
+    // Long enough for a look at its thread on a busy machine.
+    graph(folder.path(), 1e6, 1_000_000);
     let run = |live: &[&str]| {
         let run = [&["run", "graph.toml", "--json", "--plan", "single"], live].concat();
         let document = millstream(folder.path(), &run).succeeds().json();
