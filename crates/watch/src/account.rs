@@ -170,8 +170,7 @@ impl CaptureAccount {
                 epid: header.dst_epid.0,
             };
             let Some(number) = self.flow_of(key) else { return };
-            if self.gaps.len() >= GAPS_MAX {
-                self.counts.not_kept += 1;
+            if !self.has_room() {
                 return;
             }
             let end = self.flows[number].end_ticks();
@@ -200,6 +199,13 @@ impl CaptureAccount {
         }
         self.flows.push(flow);
         Some(self.flows.len() - 1)
+    }
+
+    /// Returns whether another gap is kept.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.gaps.len() < GAPS_MAX;
+        self.counts.not_kept += u64::from(!has_room);
+        has_room
     }
 
     fn note_pair(&mut self, one: SocketAddrV4, other: SocketAddrV4) {
@@ -254,7 +260,10 @@ impl CaptureAccount {
             self.counts.foreign += 1;
             return;
         };
-        let Some(number) = self.against(datagram, status.src_epid.0) else { return };
+        let Some(number) = self.against(datagram, status.src_epid.0).filter(|_| self.has_room())
+        else {
+            return;
+        };
         if let Some(packets) = self.flows[number].status(&status, at_ns) {
             self.gaps.push(FlowGap {
                 flow: number,
