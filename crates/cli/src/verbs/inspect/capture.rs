@@ -178,7 +178,6 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
         gaps: account.gaps().map(|gap| of_gap(gap, at_s(gap.at_ns))).collect(),
         messages: account
             .messages()
-            .iter()
             .map(|message| CapturedMessage {
                 radio: message.radio.to_string(),
                 at_s: at_s(message.at_ns),
