@@ -191,6 +191,10 @@ impl History {
         if let Some(last) = until.checked_sub(1).and_then(|last| self.readings.get(last)) {
             self.compared_ns = self.compared_ns.max(last.at_ns);
         }
+    }
+
+    /// Forgets what is old.
+    pub fn prune(&mut self, now_ns: u64) {
         let old = now_ns.saturating_sub(KEPT_NS);
         while self.readings.front().is_some_and(|one| one.at_ns < old) {
             self.readings.pop_front();
