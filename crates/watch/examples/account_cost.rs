@@ -34,7 +34,13 @@ fn main() {
             for (n, bytes) in frames.iter().enumerate() {
                 let at_ns = Some((batch * BATCH + n) as u64 * 5_000);
                 let link = LinkType::Ethernet;
-                account.take(black_box(&Captured { at_ns, interface: 0, link, bytes }));
+                account.take(black_box(&Captured {
+                    at_ns,
+                    interface: 0,
+                    is_outgoing: None,
+                    link,
+                    bytes,
+                }));
             }
             took.push(begin.elapsed());
         }

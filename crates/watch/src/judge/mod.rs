@@ -257,7 +257,7 @@ impl Judge {
             Err(NoWindow::Ever) => None,
             Ok(found) => Some(found),
         };
-        let (kind, verdict) = self.lost_verdict(way, rest, found.as_ref());
+        let (kind, verdict) = self.lost_verdict(gap, way, rest, found.as_ref());
         if let (Some(found), Certainty::Sure) = (&found, verdict.certainty) {
             if let [counter] = &found.counters.grown[..] {
                 let counter = (counter.cause, counter.interface.clone());

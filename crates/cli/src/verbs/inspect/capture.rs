@@ -151,6 +151,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
                 account.take(&Captured {
                     at_ns: packet.at_ns,
                     interface: 0,
+                    is_outgoing: None,
                     link,
                     bytes: packet.bytes,
                 });
