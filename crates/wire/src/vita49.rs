@@ -149,7 +149,9 @@ impl Header {
         // Signal data and extension data, each without and with a stream identifier.
         let stream = word(!matches!(kind, 0 | 2))?;
         let has_class = first >> 27 & 1 == 1;
-        (word(has_class)?, word(has_class)?);
+        for _ in 0..2 {
+            word(has_class)?;
+        }
         let seconds = word(first >> 22 & 3 != 0)?;
         let mode = first >> 20 & 3;
         let fraction = word(mode != 0)?.zip(word(mode != 0)?);

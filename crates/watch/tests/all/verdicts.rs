@@ -305,6 +305,28 @@ fn what_the_radio_misses_and_left_here_lies_behind_this_host() {
 }
 
 #[test]
+fn a_gap_that_shows_late_has_been_told() {
+    // The flow pauses: nothing shows the gap until long behind it.
+    let mut run = Run::with_readings(CaptureAccount::new(), |_, _| ());
+    for n in 100..104 {
+        run.judge.dropped(dropped(n, "CPU_BACKLOG", false));
+    }
+    let mut account = CaptureAccount::new();
+    for n in 0..100 {
+        take(&mut account, START + n * MS, &packet(RADIO, HOST, &sample_packet(n)));
+    }
+    let first = run.judge.settle(&account, START + 900 * MS);
+    let [loss] = &first[..] else { panic!("{first:#?}") };
+    is(loss, Hop::Backlog, Certainty::Sure, 4);
+    for n in 104..200 {
+        take(&mut account, START + (900 + n) * MS, &packet(RADIO, HOST, &sample_packet(n)));
+    }
+    assert_eq!(account.flows()[0].lost_before(), 4);
+    assert_eq!(run.judge.settle(&account, START + 4000 * MS), []);
+    assert_eq!(run.judge.finish(&account), []);
+}
+
+#[test]
 fn a_train_counts_as_many_as_it_has() {
     let mut run = Run::receive(|n| (100..103).contains(&n), |_, _| ());
     run.judge.dropped(DroppedPacket { segments: 3, ..dropped(100, "CPU_BACKLOG", false) });
