@@ -97,7 +97,7 @@ pub use channel::{Channel, ReceiveChannel, TransmitChannel};
 pub use error::ClientError;
 pub use find::{FoundRadio, find};
 pub use handles::HandleTable;
-pub use millstream_radio::StreamSample;
+pub use millstream_radio::{Ledger, RadioError, StreamSample, TxLedger};
 pub use millstream_radio::device::SensorReading;
 pub use millstream_radio::graph::StreamDirection;
 pub use parts::CHANNELS_MAX;
