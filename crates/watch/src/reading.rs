@@ -117,14 +117,22 @@ pub struct ThreadReading {
 pub struct DroppedPacket {
     /// When, nanoseconds.
     pub at_ns: u64,
-    /// Why, in the kernel's word without its prefix (`SOCKET_RCVBUFF`, `CPU_BACKLOG`).
+    /// Why, in the kernel's word without its prefix (`SOCKET_RCVBUFF`, `CPU_BACKLOG`). Linux before
+    /// 5.17 has no word (`UNKNOWN`). `NOT_SPECIFIED` on the way out may be a packet that was sent:
+    /// some drivers free it that way.
     pub reason: String,
+    /// The inode of the network namespace that had it, where the kernel still knew it: the number
+    /// in `/proc/PID/ns/net`.
+    pub namespace: Option<u32>,
+    /// The datagrams in it: more than one for a train (GSO, GRO), whose first one `header` is of.
+    pub segments: u32,
     /// The sender.
     pub source: SocketAddrV4,
     /// The receiver.
     pub destination: SocketAddrV4,
-    /// The first bytes of the datagram: the CHDR header.
-    pub header: [u8; 8],
+    /// The first bytes of the datagram: the CHDR header. `None` where it has fewer, or where the
+    /// kernel holds them elsewhere than the packet's headers (Linux before 6.12 hands none out).
+    pub header: Option<[u8; 8]>,
 }
 
 /// A time in which a thread was ready and did not run, by the kernel's tracepoints `sched`.
