@@ -156,16 +156,10 @@ impl FlowAccount {
             short_frames: counts.short,
             foreign_datagrams: counts.foreign,
             missed_by_capture: missed,
-            flows: account
-                .flows()
-                .iter()
-                .enumerate()
-                .map(|(number, flow)| CapturedFlow::of(account, number, flow))
-                .collect(),
+            flows: account.flows().iter().map(|flow| CapturedFlow::of(account, flow)).collect(),
             gaps: account.gaps().map(|gap| CapturedGap::of(gap, at_s(gap.at_ns))).collect(),
             messages: account
                 .messages()
-                .iter()
                 .map(|message| CapturedMessage::of(message, at_s(message.at_ns)))
                 .collect(),
             losses: losses.map(|losses| {
@@ -176,10 +170,7 @@ impl FlowAccount {
 }
 
 impl CapturedFlow {
-    fn of(account: &CaptureAccount, number: usize, flow: &DataFlow) -> Self {
-        let gaps = || account.gaps().filter(move |gap| gap.flow == number);
-        let packets = |place| gaps().filter(|gap| gap.place == place).map(|gap| gap.packets).sum();
-        let not_sent = gaps().filter(|gap| gap.place == LossPlace::Sender).map(|gap| gap.samples);
+    fn of(account: &CaptureAccount, flow: &DataFlow) -> Self {
         Self {
             source: flow.key().source.to_string(),
             destination: flow.key().destination.to_string(),
@@ -195,9 +186,9 @@ impl CapturedFlow {
             duplicates: flow.duplicates(),
             restarts: flow.restarts(),
             clock_jumps_back: flow.clock_jumps_back(),
-            lost_before: packets(LossPlace::Before),
-            lost_behind: packets(LossPlace::Behind),
-            samples_not_sent: not_sent.sum(),
+            lost_before: flow.lost_before(),
+            lost_behind: flow.lost_behind(),
+            samples_not_sent: flow.not_sent(),
         }
     }
 }

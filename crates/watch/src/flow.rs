@@ -6,6 +6,8 @@ use std::net::SocketAddrV4;
 use millstream_wire::chdr::{Header, SC16_LEN, Width};
 use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
 
+use crate::numbered::Numbered;
+
 /// The most gaps whose packets may still come.
 const OPEN_GAPS: usize = 64;
 
@@ -48,6 +50,10 @@ pub struct FlowGap {
     pub flow: usize,
     /// When the packet behind it, or the report about it, was captured, nanoseconds.
     pub at_ns: Option<u64>,
+    /// When the packet before it was captured, nanoseconds.
+    pub since_ns: Option<u64>,
+    /// The number of the first missing packet, or of the first packet behind it at the sender.
+    pub first: u64,
     /// Where they were lost.
     pub place: LossPlace,
     /// Missing packets; 0 at the sender.
@@ -65,6 +71,13 @@ pub struct FlowGap {
     pub is_sure: bool,
 }
 
+impl FlowGap {
+    /// Returns whether something is missing yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.packets > 0 || self.place == LossPlace::Sender
+    }
+}
+
 /// The packets of one direction of a stream.
 #[derive(Debug)]
 pub struct DataFlow {
@@ -76,6 +89,9 @@ pub struct DataFlow {
     duplicates: u64,
     restarts: u64,
     clock_jumps_back: u64,
+    lost_before: u64,
+    lost_behind: u64,
+    not_sent: Option<u64>,
     captured_ns: Option<(u64, u64)>,
     ticks: Option<(u64, u64)>,
     width: Option<Width>,
@@ -116,8 +132,8 @@ struct OpenGap {
     first: u16,
     count: u16,
     came: u16,
-    /// The position in the list of gaps.
-    place: usize,
+    /// The number in the list of gaps.
+    place: u64,
 }
 
 /// What the receiver reported last.
@@ -148,13 +164,16 @@ impl DataFlow {
             duplicates: 0,
             restarts: 0,
             clock_jumps_back: 0,
+            lost_before: 0,
+            lost_behind: 0,
+            not_sent: Some(0),
             captured_ns: None,
             ticks: None,
             width: None,
             last: None,
             step: None,
             candidate: None,
-            open: VecDeque::with_capacity(OPEN_GAPS),
+            open: VecDeque::new(),
             report: None,
         }
     }
@@ -205,6 +224,31 @@ impl DataFlow {
     #[must_use]
     pub fn clock_jumps_back(&self) -> u64 {
         self.clock_jumps_back
+    }
+
+    /// Returns the packets that were lost before the place of the capture.
+    #[must_use]
+    pub fn lost_before(&self) -> u64 {
+        self.lost_before
+    }
+
+    /// Returns the packets that the receiver missed although they were captured.
+    #[must_use]
+    pub fn lost_behind(&self) -> u64 {
+        self.lost_behind
+    }
+
+    /// Returns the samples that the sender did not send within bursts; `None` where it is not known
+    /// how many.
+    #[must_use]
+    pub fn not_sent(&self) -> Option<u64> {
+        self.not_sent
+    }
+
+    /// Returns when the first and the last packet were captured, nanoseconds.
+    #[must_use]
+    pub fn captured_ns(&self) -> Option<(u64, u64)> {
+        self.captured_ns
     }
 
     /// Returns the time from the first to the last packet, seconds.
@@ -259,7 +303,7 @@ impl DataFlow {
         number: usize,
         packet: &DataPacket,
         overran: impl Fn() -> bool,
-        found: &mut Vec<FlowGap>,
+        found: &mut Numbered<FlowGap>,
     ) {
         let DataPacket { header, ticks, at_ns } = *packet;
         self.packets += 1;
@@ -287,10 +331,13 @@ impl DataFlow {
                 self.open.pop_front();
             }
             let first = last.seq.wrapping_add(1);
-            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.len() });
+            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.next() });
+            self.lost_before += u64::from(ahead);
             found.push(FlowGap {
                 flow: number,
                 at_ns,
+                since_ns: last.at_ns,
+                first: first.into(),
                 place: LossPlace::Before,
                 packets: ahead.into(),
                 ticks,
@@ -300,37 +347,48 @@ impl DataFlow {
                 is_sure: true,
             });
             if rest > 0 {
-                found.push(FlowGap {
-                    flow: number,
-                    at_ns,
-                    place: LossPlace::Sender,
-                    packets: 0,
-                    ticks: Some(rest),
-                    samples: self.samples_in(rest),
-                    overrun,
-                    credit: self.credit(&last),
-                    is_sure: overrun,
-                });
+                found.push(self.pause(number, packet, &last, rest, overrun, overrun));
             }
         } else if let Some(jump) = jump.filter(|jump| *jump != 0) {
             match u64::try_from(jump) {
-                Ok(ticks) => found.push(FlowGap {
-                    flow: number,
-                    at_ns,
-                    place: LossPlace::Sender,
-                    packets: 0,
-                    ticks: Some(ticks),
-                    samples: self.samples_in(ticks),
-                    overrun,
-                    credit: self.credit(&last),
-                    is_sure: overrun || last.is_seen,
-                }),
+                Ok(ticks) => {
+                    let is_sure = overrun || last.is_seen;
+                    found.push(self.pause(number, packet, &last, ticks, overrun, is_sure));
+                }
                 Err(_) => self.clock_jumps_back += 1,
             }
         } else if jump.is_none() {
             self.learn(&last, ticks);
         }
         self.pass(packet);
+    }
+
+    /// Returns samples that were not sent before a packet.
+    fn pause(
+        &mut self,
+        flow: usize,
+        packet: &DataPacket,
+        last: &LastPacket,
+        ticks: u64,
+        overrun: bool,
+        is_sure: bool,
+    ) -> FlowGap {
+        let samples = self.samples_in(ticks);
+        self.not_sent =
+            self.not_sent.zip(samples).map(|(sum, samples)| sum.saturating_add(samples));
+        FlowGap {
+            flow,
+            at_ns: packet.at_ns,
+            since_ns: last.at_ns,
+            first: packet.header.seq.into(),
+            place: LossPlace::Sender,
+            packets: 0,
+            ticks: Some(ticks),
+            samples,
+            overrun,
+            credit: self.credit(last),
+            is_sure,
+        }
     }
 
     /// Goes on behind a packet.
@@ -365,15 +423,16 @@ impl DataFlow {
     }
 
     /// Takes a packet behind later ones.
-    fn old(&mut self, seq: u16, found: &mut [FlowGap]) {
+    fn old(&mut self, seq: u16, found: &mut Numbered<FlowGap>) {
         let within = |gap: &&mut OpenGap| seq.wrapping_sub(gap.first) < gap.count;
         let Some(gap) = self.open.iter_mut().find(within).filter(|gap| gap.came < gap.count) else {
             self.duplicates += 1;
             return;
         };
         self.reordered += 1;
+        self.lost_before -= 1;
         gap.came += 1;
-        let gap = &mut found[gap.place];
+        let Some(gap) = found.get_mut(gap.place) else { return };
         gap.packets -= 1;
         // How much of the time that makes is known where all packets are as long.
         let left = gap.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
@@ -425,21 +484,44 @@ impl DataFlow {
         Some(ticks / self.ticks_per_sample()?)
     }
 
-    /// Takes a report of the receiver. Returns the packets that it missed and that were captured.
-    pub(crate) fn status(&mut self, status: &StatusRepr, at_ns: Option<u64>) -> Option<u64> {
-        self.report = Some(Report {
+    /// Takes a report of the receiver, which may miss packets that were captured.
+    pub(crate) fn status(
+        &mut self,
+        number: usize,
+        status: &StatusRepr,
+        at_ns: Option<u64>,
+        found: &mut Numbered<FlowGap>,
+    ) {
+        let before = self.report.replace(Report {
             at_ns,
             packets: status.count_packets as u16,
             capacity_bytes: status.capacity_bytes,
             capacity_packets: status.capacity_packets,
         });
         if status.status != millstream_wire::stream::StreamCondition::SequenceError {
-            return None;
+            return;
         }
-        let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data())?;
+        let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data());
+        let Some(gap) = gap else { return };
         let missed = gap.actual.wrapping_sub(gap.expected);
         let seen = |open: &OpenGap| gap.expected.wrapping_sub(open.first) < open.count;
-        (missed < 1 << 15 && !self.open.iter().any(seen)).then(|| missed.into())
+        if missed >= 1 << 15 || self.open.iter().any(seen) {
+            return;
+        }
+        self.lost_behind += u64::from(missed);
+        found.push(FlowGap {
+            flow: number,
+            at_ns,
+            since_ns: before.and_then(|report| report.at_ns),
+            first: gap.expected.into(),
+            place: LossPlace::Behind,
+            packets: missed.into(),
+            ticks: None,
+            samples: None,
+            overrun: false,
+            credit: None,
+            is_sure: true,
+        });
     }
 
     /// Returns the credit behind a packet.

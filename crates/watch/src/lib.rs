@@ -17,6 +17,7 @@
 mod account;
 mod flow;
 mod frame;
+mod numbered;
 mod reading;
 mod verdict;
 
