@@ -4,7 +4,21 @@
 //! ```text
 //! capture  ─▶ headers of the flows' packets ─▶ watch::CaptureAccount
 //! counters ┐
-//! sockets  ├▶ watch::HopReading
+//! sockets  ├▶ HopReader ─▶ watch::HopReading
 //! threads  ┘
 //! drops    ─▶ watch::DroppedPacket, watch::ThreadWait
 //! ```
+
+mod card;
+mod counters;
+mod namespace;
+mod owners;
+mod pace;
+mod reader;
+mod sockets;
+mod threads;
+mod waiting;
+
+pub use namespace::{NetworkNamespace, namespaces, within};
+pub use reader::{HopError, HopReader};
+pub use sockets::radio_sockets;
