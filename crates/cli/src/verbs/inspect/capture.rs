@@ -55,7 +55,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
                     other_links += 1;
                     continue;
                 };
-                account.take(&Captured { at_ns: packet.at_ns, link, bytes: packet.bytes });
+                account.take(&Captured { at_ns: packet.at_ns, interface: 0, link, bytes: packet.bytes });
             }
             Ok(None) => break None,
             // What was captured until then counts.
