@@ -7,4 +7,10 @@
 //! sockets  ├▶ watch::HopReading
 //! threads  ┘
 //! drops    ─▶ watch::DroppedPacket, watch::ThreadWait
+//!
+//! all of it ─▶ record: a pcapng file
 //! ```
+
+mod record;
+
+pub use record::{FIELD, HopNote, HopRecorder, MEMORY_BYTES, RecordedPart};
