@@ -4,7 +4,8 @@
 mod words;
 
 use millstream_watch::{
-    CaptureAccount, Certainty, DataFlow, FlowGap, Hop, HopVerdict, LossPlace, RadioMessage,
+    CaptureAccount, Certainty, DataFlow, FlowGap, Hop, HopVerdict, JudgedLoss, LossKind, LossPlace,
+    RadioMessage,
 };
 use millstream_wire::regs::radio::async_msg::Event;
 
@@ -29,6 +30,8 @@ crate::results! {
         gaps: Vec<CapturedGap>,
         /// The radios' messages, in the order of the capture.
         messages: Vec<CapturedMessage>,
+        /// Losses with their hops, in the order of time; null where the hops were not read.
+        losses: Option<Vec<FoundLoss>>,
     }
 
     /// One direction of a stream.
@@ -91,9 +94,6 @@ crate::results! {
         report_age_s: Option<f64>,
         /// False where the packet before it was cut off, so that a burst may have ended there.
         sure: bool,
-        /// What it comes from, where the hops were read.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        verdict: Option<FoundVerdict>,
     }
 
     /// A message of a radio.
@@ -108,13 +108,21 @@ crate::results! {
         channel: u8,
         /// Its time, ticks of the radio's clock.
         ticks: Option<u64>,
-        /// What it comes from, where the hops were read.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        verdict: Option<FoundVerdict>,
     }
 
-    /// The hop at which samples were lost, or which made them late.
-    pub struct FoundVerdict {
+    /// A loss, and the hop at which it occurred.
+    pub struct FoundLoss {
+        /// `lost` packets, `not_captured` (perhaps none was lost), samples `not_sent`, `overrun`,
+        /// `underflow`, `late_data` or `late_command`.
+        kind: &'static str,
+        /// The position of its flow; null where it is not of one flow.
+        flow: Option<usize>,
+        /// Seconds from the first frame.
+        at_s: Option<f64>,
+        /// Lost packets.
+        packets: u64,
+        /// Missing samples; null where they are not known.
+        samples: Option<u64>,
         /// The hop, or the first of those between which it lies: `radio`, `wire`, `card`,
         /// `backlog`, `stack`, `socket`, `program` or `send_queue`.
         hop: &'static str,
@@ -137,6 +145,7 @@ impl FlowAccount {
         begin_ns: Option<u64>,
         other_links: u64,
         missed: Option<u64>,
+        losses: Option<&[JudgedLoss]>,
     ) -> Self {
         let at_s = |at_ns: Option<u64>| Some(at_ns?.saturating_sub(begin_ns?) as f64 / 1e9);
         let counts = account.counts();
@@ -153,6 +162,9 @@ impl FlowAccount {
                 .messages()
                 .map(|message| CapturedMessage::of(message, at_s(message.at_ns)))
                 .collect(),
+            losses: losses.map(|losses| {
+                losses.iter().map(|loss| FoundLoss::of(loss, at_s(loss.at_ns))).collect()
+            }),
         }
     }
 }
@@ -199,7 +211,6 @@ impl CapturedGap {
             room_packets: gap.credit.map(|credit| credit.room_packets),
             report_age_s: gap.credit.map(|credit| credit.report_age_ns as f64 / 1e9),
             sure: gap.is_sure,
-            verdict: None,
         }
     }
 }
@@ -219,15 +230,28 @@ impl CapturedMessage {
             },
             channel: message.channel,
             ticks: message.ticks,
-            verdict: None,
         }
     }
 }
 
-impl From<HopVerdict> for FoundVerdict {
-    fn from(verdict: HopVerdict) -> Self {
-        let HopVerdict { hop, until, certainty, evidence, remedies } = verdict;
+impl FoundLoss {
+    /// Tells a loss at this time.
+    pub fn of(loss: &JudgedLoss, at_s: Option<f64>) -> Self {
+        let HopVerdict { hop, until, certainty, evidence, remedies } = loss.verdict.clone();
         Self {
+            kind: match loss.kind {
+                LossKind::Lost => "lost",
+                LossKind::NotCaptured => "not_captured",
+                LossKind::NotSent => "not_sent",
+                LossKind::Overrun => "overrun",
+                LossKind::Underflow => "underflow",
+                LossKind::LateData => "late_data",
+                LossKind::LateCommand => "late_command",
+            },
+            flow: loss.flow,
+            at_s,
+            packets: loss.packets,
+            samples: loss.samples,
             hop: hop_name(hop),
             until: hop_name(until),
             certainty: match certainty {

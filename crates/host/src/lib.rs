@@ -11,6 +11,7 @@ pub mod ethtool;
 pub mod iio;
 pub mod journal;
 pub mod kernel_log;
+pub mod namespace;
 pub mod netlink;
 mod ntuple;
 pub mod packet_threads;

@@ -11,6 +11,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use crate::flow::{DataFlow, DataPacket, FlowGap, FlowKey};
 use crate::frame::{Captured, Datagram, NoDatagram};
 use crate::numbered::Numbered;
+use crate::reading::DroppedPacket;
 
 /// The most flows that are kept (a program may open one each second), and pairs of sockets:
 /// anybody may send packets.
@@ -116,6 +117,15 @@ impl CaptureAccount {
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<usize> {
         self.places.get(&packed(key)).copied()
+    }
+
+    /// Returns the position of the flow that a dropped packet is of, its number, and the bits that
+    /// its number has; `None` for a packet without samples.
+    pub(crate) fn place_of(&self, dropped: &DroppedPacket) -> Option<(usize, u64, u64)> {
+        let header = Header::peek(dropped.header.as_ref()?).ok()?;
+        let (source, destination) = (dropped.source, dropped.destination);
+        let flow = self.find(&FlowKey { source, destination, epid: header.dst_epid.0 })?;
+        header.kind.is_data().then_some((flow, header.seq.into(), u16::MAX.into()))
     }
 
     /// Returns the points at which samples are missing, in the order of the capture: the newest

@@ -54,6 +54,8 @@ pub struct FlowGap {
     pub since_ns: Option<u64>,
     /// The number of the first missing packet, or of the first packet behind it at the sender.
     pub first: u64,
+    /// The numbers that were missing when it was found: packets may have come since.
+    pub numbers: u64,
     /// Where they were lost.
     pub place: LossPlace,
     /// Missing packets; 0 at the sender.
@@ -257,6 +259,12 @@ impl DataFlow {
         self.captured_ns.map(|(first, last)| last.saturating_sub(first) as f64 / 1e9)
     }
 
+    /// Returns the samples of a packet of the usual length, at 16-bit I and Q.
+    #[must_use]
+    pub fn samples_per_packet(&self) -> Option<u64> {
+        self.samples_of(self.step?.length)
+    }
+
     /// Returns the ticks that a sample lasts, where a packet lasts a whole number of them a sample.
     #[must_use]
     pub fn ticks_per_sample(&self) -> Option<u64> {
@@ -338,6 +346,7 @@ impl DataFlow {
                 at_ns,
                 since_ns: last.at_ns,
                 first: first.into(),
+                numbers: ahead.into(),
                 place: LossPlace::Before,
                 packets: ahead.into(),
                 ticks,
@@ -381,6 +390,7 @@ impl DataFlow {
             at_ns: packet.at_ns,
             since_ns: last.at_ns,
             first: packet.header.seq.into(),
+            numbers: 0,
             place: LossPlace::Sender,
             packets: 0,
             ticks: Some(ticks),
@@ -514,6 +524,7 @@ impl DataFlow {
             at_ns,
             since_ns: before.and_then(|report| report.at_ns),
             first: gap.expected.into(),
+            numbers: missed.into(),
             place: LossPlace::Behind,
             packets: missed.into(),
             ticks: None,

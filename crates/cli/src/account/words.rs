@@ -1,6 +1,6 @@
 //! The account as text.
 
-use super::{CapturedFlow, CapturedGap, CapturedMessage, FlowAccount, FoundVerdict};
+use super::{CapturedFlow, CapturedGap, FlowAccount, FoundLoss};
 use crate::output::short;
 use std::fmt::Write;
 
@@ -25,11 +25,19 @@ impl FlowAccount {
                 writeln!(text, "flow {number:<8}{way}, {source} to {destination}, endpoint {epid}");
             text += &flow.words();
         }
-        for gap in self.gaps.iter().take(GAPS_SHOWN) {
-            text += &self.gap_line(gap);
+        let (mut known, mut of) = (0, "gaps");
+        match &self.losses {
+            Some(losses) => {
+                (known, of) = (losses.len(), "losses");
+                losses.iter().take(GAPS_SHOWN).for_each(|loss| text += &loss.lines());
+            }
+            None => {
+                known += self.gaps.len();
+                self.gaps.iter().take(GAPS_SHOWN).for_each(|gap| text += &self.gap_line(gap));
+            }
         }
-        if let Some(more @ 1..) = self.gaps.len().checked_sub(GAPS_SHOWN) {
-            let _ = writeln!(text, "             and {more} more gaps (--json has all)");
+        if let Some(more @ 1..) = known.checked_sub(GAPS_SHOWN) {
+            let _ = writeln!(text, "             and {more} more {of} (--json has all)");
         }
         text + &self.message_lines()
     }
@@ -57,21 +65,16 @@ impl FlowAccount {
             Some(flow) if flow.from_radio => "radio",
             _ => "program",
         };
-        let verdict = gap.verdict.as_ref().map(FoundVerdict::lines).unwrap_or_default();
-        format!("{at:<13}flow {}: {}\n{verdict}", gap.flow, gap.words(sender))
+        format!("{at:<13}flow {}: {}\n", gap.flow, gap.words(sender))
     }
 
     fn message_lines(&self) -> String {
         let mut text = String::new();
         for event in ["overrun", "late_command", "underflow", "late"] {
-            let of_event = || self.messages.iter().filter(|message| message.event == event);
-            let count = of_event().count();
+            let count = self.messages.iter().filter(|message| message.event == event).count();
             if count > 0 {
                 let name = event.replace('_', " ");
                 let _ = writeln!(text, "messages     {count} of the radio: {name}");
-            }
-            for message in of_event().filter(|message| message.verdict.is_some()).take(GAPS_SHOWN) {
-                text += &message.line();
             }
         }
         text
@@ -161,30 +164,41 @@ impl CapturedGap {
     }
 }
 
-impl CapturedMessage {
-    /// When it came, and its verdict; whole lines.
+impl FoundLoss {
+    /// When, how much and where.
     pub fn line(&self) -> String {
-        let at = self.at_s.map_or("message".to_owned(), |at_s| format!("{at_s:.6} s"));
-        let Self { radio, event, channel, .. } = self;
-        let verdict = self.verdict.as_ref().map(FoundVerdict::lines).unwrap_or_default();
-        let event = event.replace('_', " ");
-        format!("{at:<13}{event} of channel {channel} of radio {radio}\n{verdict}")
+        let at = self.at_s.map_or("loss".to_owned(), |at_s| format!("{at_s:.6} s"));
+        let flow = self.flow.map_or(String::new(), |flow| format!("flow {flow}: "));
+        format!("{at:<13}{flow}{}, at: {}", self.what(), self.place())
     }
-}
 
-impl FoundVerdict {
-    /// The hop, what shows it and what to do; whole lines.
-    fn lines(&self) -> String {
-        let hop = match self.certainty {
-            "between" => {
-                format!("somewhere from {} to {}", told(self.hop), told(self.until))
-            }
+    fn what(&self) -> String {
+        let samples = self.samples.map_or(String::new(), |samples| format!(" ({samples} samples)"));
+        match self.kind {
+            "lost" => format!("{} packets{samples} lost", self.packets),
+            "not_captured" => format!("{} packets{samples} not captured", self.packets),
+            "not_sent" => self.samples.map_or("samples not sent".to_owned(), |samples| {
+                format!("{samples} samples not sent")
+            }),
+            "late_data" => "samples came to the radio too late".to_owned(),
+            other => other.replace('_', " "),
+        }
+    }
+
+    /// The hop, as well as it is known.
+    fn place(&self) -> String {
+        match self.certainty {
+            "between" => format!("somewhere from {} to {}", told(self.hop), told(self.until)),
             "perhaps" => format!("perhaps {}", told(self.hop)),
             _ => told(self.hop).to_owned(),
-        };
-        let mut lines = format!("             at: {hop}\n");
+        }
+    }
+
+    /// The line, what shows it and what to do; whole lines.
+    fn lines(&self) -> String {
+        let mut lines = self.line() + "\n";
         for sentence in &self.evidence {
-            let _ = writeln!(lines, "               {sentence}");
+            let _ = writeln!(lines, "             {sentence}");
         }
         for remedy in &self.remedies {
             let _ = writeln!(lines, "             do: {remedy}");

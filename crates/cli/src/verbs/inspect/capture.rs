@@ -63,7 +63,7 @@ pub fn inspect(path: &Path) -> anyhow::Result<Report> {
             Err(error) => return Err(anyhow!(error).context(name)),
         }
     };
-    let account = FlowAccount::of(&account, begin_ns, other_links, reader.dropped());
+    let account = FlowAccount::of(&account, begin_ns, other_links, reader.dropped(), None);
     let results = InspectedCapture { recording: shown(path), kind: "capture", damage, account };
     Ok(Report::of(text(&results), &results))
 }
