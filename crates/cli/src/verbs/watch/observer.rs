@@ -1,6 +1,6 @@
 //! What passes, what the hops say of it, and which losses follow.
 
-use crate::account::{FlowAccount, FoundLoss};
+use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
 use millstream_hops::{HopReader, radio_sockets, within};
 use millstream_host::netlink::{Netlink, NetlinkError};
@@ -20,8 +20,6 @@ const READING: Duration = Duration::from_millis(20);
 const SETTLE: Duration = Duration::from_millis(100);
 /// The time between two pictures.
 const PICTURE: Duration = Duration::from_millis(500);
-/// The most losses that are kept; all are counted.
-const LOSSES_MAX: usize = 1 << 16;
 
 /// A program whose sockets the flows use.
 #[derive(Debug, Clone, PartialEq, Eq)]
