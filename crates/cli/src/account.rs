@@ -9,6 +9,9 @@ use millstream_watch::{
 };
 use millstream_wire::regs::radio::async_msg::Event;
 
+/// The most losses that are kept; all are counted.
+pub const LOSSES_MAX: usize = 1 << 16;
+
 crate::results! {
     /// What the packets of a place show of the streams that pass it.
     pub struct FlowAccount {

@@ -7,6 +7,8 @@
 //! sockets  ├▶ HopReader ─▶ watch::HopReading
 //! threads  ┘
 //! drops    ─▶ watch::DroppedPacket, watch::ThreadWait
+//!
+//! all of it ─▶ record: a pcapng file
 //! ```
 
 mod card;
@@ -15,10 +17,12 @@ mod namespace;
 mod owners;
 mod pace;
 mod reader;
+mod record;
 mod sockets;
 mod threads;
 mod waiting;
 
 pub use namespace::{NetworkNamespace, namespaces, within};
 pub use reader::{HopError, HopReader};
+pub use record::{FIELD, HopNote, HopRecorder, MEMORY_BYTES, RecordedPart};
 pub use sockets::radio_sockets;

@@ -1,6 +1,7 @@
 //! `millstream watch`: where another program loses its samples, while it runs.
 
 mod observer;
+mod recording;
 mod view;
 
 use crate::account::FlowAccount;
@@ -10,6 +11,7 @@ use crate::numbers::{seconds, whole};
 use crate::output::{Report, note};
 use anyhow::Context;
 use observer::Observer;
+use recording::{RecordArgs, WatchRecording};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -34,7 +36,8 @@ const AFTERMATH: Duration = Duration::from_millis(300);
   sudo millstream watch
   sudo millstream watch --pid $(pidof rx_samples_to_file)
   sudo millstream watch --max-lost 0 -- rx_samples_to_file --rate 10e6 --duration 60
-  sudo millstream watch --interface eth1 --duration 10 --json")]
+  sudo millstream watch --interface eth1 --duration 10 --json
+  sudo millstream watch --record radio.pcapng; millstream inspect radio.pcapng")]
 pub struct Args {
     /// Watch the program with this process number, in its network namespace.
     #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..))]
@@ -57,13 +60,16 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(..))]
     max_lost: Option<u64>,
 
+    #[command(flatten)]
+    record: RecordArgs,
+
     /// A program to start and to watch, with its arguments.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "pid")]
     command: Vec<OsString>,
 }
 
 crate::results! {
-    also [crate::account::results],
+    also [crate::account::results, recording::results],
 
     /// What was seen of the streams of other programs.
     struct WatchedStreams {
@@ -75,6 +81,9 @@ crate::results! {
         not_seen: Vec<String>,
         /// Lost packets, overruns, underflows, late packets and late commands, each one.
         lost: u64,
+        /// What --record has written.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        recording: Option<WatchRecording>,
         /// The streams and their losses.
         #[serde(flatten)]
         account: FlowAccount,
@@ -97,7 +106,8 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let begins = !args.command.is_empty();
     let pid = args.pid.or_else(|| if begins { None } else { observer::elsewhere() });
     let ports = [&[millstream_wire::chdr::UDP_PORT], &args.port[..]].concat();
-    let mut observer = Observer::open(pid, &args.interface, ports)?;
+    let recording = args.record.begin(pid)?;
+    let mut observer = Observer::open(pid, &args.interface, ports, recording)?;
     interrupt::install();
     let mut started = begins.then(|| Started::new(&args.command)).transpose()?;
     let begun = Instant::now();
@@ -129,7 +139,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         }
     }
     line.end();
-    observer.finish();
+    let recording = observer.finish()?;
     let seconds = begun.elapsed().as_secs_f64();
     let status = started.as_mut().map(Started::end).transpose()?;
     let programs = observer.programs.iter().map(|program| WatchedProgram {
@@ -142,6 +152,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
         programs: programs.collect(),
         not_seen: observer.lacks(),
         lost: observer.lost,
+        recording,
         account: observer.told(),
     };
     let failure = args
@@ -160,6 +171,7 @@ fn text(watched: &WatchedStreams) -> String {
     for sentence in not_seen {
         text += &format!("not seen     {sentence}\n");
     }
+    text += &watched.recording.as_ref().map(WatchRecording::line).unwrap_or_default();
     if account.flows.is_empty() {
         text += "flows        none: no CHDR data packet passed. Is the radio on this network \
                  namespace and port (--pid, --port)?\n";

@@ -1,8 +1,9 @@
 //! What passes, what the hops say of it, and which losses follow.
 
-use crate::account::{FlowAccount, FoundLoss};
+use super::recording::{Recording, WatchRecording};
+use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
-use millstream_hops::{HopReader, radio_sockets, within};
+use millstream_hops::{HopNote, HopReader, radio_sockets, within};
 use millstream_host::netlink::{Netlink, NetlinkError};
 use millstream_link::packet::{HeaderCapture, HeaderFilter};
 use millstream_watch::{
@@ -20,8 +21,6 @@ const READING: Duration = Duration::from_millis(20);
 const SETTLE: Duration = Duration::from_millis(100);
 /// The time between two pictures.
 const PICTURE: Duration = Duration::from_millis(500);
-/// The most losses that are kept; all are counted.
-const LOSSES_MAX: usize = 1 << 16;
 
 /// A program whose sockets the flows use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +35,7 @@ pub struct Observer {
     hops: HopReader,
     pub account: CaptureAccount,
     judge: Judge,
+    recording: Option<Recording>,
     pub losses: Vec<JudgedLoss>,
     /// Packets lost at each hop, and events there, of each flow.
     pub at_hops: BTreeMap<(Option<usize>, Hop), u64>,
@@ -54,7 +54,12 @@ pub struct Observer {
 
 impl Observer {
     /// Begins to watch the interfaces, or all, of the network namespace of a process, or of ours.
-    pub fn open(pid: Option<u32>, interfaces: &[String], ports: Vec<u16>) -> anyhow::Result<Self> {
+    pub fn open(
+        pid: Option<u32>,
+        interfaces: &[String],
+        ports: Vec<u16>,
+        recording: Option<Recording>,
+    ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
@@ -76,6 +81,7 @@ impl Observer {
             hops,
             account: CaptureAccount::new(),
             judge: Judge::new(),
+            recording,
             losses: Vec::new(),
             at_hops: BTreeMap::new(),
             lost: 0,
@@ -96,21 +102,27 @@ impl Observer {
     pub fn step(&mut self) -> anyhow::Result<Vec<FoundLoss>> {
         let now = Instant::now();
         self.capture.wait(self.next_reading.saturating_duration_since(now))?;
-        let Self { account, begin_ns, .. } = self;
+        let Self { account, begin_ns, recording, .. } = self;
+        let mut recorded = Ok(());
         self.capture.read(|frame| {
             begin_ns.get_or_insert(frame.at_ns);
+            if let (Some(recording), Ok(())) = (recording.as_mut(), &recorded) {
+                recorded = recording.frame(frame);
+            }
             account.take(&Captured {
                 at_ns: Some(frame.at_ns),
+                interface: frame.interface,
                 link: if frame.is_ethernet { LinkType::Ethernet } else { LinkType::Raw },
                 bytes: frame.bytes,
             });
         });
+        recorded?;
         let now = Instant::now();
         if now >= self.next_reading {
             self.next_reading = now + READING;
             self.missed = self.capture.missed()?;
             self.reading = self.hops.read(self.missed);
-            self.judge.reading(self.reading.clone());
+            self.note(HopNote::Reading(self.reading.clone()))?;
         }
         if now < self.next_settle {
             return Ok(Vec::new());
@@ -134,10 +146,25 @@ impl Observer {
         FlowAccount::of(account, self.begin_ns, 0, Some(self.missed), losses)
     }
 
-    /// Takes what is left, when nothing more comes.
-    pub fn finish(&mut self) {
+    /// Takes what is left, when nothing more comes, and ends the recording.
+    pub fn finish(&mut self) -> anyhow::Result<Option<WatchRecording>> {
         let judged = self.judge.finish(&self.account);
         self.keep(judged);
+        let ended = self.recording.take();
+        ended.map(|recording| recording.end(self.reading.at_ns, self.missed)).transpose()
+    }
+
+    /// Takes what the hops said.
+    fn note(&mut self, note: HopNote) -> anyhow::Result<()> {
+        if let Some(recording) = &mut self.recording {
+            recording.note(&note)?;
+        }
+        match note {
+            HopNote::Reading(reading) => self.judge.reading(reading),
+            HopNote::Dropped(dropped) => self.judge.dropped(dropped),
+            HopNote::Waited(wait) => self.judge.wait(wait),
+        }
+        Ok(())
     }
 
     /// Whether it is time for a picture; then the packet rates are new.
