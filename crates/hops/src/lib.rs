@@ -8,3 +8,9 @@
 //! threads  ┘
 //! drops    ─▶ watch::DroppedPacket, watch::ThreadWait
 //! ```
+
+mod drops;
+mod probe;
+
+pub use drops::DropWatch;
+pub use probe::ProbeError;
