@@ -11,7 +11,7 @@ The account of the capture (`inspect`) has to be exact: packets, gaps, each with
 number and its length. Of the watcher's verdicts none may be wrong without "perhaps", and of the
 cases at least 98 % have to name the right hop.
 
-Usage: watch_faults.py [--cases N] [--seed S] [--only KIND,...] [--uhd SUITE] [--keep FOLDER]
+Usage: watch_faults.py [--cases N] [--seed S] [--only KIND,...] [--case NUMBER] [--uhd SUITE] [--keep FOLDER]
 KIND `backlog` changes net.core.netdev_max_backlog of the whole machine for seconds: only with --only.
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
@@ -43,8 +43,18 @@ BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
 # A case whose harness failed is drawn again, so often in a row.
 VOID_MAX = 5
 SHORT_CASES = 5
+HOPS = ["radio", "wire", "card", "backlog", "stack", "socket", "program", "send_queue"]
+# Where packets are lost, and not time.
+COUNTED = {"wire", "backlog", "socket", "send_queue"}
+WORDS = ["right", "perhaps", "count", "not found", "wrong"]
 
 Kind = collections.namedtuple("Kind", "programs fault hops")
+
+
+class Wrong(Exception):
+    """The watcher itself fails."""
+
+
 Setting = collections.namedtuple("Setting", "kind program rate mtu link buffer radio_buffer draw")
 
 
@@ -67,15 +77,18 @@ def bench_both(case):
     return [*bench_rx(case), "--tx_rate", str(case.rate)]
 
 
+def bench_two(case):
+    return [*bench_rx(case), "--rx_channels", "0,1"]
+
+
 def gnuradio(case):
     return ["/usr/bin/uhd_rx_cfile", "-f", "1e9", "-a", uhd_args(case), "-r", str(case.rate),
             "-N", str(int(SECONDS * case.rate)), "/dev/null"]
 
 
 def soapy(case):
-    return ["timeout", "--preserve-status", "-s", "INT", str(SECONDS + 1), "SoapySDRUtil",
-            f"--args=driver=millstream,{ours_args(case)}", f"--rate={case.rate}", "--channels=0",
-            "--direction=RX"]
+    return ["SoapySDRUtil", f"--args=driver=millstream,{ours_args(case)}", f"--rate={case.rate}",
+            "--channels=0", "--direction=RX"]
 
 
 def ours(case):
@@ -84,7 +97,7 @@ def ours(case):
 
 
 def late(_case):
-    return [uhd_example("latency_test"), "--args", ARGS, "--rate", "1e6", "--nruns", "20",
+    return [uhd_example("latency_test"), "--args", ARGS, "--rate", "1e6", "--nruns", "400",
             "--rtt", "0.000001"]
 
 
@@ -108,13 +121,6 @@ class Running:
         self.case, self.process, self.neighbour = case, process, neighbour
         self.undo = contextlib.ExitStack()
 
-    def pid(self):
-        """The program itself, below `timeout`."""
-        pid = self.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-            inner = children.read().split()
-        return int(inner[0]) if inner and self.process.args[0] == "timeout" else pid
-
     def emulator(self, *words):
         """Adds a fault of the emulated radio."""
         subprocess.run([MILLSTREAM, "sim", "fault", CONTROL, "add", *map(str, words)], check=True,
@@ -122,10 +128,9 @@ class Running:
 
     def stop(self, seconds):
         """The program does not run for a while."""
-        pid = self.pid()
-        os.kill(pid, signal.SIGSTOP)
+        self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
+        self.process.send_signal(signal.SIGCONT)
 
 
 def nothing(_running):
@@ -173,7 +178,7 @@ def duplicate(running):
 def tiny_socket(running):
     """The kernel keeps a few packets, and the reader pauses for less than a person would see."""
     draw = running.case.draw
-    if not watching.shrink_sockets(running.pid(), draw.randrange(8_000, 60_000)):
+    if not watching.shrink_sockets(running.process.pid, draw.randrange(8_000, 60_000)):
         raise Void("the program has no socket to shrink")
     for _ in range(draw.randrange(1, 4)):
         running.stop(draw.uniform(0.02, 0.08))
@@ -187,7 +192,7 @@ def stop_reader(running):
 def busy_neighbour(running):
     """Another has the program's CPU, with a priority that nobody interrupts."""
     cpu = max(os.sched_getaffinity(0))
-    for task in os.listdir(f"/proc/{running.pid()}/task"):
+    for task in os.listdir(f"/proc/{running.process.pid}/task"):
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(int(task), {cpu})
     hog = beside([PYTHON, "-c", "while True: pass"], cpu, os.SCHED_FIFO, 10)
@@ -235,7 +240,7 @@ def short_backlog(running):
             setting.flush()
 
 
-RECEIVERS = [uhd_rx, bench_rx, gnuradio, soapy, ours]
+RECEIVERS = [uhd_rx, bench_rx, bench_two, gnuradio, soapy, ours]
 STALLED = [uhd_rx, bench_rx, gnuradio, ours]
 KINDS = {
     "healthy": Kind([*RECEIVERS, uhd_tx, bench_both], nothing, set()),
@@ -299,21 +304,27 @@ def run_case(case, kind, neighbour, options, folder):
             prefix = [os.path.join(ROOT, "peers/roots.sh"), options.uhd] if options.uhd else []
             process = subprocess.Popen([*prefix, *case.program(case)], stdout=log, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-            watcher = Watcher(process.pid, folder) if options.watch else None
+            watcher = Watcher(process.pid, case, folder) if options.watch else None
             eventually("the stream begins", lambda: process.poll() is not None
                        or flowing() - begin > BEGUN_BYTES, 40)
             running = Running(case, process, neighbour)
             running.queue_dropped = 0
             if process.poll() is None:
                 kind.fault(running)
-            process.wait(60)
+            if case.program is soapy:
+                # It has no end of its own.
+                time.sleep(SECONDS)
+                process.send_signal(signal.SIGINT)
+            status = process.wait(60)
+            if status and case.program not in (late_command, soapy):
+                raise Void(f"{case.program.__name__} ended with {status}")
             seen = watcher.end() if watcher else None
         faults = json.loads(subprocess.run(
             [MILLSTREAM, "sim", "--json", "fault", CONTROL, "list"], capture_output=True, text=True,
             check=True).stdout)
         near.end()
         far.end()
-    truth = Truth(near, far, radio.counters, faults)
+    truth = Truth(case.kind, near, far, radio.counters, faults)
     truth.socket = watching.udp_counters()["RcvbufErrors"] - udp["RcvbufErrors"]
     truth.queue = running.queue_dropped
     truth.backlog = watching.backlog_dropped() - backlog if case.kind == "backlog" else 0
@@ -322,10 +333,35 @@ def run_case(case, kind, neighbour, options, folder):
     return truth, account, seen
 
 
+class Watcher:
+    """`millstream watch` beside a program: with its number, or with nothing, so that it has to find it."""
+
+    def __init__(self, pid, case, folder):
+        self.errors = os.path.join(folder, "watch.log")
+        how = ["--pid", str(pid)] if case.draw.random() < 0.7 else []
+        with open(self.errors, "w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen([MILLSTREAM, "watch", "--json", *how], stdout=subprocess.PIPE,
+                                            stderr=errors, stdin=subprocess.DEVNULL, text=True,
+                                            preexec_fn=die_with_parent)
+
+    def end(self):
+        """Its document: it ends by itself, as the program has ended."""
+        try:
+            said = self.process.communicate(timeout=10)[0]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Wrong("watch does not end, although the program has ended") from None
+        if self.process.returncode != 0:
+            with open(self.errors, encoding="utf-8") as errors:
+                raise Wrong(f"watch ended with {self.process.returncode}: {errors.read()}")
+        return json.loads(said)["results"]
+
+
 class Truth:
     """What was lost where, by both captures and by counters."""
 
-    def __init__(self, near, far, counters, faults):
+    def __init__(self, kind, near, far, counters, faults):
+        self.kind = kind
         self.near = {key: Numbered(packets) for key, packets in near.flows().items()}
         self.far = {key: Numbered(packets) for key, packets in far.flows().items()}
         self.counters, self.faults = counters, faults
@@ -398,9 +434,30 @@ def flow_disagreements(key, flow, said, gaps):
         yield f"{key}: overruns of {overruns} samples, times jump by {ended}"
 
 
-def show(case, options, program):
-    """The command that draws this case alone."""
-    return (f"{program} --case {case.kind}:{options.case_seed}" + (f" --uhd {options.uhd}" if options.uhd else ""))
+def judged(truth, losses):
+    """A word for the watcher's verdicts, and what is not right with them."""
+    lost, said, word = truth.hops(), collections.Counter(), "right"
+    problems, named, between = [], set(), set()
+    for loss in losses:
+        if loss["kind"] == "not_captured":
+            continue
+        reach = HOPS[HOPS.index(loss["hop"]):HOPS.index(loss["until"]) + 1]
+        said[loss["hop"]] += loss["packets"]
+        between.update(reach)
+        if loss["certainty"] != "between":
+            named.add(loss["hop"])
+        if not set(reach) & set(lost):
+            how = "perhaps" if loss["certainty"] == "perhaps" else "wrong"
+            problems.append((how, f"{loss['certainty']} {loss['hop']} to {loss['until']}: {loss['kind']} "
+                             f"{loss['packets']} packets: {' '.join(loss['evidence'])}"))
+    for hop, count in lost.items():
+        if hop not in named:
+            problems.append(("perhaps" if hop in between else "not found", f"{count} at {hop}"))
+        elif hop in COUNTED and said[hop] != count and "reports" not in truth.kind:
+            problems.append(("count", f"{said[hop]} at {hop}, not {count}"))
+    for how in ("perhaps", "count", "not found", "wrong"):
+        word = how if any(one == how for one, _ in problems) else word
+    return word, [f"{how}: {what}" for how, what in problems]
 
 
 def main():
@@ -409,8 +466,9 @@ def main():
     parser.add_argument("--cases", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--case", type=int, help="the number of one case, as the output shows it")
     parser.add_argument("--uhd")
-    parser.add_argument("--keep")
+    parser.add_argument("--keep", help="folder for what was seen of each wrong case")
     options = parser.parse_args()
     if os.geteuid() != 0:
         skip("network namespaces that are joined, and captures, need root")
@@ -427,24 +485,38 @@ def main():
               if name in (options.only.split(",") if options.only else KINDS)}
     if not chosen:
         sys.exit(f"--only: no kind {options.only}: there are {', '.join({**KINDS, **MACHINE})}")
-    count = options.cases or (SHORT_CASES if SHORT else len(chosen))
-    options.watch = False
-    draw, failed, begin = random.Random(options.seed), 0, time.monotonic()
+    count = 1 if options.case else options.cases or (SHORT_CASES if SHORT else len(chosen))
+    # A program of ours that is older than this script has no such verb.
+    options.watch = subprocess.run([MILLSTREAM, "watch", "--help"], capture_output=True, check=False).returncode == 0
+    if not options.watch:
+        print(f"{MILLSTREAM} has no verb watch: the account only")
+    draw, table, begin = random.Random(options.seed), collections.defaultdict(collections.Counter), time.monotonic()
     names = list(chosen)
     with tempfile.TemporaryFile("w+") as log, \
             namespace.Neighbour(["sleep", str(LIMIT_S)], HOST, RADIO, log, mtu=9000) as neighbour:
         for number in range(count):
             name = names[number % len(names)] if not SHORT else draw.choice(names)
-            failed += not tried(name, chosen[name], draw, neighbour, options)
-    seconds = time.monotonic() - begin
-    print(f"{count} cases, {failed} wrong, {seconds / count:.1f} s each")
-    sys.exit(1 if failed else 0)
+            program, word = tried(name, chosen[name], draw, neighbour, options)
+            table[name, program][word] += 1
+    sys.exit(0 if summed(table, (time.monotonic() - begin) / count) else 1)
+
+
+def summed(table, seconds):
+    """Prints the table; whether the watcher is good enough."""
+    total = sum(table.values(), collections.Counter())
+    print(f"{'kind':<14}{'program':<14}" + "".join(f"{word:>11}" for word in WORDS))
+    for (kind, program), counts in sorted(table.items()):
+        print(f"{kind:<14}{program:<14}" + "".join(f"{counts[word] or '':>11}" for word in WORDS))
+    share = total["right"] / total.total()
+    print(f"{total.total()} cases, {seconds:.1f} s each: {share:.1%} right, "
+          + ", ".join(f"{total[word]} {word}" for word in WORDS[1:]))
+    return share >= RIGHT_SHARE and not total["wrong"]
 
 
 def tried(name, kind, draw, neighbour, options):
-    """One case, again while the harness itself fails; whether it is right."""
+    """One case, again while the harness itself fails: the program and the word for the watcher."""
     for _ in range(VOID_MAX):
-        seed = draw.randrange(1 << 30)
+        seed = options.case or draw.randrange(1 << 30)
         case = draw_case(name, kind, seed)
         with contextlib.ExitStack() as stack:
             folder = options.keep and os.path.join(options.keep, f"{name}-{seed}")
@@ -452,17 +524,26 @@ def tried(name, kind, draw, neighbour, options):
                 os.makedirs(folder, exist_ok=True)
             else:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
+            what = (f"{name} {case.program.__name__} {case.rate / 1e6:g} MS/s MTU {case.mtu} {case.link}"
+                    f" (--only {name} --case {seed})")
             try:
-                truth, account, _seen = run_case(case, kind, neighbour, options, folder)
-            except (Void, RuntimeError, subprocess.TimeoutExpired, OSError, SystemExit) as void:
-                print(f"{name} {case.program.__name__} seed {seed}: void: {void!r}", flush=True)
+                truth, account, seen = run_case(case, kind, neighbour, options, folder)
+            except Wrong as wrong:
+                print(f"{what}\n    wrong: {wrong}", flush=True)
+                return case.program.__name__, "wrong"
+            except (Void, RuntimeError, subprocess.SubprocessError, OSError, SystemExit) as void:
+                print(f"{what}: drawn again: {void!r}", flush=True)
                 continue
-        wrong = list(truth.disagreements(account))
-        lost = dict(truth.hops())
-        print(f"{name} {case.program.__name__} {case.rate / 1e6:g} MS/s MTU {case.mtu} {case.link} seed {seed}: {lost}"
-              + "".join(f"\n    WRONG: {one}" for one in wrong), flush=True)
-        return not wrong
-    return False
+        word, problems = judged(truth, seen["losses"]) if seen else ("right", [])
+        # What the watcher's own capture missed is missing in its account.
+        accounts = [account, seen] if seen and not seen["missed_by_capture"] else [account]
+        wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
+        word = "wrong" if wrong else word
+        if options.keep and word == "right":
+            shutil.rmtree(folder)
+        print(f"{what}: {word}, {dict(truth.hops())}" + "".join(f"\n    {one}" for one in problems + wrong), flush=True)
+        return case.program.__name__, word
+    sys.exit(f"{name}: {VOID_MAX} cases in a row could not be run")
 
 
 if __name__ == "__main__":
