@@ -33,22 +33,20 @@ import namespace
 import watching
 from common import (LIMIT_S, MILLSTREAM, PYTHON, ROOT, SHORT, Radio, beside, built, die_with_parent,
                     eventually, skip, uhd_example)
-from watching import Capture, Numbered, Void
+from watching import Capture, Truth, Void, judged
 
 HOST, RADIO, CONTROL = "10.77.0.1", "10.77.0.2", "10.77.0.2:5555"
 ARGS = f"addr={RADIO}"
 SECONDS, BEGUN_BYTES = 2.5, 2_000_000
 RIGHT_SHARE = 0.98
+BACKLOG_FILE = "MILLSTREAM_PEER_BACKLOG"
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
 # A case whose harness failed is drawn again, so often in a row.
 VOID_MAX = 5
 SHORT_CASES = 5
-HOPS = ["radio", "wire", "card", "backlog", "stack", "socket", "program", "send_queue"]
-# Where packets are lost, and not time.
-COUNTED = {"wire", "backlog", "socket", "send_queue"}
 WORDS = ["right", "perhaps", "count", "not found", "wrong"]
 
-Kind = collections.namedtuple("Kind", "programs fault hops")
+Kind = collections.namedtuple("Kind", "programs fault")
 
 
 class Wrong(Exception):
@@ -117,9 +115,10 @@ def ours_args(case):
 class Running:
     """What a fault may touch: the program, its radio, and this case's draws."""
 
-    def __init__(self, case, process, neighbour):
+    def __init__(self, case, process, neighbour, socket_dropped):
         self.case, self.process, self.neighbour = case, process, neighbour
-        self.undo = contextlib.ExitStack()
+        # Before it began.
+        self.socket_dropped = socket_dropped
 
     def emulator(self, *words):
         """Adds a fault of the emulated radio."""
@@ -183,6 +182,7 @@ def tiny_socket(running):
     for _ in range(draw.randrange(1, 4)):
         running.stop(draw.uniform(0.02, 0.08))
         time.sleep(0.2)
+    watching.check_socket_drops(running.socket_dropped)
 
 
 def stop_reader(running):
@@ -215,61 +215,73 @@ def lose_reports(running):
 
 def short_queue(running):
     """Packets on their way out find no room for a while."""
-    tc = ["tc", "qdisc", "replace", "dev", "peer0", "root"]
     draw = running.case.draw
     rate = int(running.case.rate * 32 * draw.uniform(0.5, 0.9))
-    subprocess.run([*tc, "tbf", "rate", str(rate), "burst", "20000", "limit", str(draw.randrange(20_000, 60_000))],
-                   check=True)
-    time.sleep(draw.uniform(0.1, 0.3))
-    running.queue_dropped = watching.queue_dropped("peer0")
-    subprocess.run(["tc", "qdisc", "del", "dev", "peer0", "root"], check=True)
+    limit = draw.randrange(20_000, 60_000)
+    for rate, limit, seconds in [(rate, limit, draw.uniform(0.1, 0.3)), (10**10, 10**8, 0)]:
+        subprocess.run(["tc", "qdisc", "replace", "dev", "peer0", "root", "tbf", "rate", str(rate), "burst",
+                        "20000", "limit", str(limit)], check=True)
+        time.sleep(seconds)
 
 
 def short_backlog(running):
-    """The CPUs' backlogs keep a few packets. It is a setting of the whole machine."""
-    with open(BACKLOG, "r+", encoding="ascii") as setting:
-        before = setting.read()
+    """Another CPU takes the packets on, and its backlog keeps a few. It is a setting of the whole machine."""
+    cpus = f"{1 << max(os.sched_getaffinity(0)):x}"
+    spread = f"mount -t sysfs none /sys && echo {cpus} >/sys/class/net/peer0/queues/rx-0/rps_cpus"
+    subprocess.run(["unshare", "--mount", "sh", "-c", spread], check=True)
+    # It comes back when our end of the pipe is gone, however we end.
+    change = ("import os, sys; setting = int(sys.argv[1]); before = os.pread(setting, 20, 0); "
+              "os.pwrite(setting, sys.argv[2].encode(), 0); sys.stdin.read(); os.pwrite(setting, before, 0)")
+    setting = os.environ[BACKLOG_FILE]
+    with subprocess.Popen([PYTHON, "-c", change, setting, str(running.case.draw.randrange(1, 9))],
+                          stdin=subprocess.PIPE, pass_fds=[int(setting)]) as held:
+        time.sleep(0.3)
+        held.stdin.close()
+
+
+def open_backlog():
+    """Opens the setting before this peer enters its own network, where there is no such."""
+    if BACKLOG_FILE not in os.environ:
         try:
-            setting.seek(0)
-            setting.write(str(running.case.draw.randrange(1, 9)))
-            setting.flush()
-            time.sleep(0.5)
-        finally:
-            setting.seek(0)
-            setting.write(before)
-            setting.flush()
+            setting = os.open(BACKLOG, os.O_RDWR)
+        except OSError as error:
+            skip(f"{BACKLOG}: {error.strerror}; only the first network namespace has it")
+        os.set_inheritable(setting, True)
+        os.environ[BACKLOG_FILE] = str(setting)
 
 
 RECEIVERS = [uhd_rx, bench_rx, bench_two, gnuradio, soapy, ours]
+# With the UHD of another Debian (roots.sh).
+OF_UHD = {uhd_rx, bench_rx, bench_two, bench_both, uhd_tx, late, late_command}
 STALLED = [uhd_rx, bench_rx, gnuradio, ours]
 KINDS = {
-    "healthy": Kind([*RECEIVERS, uhd_tx, bench_both], nothing, set()),
-    "lost": Kind([*RECEIVERS, bench_both], lose_to_host, {"wire"}),
-    "burst-lost": Kind(RECEIVERS, lose_burst, {"wire"}),
-    "wire": Kind(RECEIVERS, lose_on_wire, {"wire"}),
-    "tx-lost": Kind([uhd_tx, bench_both], lose_to_device, {"wire"}),
-    "reordered": Kind(RECEIVERS, reorder, set()),
-    "doubled": Kind(RECEIVERS, duplicate, set()),
-    "socket": Kind(STALLED, tiny_socket, {"socket"}),
-    "stopped": Kind(STALLED, stop_reader, {"program"}),
-    "busy": Kind(STALLED, busy_neighbour, {"program"}),
-    "radio": Kind(RECEIVERS, stall_radio, {"radio"}),
-    "clock": Kind(RECEIVERS, jump_clock, {"radio"}),
-    "reports": Kind(STALLED, lose_reports, {"wire"}),
-    "queue": Kind([uhd_tx], short_queue, {"send_queue"}),
-    "underflow": Kind([uhd_tx], stop_reader, {"program"}),
-    "late": Kind([late], nothing, {"program"}),
-    "late-command": Kind([late_command], nothing, {"program"}),
+    "healthy": Kind([*RECEIVERS, uhd_tx, bench_both], nothing),
+    "lost": Kind([*RECEIVERS, bench_both], lose_to_host),
+    "burst-lost": Kind(RECEIVERS, lose_burst),
+    "wire": Kind(RECEIVERS, lose_on_wire),
+    "tx-lost": Kind([uhd_tx, bench_both], lose_to_device),
+    "reordered": Kind(RECEIVERS, reorder),
+    "doubled": Kind(RECEIVERS, duplicate),
+    "socket": Kind(STALLED, tiny_socket),
+    "stopped": Kind(STALLED, stop_reader),
+    "busy": Kind(STALLED, busy_neighbour),
+    "radio": Kind(RECEIVERS, stall_radio),
+    "clock": Kind(RECEIVERS, jump_clock),
+    "reports": Kind(STALLED, lose_reports),
+    "queue": Kind([uhd_tx], short_queue),
+    "underflow": Kind([uhd_tx], stop_reader),
+    "late": Kind([late], nothing),
+    "late-command": Kind([late_command], nothing),
 }
-MACHINE = {"backlog": Kind([uhd_rx, gnuradio, ours], short_backlog, {"backlog"})}
+MACHINE = {"backlog": Kind([uhd_rx, gnuradio, ours], short_backlog)}
 # These have little to wait in, so that a pause of the reader is a loss.
 SMALL = {"socket", "stopped", "busy", "reports"}
 
 
-def draw_case(name, kind, seed):
+def draw_case(name, kind, seed, uhd):
     """One case; the same for the same seed."""
     draw = random.Random(seed)
-    program = draw.choice(kind.programs)
+    program = draw.choice([one for one in kind.programs if not uhd or one in OF_UHD])
     mtu = draw.choice([1500, 9000])
     rate = draw.choice([1_000_000, 2_000_000, 4_000_000])
     small = name in SMALL
@@ -290,12 +302,16 @@ def run_case(case, kind, neighbour, options, folder):
     """Runs a case: its truth, the account of the near capture, and the watcher's document."""
     snaplen = 0 if case.link == "udp" else 128
     namespace.ip("link", "set", "peer0", "mtu", str(case.mtu))
+    subprocess.run(["tc", "qdisc", "del", "dev", "peer0", "root"], stderr=subprocess.DEVNULL, check=False)
     subprocess.run([*neighbour.inside(), "sh", "-c", f"ip link set device0 mtu {case.mtu}; "
                     "tc qdisc del dev device0 root; tc qdisc add dev device0 root handle 1: htb"],
                    check=True, stderr=subprocess.DEVNULL)
-    udp, backlog, begin = watching.udp_counters(), watching.backlog_dropped(), flowing()
+    socket_dropped, begin = watching.udp_counters()["RcvbufErrors"], flowing()
+    # A radio of its own does not wait for the program's CPU.
+    apart = sorted(os.sched_getaffinity(0))[:-1] if case.kind == "busy" else []
+    where = [*neighbour.inside(), *(["taskset", "-c", ",".join(map(str, apart))] if apart else [])]
     radio = Radio("--rx-antenna", "ramp", "--mtu", str(case.mtu), "--control", CONTROL, "--link", case.link,
-                  "--rx-buffer-samples", str(case.radio_buffer), addr=RADIO, inside=neighbour.inside())
+                  "--rx-buffer-samples", str(case.radio_buffer), addr=RADIO, inside=where)
     paths = {side: os.path.join(folder, f"{side}.pcap") for side in ("near", "far")}
     with radio:
         near = Capture("peer0", paths["near"], snaplen)
@@ -307,27 +323,31 @@ def run_case(case, kind, neighbour, options, folder):
             watcher = Watcher(process.pid, case, folder) if options.watch else None
             eventually("the stream begins", lambda: process.poll() is not None
                        or flowing() - begin > BEGUN_BYTES, 40)
-            running = Running(case, process, neighbour)
-            running.queue_dropped = 0
             if process.poll() is None:
-                kind.fault(running)
-            if case.program is soapy:
-                # It has no end of its own.
-                time.sleep(SECONDS)
+                kind.fault(Running(case, process, neighbour, socket_dropped))
+            try:
+                status = process.wait(SECONDS if case.program is soapy else 4 * SECONDS)
+            except subprocess.TimeoutExpired:
+                # It has no end of its own, or waits for samples that do not come.
                 process.send_signal(signal.SIGINT)
-            status = process.wait(60)
-            if status and case.program not in (late_command, soapy):
+                process.wait(10)
+                status = 0
+            if status and case.program is not late_command:
                 raise Void(f"{case.program.__name__} ended with {status}")
             seen = watcher.end() if watcher else None
+            queue_dropped = watching.queue_dropped("peer0")
         faults = json.loads(subprocess.run(
             [MILLSTREAM, "sim", "--json", "fault", CONTROL, "list"], capture_output=True, text=True,
             check=True).stdout)
         near.end()
         far.end()
-    truth = Truth(case.kind, near, far, radio.counters, faults)
-    truth.socket = watching.udp_counters()["RcvbufErrors"] - udp["RcvbufErrors"]
-    truth.queue = running.queue_dropped
-    truth.backlog = watching.backlog_dropped() - backlog if case.kind == "backlog" else 0
+    if options.keep:
+        with open(os.path.join(folder, "radio.json"), "w", encoding="utf-8") as file:
+            json.dump({"counters": radio.counters, "faults": faults["results"], "watch": seen}, file, indent=1)
+    truth = Truth(near, far, radio.counters, faults)
+    truth.socket = watching.udp_counters()["RcvbufErrors"] - socket_dropped
+    if truth.missing(False) > queue_dropped:
+        raise Void(f"{truth.missing(False)} packets of the program are missing, tc counts {queue_dropped} dropped")
     account = json.loads(subprocess.run([MILLSTREAM, "inspect", "--json", paths["near"]],
                                         capture_output=True, text=True, check=True).stdout)["results"]
     return truth, account, seen
@@ -357,109 +377,6 @@ class Watcher:
         return json.loads(said)["results"]
 
 
-class Truth:
-    """What was lost where, by both captures and by counters."""
-
-    def __init__(self, kind, near, far, counters, faults):
-        self.kind = kind
-        self.near = {key: Numbered(packets) for key, packets in near.flows().items()}
-        self.far = {key: Numbered(packets) for key, packets in far.flows().items()}
-        self.counters, self.faults = counters, faults
-        self.socket = self.queue = self.backlog = 0
-
-    def hits(self, *words):
-        """How often faults of the emulator struck whose text begins so."""
-        found = self.faults["results"]["faults"]
-        return sum(fault["hit"] for fault in found if fault["fault"].startswith(" ".join(words)))
-
-    def missing(self, from_radio):
-        """Packets that are missing in the numbers at the program's interface."""
-        return sum(count for key, flow in self.near.items() if key[0].startswith(RADIO) == from_radio
-                   for _, count in flow.missing())
-
-    def hops(self):
-        """Each hop that lost something: how many packets, or events."""
-        counters, found = self.counters, collections.Counter()
-        found["backlog"] = self.backlog
-        found["wire"] = self.missing(True) - self.backlog + self.hits("lose to_device data")
-        found["socket"] = self.socket
-        found["send_queue"] = self.missing(False)
-        stalled = counters["rx_overruns"] - counters["rx_overruns_own"]
-        found["wire" if self.hits("lose to_device status") else "program"] += stalled
-        found["program"] += sum(counters[name] for name in ("tx_underflows", "tx_late_packets", "rx_late_commands"))
-        found["radio"] = counters["rx_overruns_own"] + self.hits("clock_jump")
-        return +found
-
-    def disagreements(self, account):
-        """Where the account of the near capture is wrong."""
-        ours = {(flow["source"], flow["destination"], flow["epid"]): (number, flow)
-                for number, flow in enumerate(account["flows"])}
-        if set(ours) != set(self.near):
-            yield f"flows {sorted(ours)}, not {sorted(self.near)}"
-        for key, flow in self.near.items():
-            number, said = ours.get(key, (None, None))
-            if said is None:
-                continue
-            gaps = [gap for gap in account["gaps"] if gap["flow"] == number]
-            yield from flow_disagreements(key, flow, said, gaps)
-        told = sum(one["event"] == "overrun" for one in account["messages"])
-        if told != self.counters["rx_overruns"]:
-            yield f"{told} overruns, the radio counted {self.counters['rx_overruns']}"
-        # The last ones may be lost with nothing behind them.
-        behind = sum(gap["packets"] for gap in account["gaps"] if gap["place"] == "behind")
-        hits = self.hits("lose to_device data")
-        if not hits - 3 <= behind <= hits:
-            yield f"{behind} packets behind the capture, the radio lost {hits}"
-
-
-def flow_disagreements(key, flow, said, gaps):
-    """The same for one flow."""
-    packets = list(flow.by_number.values())
-    for name, want in [("packets", len(packets) + flow.duplicates), ("duplicates", flow.duplicates),
-                       ("reordered", flow.reordered), ("bursts", sum(packet.ends for packet in packets)),
-                       ("lost_before", sum(count for _, count in flow.missing()))]:
-        if said[name] != want:
-            yield f"{key}: {said[name]} {name}, not {want}"
-    before = [gap["packets"] for gap in gaps if gap["place"] == "before"]
-    holes = [count for _, count in flow.missing()]
-    if before != holes:
-        yield f"{key}: gaps of {before} packets, not {holes}"
-    not_sent = [gap["samples"] for gap in gaps if gap["place"] == "sender" and not gap["overrun"]]
-    jumps = [jump for _, jump, ends in flow.jumps(1) if not ends and jump > 0]
-    if len(holes) == 0 and not_sent != jumps:
-        yield f"{key}: {not_sent} samples not sent, not {jumps}"
-    overruns = [gap["samples"] for gap in gaps if gap["overrun"]]
-    ended = [jump for _, jump, ends in flow.jumps(1) if ends]
-    if len(holes) == 0 and not collections.Counter(overruns) <= collections.Counter(ended):
-        yield f"{key}: overruns of {overruns} samples, times jump by {ended}"
-
-
-def judged(truth, losses):
-    """A word for the watcher's verdicts, and what is not right with them."""
-    lost, said, word = truth.hops(), collections.Counter(), "right"
-    problems, named, between = [], set(), set()
-    for loss in losses:
-        if loss["kind"] == "not_captured":
-            continue
-        reach = HOPS[HOPS.index(loss["hop"]):HOPS.index(loss["until"]) + 1]
-        said[loss["hop"]] += loss["packets"]
-        between.update(reach)
-        if loss["certainty"] != "between":
-            named.add(loss["hop"])
-        if not set(reach) & set(lost):
-            how = "perhaps" if loss["certainty"] == "perhaps" else "wrong"
-            problems.append((how, f"{loss['certainty']} {loss['hop']} to {loss['until']}: {loss['kind']} "
-                             f"{loss['packets']} packets: {' '.join(loss['evidence'])}"))
-    for hop, count in lost.items():
-        if hop not in named:
-            problems.append(("perhaps" if hop in between else "not found", f"{count} at {hop}"))
-        elif hop in COUNTED and said[hop] != count and "reports" not in truth.kind:
-            problems.append(("count", f"{said[hop]} at {hop}, not {count}"))
-    for how in ("perhaps", "count", "not found", "wrong"):
-        word = how if any(one == how for one, _ in problems) else word
-    return word, [f"{how}: {what}" for how, what in problems]
-
-
 def main():
     """All cases, then the table."""
     parser = argparse.ArgumentParser()
@@ -479,6 +396,8 @@ def main():
     if not os.access(MILLSTREAM, os.X_OK):
         skip(f"no {MILLSTREAM} (run make build)")
     uhd_example("rx_samples_to_file")
+    if "backlog" in options.only:
+        open_backlog()
     namespace.enter()
     os.environ["SOAPY_SDR_PLUGIN_PATH"] = os.environ.get("MILLSTREAM_SOAPY") or os.path.dirname(MILLSTREAM)
     chosen = {name: kind for name, kind in {**KINDS, **MACHINE}.items()
@@ -517,7 +436,7 @@ def tried(name, kind, draw, neighbour, options):
     """One case, again while the harness itself fails: the program and the word for the watcher."""
     for _ in range(VOID_MAX):
         seed = options.case or draw.randrange(1 << 30)
-        case = draw_case(name, kind, seed)
+        case = draw_case(name, kind, seed, options.uhd)
         with contextlib.ExitStack() as stack:
             folder = options.keep and os.path.join(options.keep, f"{name}-{seed}")
             if folder:

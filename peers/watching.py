@@ -4,6 +4,7 @@ Nothing here is shared with the account that it judges.
 """
 
 import collections
+import ctypes
 import json
 import os
 import re
@@ -21,6 +22,10 @@ DATA, TIMED = 6, 7
 PCAP_MAGIC = 0xA1B2C3D4
 ETHERNET, IP, UDP = 14, 20, 8
 SC16 = 4
+# A hop's name for what a watcher says, in the order of the receive direction.
+HOPS = ["radio", "wire", "card", "backlog", "stack", "socket", "program", "send_queue"]
+# Where packets are lost, and not time.
+COUNTED = {"wire", "backlog", "socket", "send_queue"}
 # pidfd_getfd(2) has this number on every architecture.
 PIDFD_GETFD = 438
 
@@ -145,12 +150,6 @@ def udp_counters():
     return dict(zip(names, map(int, values)))
 
 
-def backlog_dropped():
-    """Packets that the backlogs of all CPUs had no room for, of the whole machine."""
-    with open("/proc/net/softnet_stat", encoding="ascii") as lines:
-        return sum(int(line.split()[1], 16) for line in lines)
-
-
 def queue_dropped(interface, inside=()):
     """Packets that the queueing disciplines of an interface dropped."""
     said = subprocess.run([*inside, "tc", "-s", "-j", "qdisc", "show", "dev", interface],
@@ -158,10 +157,22 @@ def queue_dropped(interface, inside=()):
     return sum(one.get("drops", 0) for one in json.loads(said) if one.get("root"))
 
 
+def check_socket_drops(since):
+    """`ss` counts as many drops at this network's sockets as the kernel's table has since then."""
+    while True:
+        before = udp_counters()["RcvbufErrors"]
+        said = subprocess.run(["ss", "-uanmH"], capture_output=True, text=True, check=True).stdout
+        if before == udp_counters()["RcvbufErrors"]:
+            break
+    drops = sum(map(int, re.findall(r"skmem:\(.*,d(\d+)\)", said)))
+    if drops != before - since:
+        raise Void(f"ss counts {drops} drops at sockets, /proc/net/snmp {before - since}")
+
+
 def shrink_sockets(pid, size):
     """Gives every UDP socket of a process a receive buffer of `size` bytes; their number."""
     process, done = os.pidfd_open(pid), 0
-    libc = __import__("ctypes").CDLL(None, use_errno=True)
+    libc = ctypes.CDLL(None)
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
             if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
@@ -177,6 +188,127 @@ def shrink_sockets(pid, size):
                 done += 1
     os.close(process)
     return done
+
+
+def of_radio(key):
+    """Whether a flow comes from the radio."""
+    return key[0].endswith(f":{CHDR_PORT}")
+
+
+class Truth:
+    """What was lost where, by both captures and by counters."""
+
+    def __init__(self, near, far, counters, faults):
+        self.near = {key: Numbered(packets) for key, packets in near.flows().items()}
+        self.far = {key: Numbered(packets) for key, packets in far.flows().items()}
+        self.counters, self.faults = counters, faults
+        self.socket = 0
+
+    def hits(self, *words):
+        """How often faults of the emulator struck whose text begins so."""
+        found = self.faults["results"]["faults"]
+        return sum(fault["hit"] for fault in found if fault["fault"].startswith(" ".join(words)))
+
+    def missing(self, from_radio):
+        """Packets that are missing in the numbers at the program's interface."""
+        return sum(count for key, flow in self.near.items() if of_radio(key) == from_radio
+                   for _, count in flow.missing())
+
+    def on_the_way(self, from_radio):
+        """Packets that left at one end of the wire and did not come to the taps of the other."""
+        sent, came = (self.far, self.near) if from_radio else (self.near, self.far)
+        return sum(len(flow.by_number.keys() - came[key].by_number.keys()) for key, flow in sent.items()
+                   if of_radio(key) == from_radio and key in came)
+
+    def hops(self):
+        """Each hop that lost something: how many packets, or events."""
+        counters, found = self.counters, collections.Counter()
+        # A tap on receiving lies behind the backlog, one on sending behind the queue.
+        found["backlog"] = self.on_the_way(True)
+        found["wire"] = (self.missing(True) - found["backlog"] + self.on_the_way(False)
+                         + self.hits("lose to_device data"))
+        found["socket"] = self.socket
+        found["send_queue"] = self.missing(False)
+        stalled = counters["rx_overruns"] - counters["rx_overruns_own"]
+        found["wire" if self.lost_reports() else "program"] += stalled
+        found["program"] += sum(counters[name] for name in ("tx_underflows", "tx_late_packets", "rx_late_commands"))
+        found["radio"] = counters["rx_overruns_own"] + self.hits("clock_jump")
+        return +found
+
+    def lost_reports(self):
+        """Credit that did not come to the radio. From the program's side the radio may as well not have heeded it."""
+        return self.hits("lose to_device status")
+
+    def disagreements(self, account):
+        """Where the account of the near capture is wrong."""
+        ours = {(flow["source"], flow["destination"], flow["epid"]): (number, flow)
+                for number, flow in enumerate(account["flows"])}
+        if set(ours) != set(self.near):
+            yield f"flows {sorted(ours)}, not {sorted(self.near)}"
+        for key, flow in self.near.items():
+            number, said = ours.get(key, (None, None))
+            if said is None:
+                continue
+            gaps = [gap for gap in account["gaps"] if gap["flow"] == number]
+            yield from flow_disagreements(key, flow, said, gaps)
+        told = sum(one["event"] == "overrun" for one in account["messages"])
+        if told != self.counters["rx_overruns"]:
+            yield f"{told} overruns, the radio counted {self.counters['rx_overruns']}"
+        # The last ones may be lost with nothing behind them.
+        behind = sum(gap["packets"] for gap in account["gaps"] if gap["place"] == "behind")
+        hits = self.hits("lose to_device data")
+        if not hits - 3 <= behind <= hits:
+            yield f"{behind} packets behind the capture, the radio lost {hits}"
+
+
+def flow_disagreements(key, flow, said, gaps):
+    """The same for one flow."""
+    packets = list(flow.by_number.values())
+    for name, want in [("packets", len(packets) + flow.duplicates), ("duplicates", flow.duplicates),
+                       ("reordered", flow.reordered), ("bursts", sum(packet.ends for packet in packets)),
+                       ("lost_before", sum(count for _, count in flow.missing()))]:
+        if said[name] != want:
+            yield f"{key}: {said[name]} {name}, not {want}"
+    before = [gap["packets"] for gap in gaps if gap["place"] == "before"]
+    holes = [count for _, count in flow.missing()]
+    if before != holes:
+        yield f"{key}: gaps of {before} packets, not {holes}"
+    not_sent = [gap["samples"] for gap in gaps if gap["place"] == "sender" and not gap["overrun"]]
+    jumps = [jump for _, jump, ends in flow.jumps(1) if not ends and jump > 0]
+    if len(holes) == 0 and not_sent != jumps:
+        yield f"{key}: {not_sent} samples not sent, not {jumps}"
+    overruns = [gap["samples"] for gap in gaps if gap["overrun"]]
+    ended = [jump for _, jump, ends in flow.jumps(1) if ends]
+    if len(holes) == 0 and not collections.Counter(overruns) <= collections.Counter(ended):
+        yield f"{key}: overruns of {overruns} samples, times jump by {ended}"
+
+
+def judged(truth, losses):
+    """A word for the watcher's verdicts, and what is not right with them."""
+    lost, said, word = truth.hops(), collections.Counter(), "right"
+    problems, named, between = [], set(), set()
+    excused = {"radio"} if truth.lost_reports() else set()
+    for loss in losses:
+        if loss["kind"] == "not_captured":
+            continue
+        reach = HOPS[HOPS.index(loss["hop"]):HOPS.index(loss["until"]) + 1]
+        said[loss["hop"]] += loss["packets"]
+        between.update(reach)
+        # Two neighbours are as near as this side of the wire can tell.
+        if loss["certainty"] != "between" or len(reach) == 2:
+            named.update(reach)
+        if not set(reach) & {*lost, *excused}:
+            how = "perhaps" if loss["certainty"] == "perhaps" else "wrong"
+            problems.append((how, f"{loss['certainty']} {loss['hop']} to {loss['until']}: {loss['kind']} "
+                             f"{loss['packets']} packets: {' '.join(loss['evidence'])}"))
+    for hop, count in lost.items():
+        if hop not in named:
+            problems.append(("perhaps" if hop in between else "not found", f"{count} at {hop}"))
+        elif hop in COUNTED and said[hop] != count and not excused:
+            problems.append(("count", f"{said[hop]} at {hop}, not {count}"))
+    for how in ("perhaps", "count", "not found", "wrong"):
+        word = how if any(one == how for one, _ in problems) else word
+    return word, [f"{how}: {what}" for how, what in problems]
 
 
 def main():
