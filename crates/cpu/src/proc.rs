@@ -17,7 +17,12 @@ impl Stat {
     /// Reads the file of a folder; `None` if its process or thread has ended.
     #[must_use]
     pub fn read(folder: &Path) -> Option<Self> {
-        let text = fs::read_to_string(folder.join("stat")).ok()?;
+        Self::parse(&fs::read_to_string(folder.join("stat")).ok()?)
+    }
+
+    /// Parses the text of the file; `None` if it has another form.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let (head, fields) = text.rsplit_once(") ")?;
         let (_, name) = head.split_once('(')?;
         Some(Self { name: name.to_owned(), fields: fields.to_owned() })

@@ -100,7 +100,8 @@ pub fn read(folder: &Path) -> Option<ThreadInfo> {
     let policy = stat.field(41)?;
     let class = Class::from_policy(policy, stat.field(40)?);
     let status = |key| value(&status, key);
-    let [run_ns, run_delay_ns] = schedstat(folder);
+    let schedstat = fs::read_to_string(folder.join("schedstat")).unwrap_or_default();
+    let (cpu_ns, run_delay_ns) = times(&stat, &schedstat);
     Some(ThreadInfo {
         tid: folder.file_name()?.to_str()?.parse().ok()?,
         cpu: stat.field(39)?,
@@ -108,12 +109,7 @@ pub fn read(folder: &Path) -> Option<ThreadInfo> {
         class: class.map_or_else(|| format!("policy {policy}"), |class| class.to_string()),
         nice: stat.field(19)?,
         run_delay_ns,
-        cpu_ns: run_ns.unwrap_or_else(|| {
-            let ticks: u64 =
-                [14, 15].into_iter().filter_map(|field| stat.field::<u64>(field)).sum();
-            let per_second = rustix::param::clock_ticks_per_second().max(1);
-            ticks * (1_000_000_000 / per_second)
-        }),
+        cpu_ns,
         sleeps: status("voluntary_ctxt_switches")?.parse().ok()?,
         preemptions: status("nonvoluntary_ctxt_switches")?.parse().ok()?,
         migrations: migrations(folder),
@@ -121,19 +117,26 @@ pub fn read(folder: &Path) -> Option<ThreadInfo> {
     })
 }
 
-/// Reads the migrations, which kernels with `CONFIG_SCHED_DEBUG` report.
-fn migrations(folder: &Path) -> Option<u64> {
+/// Reads the migrations of the thread with this folder, which kernels with `CONFIG_SCHED_DEBUG`
+/// report.
+#[must_use]
+pub fn migrations(folder: &Path) -> Option<u64> {
     let sched = fs::read_to_string(folder.join("sched")).ok()?;
     let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.split_once(':')?.1.trim().parse().ok()
 }
 
-/// Reads the time on a CPU and the time of waiting for one, nanoseconds, on kernels that keep them
-/// (Documentation/scheduler/sched-stats.rst).
-fn schedstat(folder: &Path) -> [Option<u64>; 2] {
-    let stat = fs::read_to_string(folder.join("schedstat")).unwrap_or_default();
-    let mut numbers = stat.split_whitespace().map(|number| number.parse().ok());
-    [(); 2].map(|()| numbers.next().flatten())
+/// Returns the CPU time and the run-queue delay of a thread, nanoseconds, by its file `schedstat`
+/// on kernels that keep it (Documentation/scheduler/sched-stats.rst), else the CPU time in ticks.
+#[must_use]
+pub fn times(stat: &Stat, schedstat: &str) -> (u64, Option<u64>) {
+    let mut numbers = schedstat.split_whitespace().map(|number| number.parse().ok());
+    let [run_ns, run_delay_ns] = [(); 2].map(|()| numbers.next().flatten());
+    let ticks = || {
+        let ticks: u64 = [14, 15].into_iter().filter_map(|field| stat.field::<u64>(field)).sum();
+        ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second().max(1))
+    };
+    (run_ns.unwrap_or_else(ticks), run_delay_ns)
 }
 
 #[cfg(test)]
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_waits_for_a_cpu_shows_it_unless_its_class_comes_first() {
-        if schedstat(Path::new("/proc/thread-self"))[1].is_none() {
+        if read_self(Path::new("/proc/thread-self")).run_delay_ns.is_none() {
             println!("skipped: this kernel does not keep the run-queue delay");
             return;
         }

@@ -1,8 +1,10 @@
 //! Settings of a network device, by ioctl(2): `SIOCETHTOOL` (`linux/ethtool.h`) and the MTU
 //! (netdevice(7)), in the network namespace of the thread that opens the connection.
 
+mod counters;
 mod rings;
 
+pub use counters::CardCounters;
 pub use rings::{Coalescing, Rings};
 
 use rustix::net::netdevice::name_to_index;
@@ -132,8 +134,11 @@ impl Ethtool {
         Ok(Self { socket: socket_with(family, kind, SocketFlags::CLOEXEC, None)? })
     }
 
-    /// Returns the number of an interface; `ENODEV` when there is no such interface.
-    pub(crate) fn index(&self, interface: &str) -> io::Result<u32> {
+    /// Returns the number of an interface.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such interface.
+    pub fn index(&self, interface: &str) -> io::Result<u32> {
         Ok(name_to_index(&self.socket, interface)?)
     }
 

@@ -7,8 +7,11 @@
 
 use std::net::SocketAddrV4;
 
+use serde::{Deserialize, Serialize};
+
 /// The state of all hops at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HopReading {
     /// When it was read, nanoseconds.
     pub at_ns: u64,
@@ -30,7 +33,8 @@ pub struct HopReading {
 }
 
 /// The counters of an interface and of its queueing discipline.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InterfaceReading {
     /// Its name.
     pub name: String,
@@ -50,7 +54,8 @@ pub struct InterfaceReading {
 }
 
 /// The counters of `/proc/net/snmp`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StackReading {
     /// Packets that IPv4 discarded or could not deliver (`InDiscards`, `InHdrErrors`,
     /// `InAddrErrors`).
@@ -66,7 +71,8 @@ pub struct StackReading {
 }
 
 /// A UDP socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SocketReading {
     /// Its address.
     pub local: SocketAddrV4,
@@ -87,7 +93,8 @@ pub struct SocketReading {
 }
 
 /// A thread of a program that is watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreadReading {
     /// Its process.
     pub pid: u32,
@@ -113,7 +120,8 @@ pub struct ThreadReading {
 }
 
 /// A packet of a flow that the kernel dropped, by its tracepoint `skb:kfree_skb`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DroppedPacket {
     /// When, nanoseconds.
     pub at_ns: u64,
@@ -136,7 +144,8 @@ pub struct DroppedPacket {
 }
 
 /// A time in which a thread was ready and did not run, by the kernel's tracepoints `sched`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreadWait {
     /// The thread.
     pub tid: u32,

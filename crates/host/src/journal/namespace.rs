@@ -1,19 +1,12 @@
 //! The network namespace of a setting, identified by the inode of its file in /proc
 //! (namespaces(7)).
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+pub(super) use crate::namespace::{current, inside};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-const HERE: &str = "/proc/thread-self/ns/net";
-
-/// Returns the namespace of the calling thread.
-pub(super) fn current() -> io::Result<u64> {
-    Ok(fs::metadata(HERE)?.ino())
-}
 
 /// Returns the cookie of the namespace of the calling thread (SO_NETNS_COOKIE), unique until the
 /// next boot; `None` before Linux 5.14.
@@ -70,18 +63,4 @@ fn processes() -> impl Iterator<Item = PathBuf> {
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
-}
-
-/// Runs a job inside a namespace, on a new thread.
-pub(super) fn inside<R: Send>(
-    namespace: &OwnedFd,
-    job: impl FnOnce() -> io::Result<R> + Send,
-) -> io::Result<R> {
-    std::thread::scope(|scope| {
-        let enter = || {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            job()
-        };
-        scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }

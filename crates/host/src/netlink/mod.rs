@@ -1,5 +1,6 @@
-//! The network state of the kernel: interfaces, addresses, routes and neighbours, in the network
-//! namespace of the thread that opens the connection (rtnetlink(7), netlink(7)).
+//! The network state of the kernel: interfaces and what they count, addresses, routes, neighbours
+//! and UDP sockets, in the network namespace of the thread that opens the connection (rtnetlink(7),
+//! netlink(7)).
 //!
 //! The kernel is trusted, and still every length is checked: a message with a wrong length is an
 //! error, never a panic.
@@ -12,6 +13,8 @@ mod neighbour;
 mod queue;
 mod route;
 mod socket;
+mod statistics;
+mod udp;
 
 use std::io;
 
@@ -21,6 +24,8 @@ pub use interface::{NetlinkInterface, XdpAttached, XdpMode};
 pub use neighbour::Neighbour;
 pub use queue::{LaunchQueue, PortShape, QueueOrder, Queued};
 pub use route::{NetlinkRoute, RouteKind};
+pub use statistics::LinkCounters;
+pub use udp::{UdpSocketState, UdpSockets};
 
 /// The reason why a request to the kernel failed.
 #[derive(Debug, thiserror::Error)]

@@ -136,6 +136,22 @@ impl Netlink {
         self.counters(interface, HANDLE)
     }
 
+    /// Returns the counters of the queue at each interface's root, which include those of the
+    /// queues below it, with the number of the interface. An interface may have no queue.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Refused`] with the kernel's answer.
+    pub fn root_queues(&mut self) -> Result<Vec<(u32, Queued)>, NetlinkError> {
+        let fixed = fixed(0, 0, 0);
+        // A request for one queue would be answered to all listeners of the namespace (RTNLGRP_TC).
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);
+        let parse = |message: &NetlinkMessage<'_>| {
+            let is_root = u32_at(message.body, 12)? == TC_H_ROOT;
+            is_root.then_some((u32_at(message.body, 4)?, parse(message.body)))
+        };
+        self.socket.ask("ask for the interfaces' queues", &request, parse)
+    }
+
     fn counters(&mut self, interface: u32, queue: u32) -> Result<Option<Queued>, NetlinkError> {
         let fixed = fixed(interface, 0, 0);
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, libc::NLM_F_DUMP, &fixed);

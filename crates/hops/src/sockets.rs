@@ -1,0 +1,195 @@
+//! The UDP sockets of flows and programs, with their owners.
+
+use crate::counters::ProcFile;
+use crate::namespace::{namespaces, within};
+use crate::owners::Owners;
+use millstream_host::netlink::{UdpSocketState, UdpSockets};
+use millstream_watch::SocketReading;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Instant;
+
+/// The port of a radio for CHDR packets (UHD's `CHDR_PORT`).
+const RADIO_PORT: u16 = 49153;
+
+/// Where the sockets are listed.
+#[derive(Debug)]
+enum List {
+    Netlink(UdpSockets),
+    /// `/proc/net/udp`, which says nothing of the buffers.
+    Table(ProcFile),
+}
+
+/// The sockets of one network namespace.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    pid: Option<u32>,
+    list: List,
+    owners: Owners,
+    /// Sockets of the last reading whose owners may not be seen.
+    hidden: Vec<SocketAddrV4>,
+}
+
+impl Sockets {
+    /// Opens the list of the calling thread's namespace. `pid` is the program whose sockets are
+    /// wanted beside those of the flows.
+    pub(crate) fn open(pid: Option<u32>) -> Self {
+        let list = match UdpSockets::open().and_then(|mut list| list.list().map(|_| list)) {
+            Ok(list) => List::Netlink(list),
+            Err(_) => List::Table(ProcFile::open("/proc/thread-self/net/udp")),
+        };
+        Self { pid, list, owners: Owners::new(pid), hidden: Vec::new() }
+    }
+
+    /// Reads those that receive at one of these ends, and those of the program.
+    pub(crate) fn read(&mut self, now: Instant, ends: &[SocketAddrV4]) -> Vec<SocketReading> {
+        let states = match &mut self.list {
+            List::Netlink(list) => list.list().unwrap_or_default(),
+            List::Table(file) => file.read().map(table).unwrap_or_default(),
+        };
+        let followed = |state: &UdpSocketState| ends.iter().any(|end| receives(state.local, *end));
+        self.owners.refresh(now, &states, followed);
+        let mut readings = Vec::new();
+        for state in states {
+            let owner = self.owners.of(state.inode);
+            if followed(&state) || (owner.is_some() && owner == self.pid) {
+                readings.push(reading(state, owner));
+            }
+        }
+        let hidden = readings.iter().filter(|reading| reading.pid.is_none());
+        self.hidden = hidden.map(|reading| reading.local).collect();
+        readings
+    }
+
+    /// Looks anew for the owners that were not found.
+    pub(crate) fn look_again(&mut self) {
+        self.owners.look_again();
+    }
+
+    /// Says what these readings leave open.
+    pub(crate) fn lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        if matches!(self.list, List::Table(_)) {
+            lacks.push(
+                "this kernel does not list its UDP sockets' buffers: load the module that does \
+                 (sudo modprobe udp_diag)"
+                    .into(),
+            );
+        }
+        lacks.extend(self.hidden.iter().map(|local| {
+            format!(
+                "whose socket {local} is, is not visible: another user's. Run with sudo, or with \
+                 the capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
+            )
+        }));
+        lacks
+    }
+}
+
+/// Returns the UDP sockets that are connected to a radio's port for samples, with the namespace
+/// that each is in: a process in it, or `None` for ours. Namespaces that this process may not
+/// enter are left out.
+#[must_use]
+pub fn radio_sockets() -> Vec<(Option<u32>, SocketReading)> {
+    let is_radio =
+        |state: &UdpSocketState| state.remote.is_some_and(|remote| remote.port() == RADIO_PORT);
+    let list = || UdpSockets::open()?.list();
+    let mut found = Vec::new();
+    for namespace in namespaces() {
+        let Ok(Ok(mut states)) = within(namespace.pid, list) else { continue };
+        states.retain(is_radio);
+        let mut owners = Owners::new(None);
+        owners.refresh(Instant::now(), &states, |_| true);
+        found.extend(states.into_iter().map(|state| {
+            let owner = owners.of(state.inode);
+            (namespace.pid, reading(state, owner))
+        }));
+    }
+    found
+}
+
+/// Returns whether a socket at `local` receives what is sent to `end`.
+fn receives(local: SocketAddrV4, end: SocketAddrV4) -> bool {
+    let all = local.ip().is_unspecified() || local.ip().is_multicast();
+    local.port() == end.port() && (all || local.ip() == end.ip())
+}
+
+fn reading(state: UdpSocketState, pid: Option<u32>) -> SocketReading {
+    SocketReading {
+        local: state.local,
+        remote: state.remote,
+        inode: state.inode,
+        pid,
+        queued_bytes: u64::from(state.received),
+        buffer_bytes: u64::from(state.receive_buffer),
+        send_queued_bytes: u64::from(state.unsent),
+        dropped: u64::from(state.drops),
+    }
+}
+
+/// Reads `/proc/net/udp` (proc_pid_net(5)); lines of another form are left out.
+fn table(text: &str) -> Vec<UdpSocketState> {
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<UdpSocketState> {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
+    // The kernel prints the four bytes of an address as one number of the machine.
+    let end = |text: &str| {
+        let (address, port) = text.split_once(':')?;
+        let address = Ipv4Addr::from(hexadecimal(address)?.to_ne_bytes());
+        Some(SocketAddrV4::new(address, u16::from_str_radix(port, 16).ok()?))
+    };
+    let (unsent, received) = words.get(4)?.split_once(':')?;
+    Some(UdpSocketState {
+        local: end(words.get(1)?)?,
+        remote: Some(end(words.get(2)?)?).filter(|end| end.port() != 0),
+        inode: words.get(9)?.parse().ok()?,
+        received: hexadecimal(received)?,
+        receive_buffer: 0,
+        unsent: hexadecimal(unsent)?,
+        drops: words.get(12)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn the_table_says_the_same_as_the_list_but_for_the_buffers() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        socket.connect(("127.0.0.1", port)).unwrap();
+        socket.send(&[7; 100]).unwrap();
+        let text = std::fs::read_to_string("/proc/net/udp").unwrap();
+        let is_it = |state: &UdpSocketState| state.local.port() == port;
+        let of_table = table(&text).into_iter().find(is_it).unwrap();
+        let of_list = UdpSockets::open().unwrap().list().unwrap().into_iter().find(is_it).unwrap();
+        assert_eq!(of_table, UdpSocketState { receive_buffer: 0, ..of_list });
+        assert!(of_table.received >= 100, "{of_table:?}");
+    }
+
+    #[test]
+    fn a_table_cut_anywhere_gives_a_part_or_nothing() {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue\n";
+        let line = "  12: 0100007F:C180 00000000:0000 07 00000001:00000002 00:00000000 00000000 \
+                    0 0 4711 2 0000000000000000 5";
+        let text = format!("{head}{line}\n");
+        let [state] = table(&text)[..] else { panic!("one") };
+        assert_eq!((state.local.to_string(), state.inode), ("127.0.0.1:49536".into(), 4711));
+        assert_eq!((state.remote, state.unsent, state.received, state.drops), (None, 1, 2, 5));
+        for cut in 0..text.len() - 2 {
+            assert!(table(&text[..cut]).is_empty(), "{cut} bytes");
+        }
+    }
+
+    #[test]
+    fn a_socket_receives_at_its_address_or_at_all() {
+        let receives =
+            |local: &str, end: &str| super::receives(local.parse().unwrap(), end.parse().unwrap());
+        assert!(receives("10.0.0.1:5", "10.0.0.1:5") && receives("0.0.0.0:5", "10.0.0.1:5"));
+        assert!(!receives("10.0.0.2:5", "10.0.0.1:5") && !receives("0.0.0.0:6", "10.0.0.1:5"));
+    }
+}

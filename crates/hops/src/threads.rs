@@ -1,0 +1,186 @@
+//! The threads of programs: what they wait for, and for how long.
+
+use crate::counters::ProcFile;
+use crate::pace::Paced;
+use crate::waiting::awaited_socket;
+use millstream_cpu::folders;
+use millstream_cpu::proc::Stat;
+use millstream_cpu::threads::{migrations, times};
+use millstream_watch::{SocketReading, ThreadReading};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The least time between two looks for new threads, and at what is dear to read.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// The threads of some processes.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    processes: HashMap<u32, Process>,
+    readings: Paced<Vec<ThreadReading>>,
+}
+
+#[derive(Debug)]
+struct Process {
+    threads: Vec<Thread>,
+    listed: Paced<()>,
+}
+
+/// A thread, with its files open.
+#[derive(Debug)]
+struct Thread {
+    tid: u32,
+    folder: PathBuf,
+    stat: ProcFile,
+    schedstat: ProcFile,
+    call: ProcFile,
+    migrations: Paced<Option<u64>>,
+    /// The socket that it was last seen to wait for.
+    reads: Option<u64>,
+    /// Whether its calls may not be seen.
+    hidden: bool,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self { processes: HashMap::new(), readings: Paced::new(Duration::ZERO) }
+    }
+}
+
+impl Threads {
+    /// Reads the threads of these processes, and which of the sockets each waits for.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        pids: &[u32],
+        sockets: &[SocketReading],
+    ) -> Vec<ThreadReading> {
+        let Self { processes, readings } = self;
+        let read = || {
+            processes.retain(|pid, _| pids.contains(pid));
+            let mut found = Vec::new();
+            for pid in pids {
+                let process = processes
+                    .entry(*pid)
+                    .or_insert_with(|| Process { threads: Vec::new(), listed: Paced::new(SLOW) });
+                process.read(now, *pid, sockets, &mut found);
+            }
+            found
+        };
+        readings.read(now, read).clone()
+    }
+
+    /// Says what these readings leave open.
+    pub(crate) fn lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        for (pid, process) in &self.processes {
+            if process.threads.iter().any(|thread| thread.hidden) {
+                lacks.push(format!(
+                    "which thread of process {pid} reads which socket is not visible: run with \
+                     sudo, or with the capability CAP_SYS_PTRACE"
+                ));
+            }
+        }
+        let readings = self.readings.kept().map_or(&[][..], Vec::as_slice);
+        if readings.iter().any(|thread| thread.run_delay_ns.is_none()) {
+            lacks.push(
+                "this kernel does not keep how long threads wait for a CPU (CONFIG_SCHED_INFO)"
+                    .into(),
+            );
+        }
+        lacks
+    }
+}
+
+impl Process {
+    fn read(
+        &mut self,
+        now: Instant,
+        pid: u32,
+        sockets: &[SocketReading],
+        found: &mut Vec<ThreadReading>,
+    ) {
+        let Self { threads, listed } = self;
+        listed.read(now, || {
+            let folder = PathBuf::from(format!("/proc/{pid}/task"));
+            for tid in folders::numbers(&folder) {
+                if threads.iter().all(|thread| thread.tid != tid) {
+                    threads.push(Thread::open(tid, folder.join(tid.to_string())));
+                }
+            }
+        });
+        threads.retain_mut(|thread| {
+            let reading = thread.read(now, pid, sockets);
+            let lives = reading.is_some();
+            found.extend(reading);
+            lives
+        });
+    }
+}
+
+impl Thread {
+    fn open(tid: u32, folder: PathBuf) -> Self {
+        let file = |name: &str| ProcFile::open(folder.join(name));
+        Self {
+            tid,
+            stat: file("stat"),
+            schedstat: file("schedstat"),
+            call: file("syscall"),
+            migrations: Paced::new(SLOW),
+            reads: None,
+            hidden: false,
+            folder,
+        }
+    }
+
+    /// Reads its files; `None` if it has ended.
+    fn read(&mut self, now: Instant, pid: u32, sockets: &[SocketReading]) -> Option<ThreadReading> {
+        let Self { tid, folder, stat, schedstat, call, migrations: moves, reads, hidden } = self;
+        let stat = Stat::parse(stat.read()?)?;
+        let (cpu_ns, run_delay_ns) = times(&stat, schedstat.read().unwrap_or_default());
+        let call = call.read();
+        *hidden = call.is_none();
+        let is_ours = |inode| sockets.iter().any(|socket| socket.inode == inode);
+        // One that runs waits for nothing just now: what it was seen to read remains.
+        *reads = call.and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
+        Some(ThreadReading {
+            pid,
+            tid: *tid,
+            cpu: stat.field(39)?,
+            state: stat.field(3)?,
+            cpu_ns,
+            run_delay_ns,
+            major_faults: stat.field(12)?,
+            migrations: *moves.read(now, || migrations(folder)),
+            reads: *reads,
+            name: stat.name,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_ends_is_left_out_and_a_new_one_is_found() {
+        let own = [std::process::id()];
+        let named = |threads: &mut Threads, now| {
+            let read = threads.read(now, &own, &[]);
+            read.into_iter().any(|thread| thread.name == "ms-hops-test")
+        };
+        let mut threads = Threads::default();
+        let start = Instant::now();
+        assert!(!named(&mut threads, start));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let body = move || assert!(ended.recv().is_err());
+        let thread = std::thread::Builder::new().name("ms-hops-test".into()).spawn(body).unwrap();
+        // Far ahead: each of these readings is due.
+        let mut hours = (1..).map(|hour| start + Duration::from_secs(hour * 3600));
+        assert!(hours.any(|now| named(&mut threads, now)), "its name comes with its first step");
+        drop(end);
+        thread.join().unwrap();
+        assert!(!named(&mut threads, hours.next().unwrap()));
+    }
+}
