@@ -1,6 +1,5 @@
 //! One direction of a stream: its numbers, times and credit.
 
-use std::collections::VecDeque;
 use std::net::SocketAddrV4;
 
 use millstream_wire::chdr::{Header, SC16_LEN, Width};
@@ -8,10 +7,8 @@ use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
 
 use crate::frame::Captured;
 use crate::numbered::Numbered;
+use crate::open_gaps::OpenGaps;
 use crate::plain::FlowProtocol;
-
-/// The most gaps whose packets may still come.
-const OPEN_GAPS: usize = 64;
 
 /// What tells flows apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +108,8 @@ pub struct DataFlow {
     last: Option<LastPacket>,
     step: Option<PacketStep>,
     candidate: Option<PacketStep>,
-    open: VecDeque<OpenGap>,
+    open: OpenGaps,
+    received: Received,
     report: Option<Report>,
 }
 
@@ -141,14 +139,15 @@ struct PacketStep {
     ticks: u64,
 }
 
-/// Missing packets that may still come.
-#[derive(Debug, Clone, Copy)]
-struct OpenGap {
-    first: u16,
-    count: u16,
-    came: u16,
-    /// The number in the list of gaps.
-    place: u64,
+/// What a receiver says of the numbers that came to it.
+#[derive(Debug, Default)]
+struct Received {
+    /// What it misses, and may still come.
+    open: OpenGaps,
+    /// The number behind the last one that it is known to have, and from where on its packets have
+    /// come in a row.
+    end: Option<u16>,
+    row: Option<u16>,
 }
 
 /// What the receiver reported last.
@@ -198,7 +197,8 @@ impl DataFlow {
             last: None,
             step: None,
             candidate: None,
-            open: VecDeque::new(),
+            open: OpenGaps::default(),
+            received: Received::default(),
             report: None,
         }
     }
@@ -344,6 +344,7 @@ impl DataFlow {
         self.restarts += u64::from(self.packets > 0);
         self.last = None;
         self.open.clear();
+        self.received = Received::default();
         self.report = None;
     }
 
@@ -384,11 +385,8 @@ impl DataFlow {
             let all = jump.and_then(|jump| u64::try_from(jump).ok());
             let ticks = all.zip(most).map(|(all, most)| all.min(most));
             let rest = all.zip(ticks).map_or(0, |(all, ticks)| all - ticks);
-            if self.open.len() == OPEN_GAPS {
-                self.open.pop_front();
-            }
             let first = last.seq.wrapping_add(1);
-            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.next() });
+            self.open.push(first, ahead, found.next());
             self.lost_before += u64::from(ahead);
             found.push(FlowGap {
                 flow: number,
@@ -453,6 +451,7 @@ impl DataFlow {
     /// Goes on behind a packet.
     fn pass(&mut self, packet: &DataPacket) {
         let DataPacket { header, ticks, at_ns, .. } = *packet;
+        self.open.pass(header.seq);
         if let Some(ticks) = ticks {
             self.ticks.get_or_insert((ticks, ticks)).1 = ticks;
         }
@@ -492,20 +491,14 @@ impl DataFlow {
 
     /// Takes a packet behind later ones.
     fn old(&mut self, seq: u16, found: &mut Numbered<FlowGap>) {
-        let within = |gap: &&mut OpenGap| seq.wrapping_sub(gap.first) < gap.count;
-        let Some(gap) = self.open.iter_mut().find(within).filter(|gap| gap.came < gap.count) else {
+        let (step, per_sample) = (self.step.map(|step| step.ticks), self.ticks_per_sample());
+        let samples_in = |ticks| Some(ticks / per_sample?);
+        if self.open.come((seq, 1), found, step, samples_in) == 0 {
             self.duplicates += 1;
             return;
-        };
+        }
         self.reordered += 1;
         self.lost_before -= 1;
-        gap.came += 1;
-        let Some(gap) = found.get_mut(gap.place) else { return };
-        gap.packets -= 1;
-        // How much of the time that makes is known where all packets are as long.
-        let left = gap.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
-        gap.ticks = left;
-        gap.samples = left.and_then(|ticks| self.samples_in(ticks));
     }
 
     /// Returns by how much the time of a packet differs from the end of the last one; `None` where
@@ -574,20 +567,39 @@ impl DataFlow {
         }
         let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data());
         let Some(gap) = gap else { return };
-        let missed = gap.actual.wrapping_sub(gap.expected);
-        let seen = |open: &OpenGap| gap.expected.wrapping_sub(open.first) < open.count;
-        if missed >= 1 << 15 || self.open.iter().any(seen) {
+        let SequenceGap { expected, actual, .. } = gap;
+        let Received { open, end, row } = &mut self.received;
+        let begin = end.unwrap_or(expected);
+        // Since its last report its packets have come in a row, and now one that is out of it.
+        let in_row = row.map(|row| (row, expected.wrapping_sub(row)));
+        let late = (actual.wrapping_sub(begin) >= 1 << 15).then_some((actual, 1));
+        for came in in_row.into_iter().chain(late).filter(|came| came.1 < 1 << 15) {
+            self.lost_behind -= open.come(came, found, None, |_| None);
+        }
+        let newest = |one: u16, other: u16| {
+            if other.wrapping_sub(one) < 1 << 15 { other } else { one }
+        };
+        let first = newest(begin, expected);
+        (*row, *end) = (Some(actual.wrapping_add(1)), Some(newest(first, actual.wrapping_add(1))));
+        let missed = actual.wrapping_sub(first);
+        if late.is_some() || missed >= 1 << 15 {
             return;
         }
-        self.lost_behind += u64::from(missed);
+        // Those that did not come here, and have not come later, were lost before.
+        let packets = u64::from(missed).saturating_sub(self.open.missing(first, missed));
+        if packets == 0 {
+            return;
+        }
+        open.push(first, missed, found.next());
+        self.lost_behind += packets;
         found.push(FlowGap {
             flow: number,
             at_ns,
             since_ns: before.and_then(|report| report.at_ns),
-            first: gap.expected.into(),
+            first: first.into(),
             numbers: missed.into(),
             place: LossPlace::Behind,
-            packets: missed.into(),
+            packets,
             ticks: None,
             samples: None,
             overrun: false,

@@ -19,6 +19,7 @@ mod flow;
 mod frame;
 mod judge;
 mod numbered;
+mod open_gaps;
 mod plain;
 mod reading;
 mod verdict;

@@ -33,6 +33,8 @@ pub(super) struct Counters {
     pub grown: Vec<Growth>,
     /// Every counter that could explain a loss is there, at each moment.
     pub are_complete: bool,
+    /// The causes that have a counter.
+    counted: Vec<LossCause>,
     /// Packets that our own capture missed.
     pub capture_missed: u64,
     /// The names of the interfaces.
@@ -130,7 +132,13 @@ impl Counters {
             };
             self.grown[n].by = one.by.saturating_sub(others);
         }
+        self.counted = self.grown.iter().map(|one| one.cause).collect();
         self.grown.retain(|one| one.by > 0 || !one.is_exact);
+    }
+
+    /// Returns whether there is a counter for a cause.
+    pub fn is_counted(&self, cause: LossCause) -> bool {
+        self.counted.contains(&cause)
     }
 
     /// Adds what a counter grew by.

@@ -108,13 +108,16 @@ impl Judge {
         finding.values.bytes = Some(bytes_wanted(socket.buffer_bytes, bytes_per_s));
         let owner = socket.pid.map_or(String::new(), |pid| format!(" of process {pid}"));
         // Half of the limit is for the kernel's own overhead (socket(7), SO_RCVBUF).
-        let holds = bytes_per_s.map(|rate| socket.buffer_bytes as f64 / 2.0 / rate * 1e3);
+        let rate = bytes_per_s.filter(|rate| *rate > 0.0);
+        let holds = rate.map(|rate| socket.buffer_bytes as f64 / 2.0 / rate * 1e3);
         let holds =
             holds.map_or(String::new(), |ms| format!(": about {ms:.1} ms of samples at this rate"));
-        finding.evidence.push(format!(
-            "The buffer of the socket {}{owner} has {} bytes{holds}.",
-            socket.local, socket.buffer_bytes
-        ));
+        if socket.buffer_bytes > 0 {
+            finding.evidence.push(format!(
+                "The buffer of the socket {}{owner} has {} bytes{holds}.",
+                socket.local, socket.buffer_bytes
+            ));
+        }
         finding.with(story).verdict()
     }
 
@@ -182,12 +185,12 @@ impl Judge {
                     finding
                 }
                 None if way == Way::In => {
+                    // The backlog stood still, or it is not known.
+                    let is_counted = counters.is_counted(LossCause::Backlog);
+                    let last = if is_counted { Hop::Card } else { last };
                     let mut finding = Finding::between(first, last, LossCause::Wire, sentence);
-                    finding.evidence.push(
-                    "What this host's card and backlog count did not grow, but they do not count \
-                     all."
-                        .into(),
-                );
+                    let text = "No counter of this host's card or backlog grew, of those it has.";
+                    finding.evidence.push(text.into());
                     finding
                 }
                 None => Finding::between(first, last, LossCause::Wire, sentence),
@@ -256,7 +259,7 @@ impl Judge {
         let socket = self.history.socket(flow.key().destination, flow.key().source, time.1);
         let story = socket.map(|socket| self.story(socket, time));
         let queue = socket.map(|socket| self.fullest(socket, time));
-        let is_full = queue.is_some_and(|(queued, buffer)| queued >= buffer / 4);
+        let is_full = queue.is_some_and(fills);
         let half_ns = (time.1 - time.0) / 2;
         let is_kept = story.as_ref().is_some_and(|one| one.kept_ns >= half_ns.max(KEPT_MIN_NS));
         let reported = if gap.overrun {
@@ -297,7 +300,8 @@ impl Judge {
                     credit.room_packets,
                     ms(credit.report_age_ns)
                 );
-                Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
+                // It failed itself, or the reports did not reach it.
+                Finding::between(Hop::Radio, Hop::Wire, LossCause::Radio, sentence)
             }
             None if gap.overrun && (is_full || is_kept) => {
                 let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
@@ -349,10 +353,7 @@ impl Judge {
                     self.history.socket(flow.key().destination, flow.key().source, at_ns)
                 });
                 let story = socket.map(|socket| self.story(socket, time));
-                let is_full = socket.is_some_and(|socket| {
-                    let (queued, buffer) = self.fullest(socket, time);
-                    queued >= buffer / 4
-                });
+                let is_full = socket.is_some_and(|socket| fills(self.fullest(socket, time)));
                 let kept = story.filter(|story| is_full || story.kept_ns >= KEPT_MIN_NS);
                 let finding = match kept {
                     Some(story) => {
@@ -471,6 +472,12 @@ impl Judge {
             ..Values::default()
         }
     }
+}
+
+/// Returns whether a socket held so much that its program must have been late: bytes, and its limit,
+/// which is 0 where it is not known.
+fn fills((queued, buffer): (u64, u64)) -> bool {
+    buffer > 0 && queued >= buffer / 4
 }
 
 /// Says what a counter counted.

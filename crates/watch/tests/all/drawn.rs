@@ -96,6 +96,49 @@ proptest! {
     }
 
     #[test]
+    fn a_radio_tells_what_was_lost_behind_the_capture_and_not_what_came_late(
+        fates in proptest::collection::vec(fate(), 10..300),
+        missing in proptest::collection::btree_set(10..300_u16, 0..20),
+        first in any::<u16>(),
+    ) {
+        let mut account = CaptureAccount::new();
+        let (mut lost, mut before) = (0, 0);
+        // What comes to the radio, each with its place in time.
+        let mut comes = Vec::new();
+        for n in 0..fates.len() as u16 + 10 {
+            if missing.contains(&n) && usize::from(n) < fates.len() {
+                before += 1;
+                continue;
+            }
+            let seq = first.wrapping_add(n);
+            take(&mut account, n.into(), &packet(HOST, RADIO, &data(Width::W64, seq, 0)));
+            match fates.get(usize::from(n)).filter(|_| n > 0) {
+                Some(Fate::IsLost) => lost += 1,
+                Some(Fate::ComesLate(by)) => comes.push((usize::from(n) + by, 1, seq)),
+                _ => comes.push((n.into(), 0, seq)),
+            }
+        }
+        comes.sort();
+        let mut expected = first;
+        for (_, _, actual) in comes {
+            if actual != expected {
+                let kind = millstream_wire::chdr::PacketType::TimedData;
+                let report = StatusRepr {
+                    status: StreamCondition::SequenceError,
+                    error_info: SequenceGap { kind, expected, actual }.to_info(),
+                    ..StatusRepr::default()
+                };
+                take(&mut account, 900, &packet(RADIO, HOST, &status(Width::W64, report)));
+            }
+            expected = actual.wrapping_add(1);
+        }
+        let flow = &account.flows()[0];
+        prop_assert_eq!((flow.lost_before(), flow.lost_behind()), (before, lost));
+        let behind = account.gaps().filter(|gap| gap.place == LossPlace::Behind);
+        prop_assert_eq!(behind.map(|gap| gap.packets).sum::<u64>(), lost);
+    }
+
+    #[test]
     fn trains_whose_later_headers_are_cut_off_hide_no_loss(
         trains in proptest::collection::vec((1..40_u16, 0..4_u16), 4..60),
         first in any::<u16>(),
@@ -155,6 +198,29 @@ fn what_a_radio_misses_of_a_transmission_was_lost_behind_the_capture() {
     let found: Vec<_> = account.gaps().map(|one| (one.place, one.packets)).collect();
     assert_eq!(found, [(LossPlace::Before, 1), (LossPlace::Behind, 2)]);
     assert!(!account.is_from_radio(&account.flows()[0]));
+}
+
+#[test]
+fn reports_of_what_is_known_to_be_missing_tell_no_second_loss() {
+    let mut account = CaptureAccount::new();
+    // Each fourth packet is lost before the capture, and the reports about it come much later.
+    let sent = |seq: u16| packet(HOST, RADIO, &data(Width::W64, seq, u64::from(seq) * 1000));
+    for seq in (0..3000).filter(|seq| seq % 4 != 3) {
+        take(&mut account, seq.into(), &sent(seq));
+    }
+    let mut report = |expected, actual| {
+        let kind = millstream_wire::chdr::PacketType::TimedData;
+        let report = StatusRepr {
+            status: StreamCondition::SequenceError,
+            error_info: SequenceGap { kind, expected, actual }.to_info(),
+            ..StatusRepr::default()
+        };
+        take(&mut account, 5000, &packet(RADIO, HOST, &status(Width::W64, report)));
+    };
+    (0..700).for_each(|n| report(4 * n + 3, 4 * n + 4));
+    // Of these five, 2995 was not captured.
+    report(2994, 2999);
+    assert_eq!((account.flows()[0].lost_before(), account.flows()[0].lost_behind()), (749, 4));
 }
 
 #[test]
