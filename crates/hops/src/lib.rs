@@ -11,6 +11,8 @@
 
 mod drops;
 mod probe;
+mod waits;
 
 pub use drops::DropWatch;
 pub use probe::ProbeError;
+pub use waits::WaitWatch;
