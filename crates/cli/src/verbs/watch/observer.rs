@@ -3,7 +3,7 @@
 use super::recording::{Recording, WatchRecording};
 use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
-use millstream_hops::{HopNote, HopReader, radio_sockets, within};
+use millstream_hops::{DropWatch, HopNote, HopReader, ProbeError, radio_sockets, within};
 use millstream_host::netlink::{Netlink, NetlinkError};
 use millstream_link::packet::{HeaderCapture, HeaderFilter};
 use millstream_watch::{
@@ -33,6 +33,8 @@ pub struct Program {
 pub struct Observer {
     capture: HeaderCapture,
     hops: HopReader,
+    /// The packets that the kernel drops, or why they are not seen.
+    drops: Result<DropWatch, ProbeError>,
     pub account: CaptureAccount,
     judge: Judge,
     recording: Option<Recording>,
@@ -61,6 +63,10 @@ impl Observer {
         recording: Option<Recording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
+        let drops = DropWatch::open().map(|mut drops| {
+            drops.watch_ports(&ports);
+            drops
+        });
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
             let filter = HeaderFilter { ports, interfaces, bytes: SNAPLEN as u32 };
@@ -79,6 +85,7 @@ impl Observer {
         Ok(Self {
             capture,
             hops,
+            drops,
             account: CaptureAccount::new(),
             judge: Judge::new(),
             recording,
@@ -122,6 +129,13 @@ impl Observer {
             self.next_reading = now + READING;
             self.missed = self.capture.missed()?;
             self.reading = self.hops.read(self.missed);
+            let mut dropped = Vec::new();
+            if let Ok(drops) = &mut self.drops {
+                drops.read(&mut dropped);
+            }
+            for packet in dropped {
+                self.note(HopNote::Dropped(packet))?;
+            }
             self.note(HopNote::Reading(self.reading.clone()))?;
         }
         if now < self.next_settle {
@@ -189,7 +203,16 @@ impl Observer {
 
     /// Says what could not be seen, and what would help.
     pub fn lacks(&self) -> Vec<String> {
-        self.hops.lacks()
+        let mut lacks = self.hops.lacks();
+        match &self.drops {
+            Ok(drops) if drops.missed() > 0 => lacks.push(format!(
+                "{} packets that the kernel dropped, because they were too many at once",
+                drops.missed()
+            )),
+            Ok(_) => {}
+            Err(error) => lacks.push(format!("which packets the kernel drops, and why: {error}")),
+        }
+        lacks
     }
 
     fn keep(&mut self, judged: Vec<JudgedLoss>) {
