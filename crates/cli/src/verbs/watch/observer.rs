@@ -119,6 +119,7 @@ impl Observer {
             account.take(&Captured {
                 at_ns: Some(frame.at_ns),
                 interface: frame.interface,
+                is_outgoing: Some(frame.is_outgoing),
                 link: if frame.is_ethernet { LinkType::Ethernet } else { LinkType::Raw },
                 bytes: frame.bytes,
             });
