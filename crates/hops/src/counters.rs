@@ -3,7 +3,7 @@
 use crate::card::{CardReading, CardRing};
 use crate::pace::Paced;
 use millstream_host::ethtool::{CardCounters, Ethtool};
-use millstream_host::netlink::{Netlink, NetlinkError};
+use millstream_host::netlink::{Netlink, NetlinkError, NetlinkInterface};
 use millstream_watch::{InterfaceReading, StackReading};
 use std::fs::File;
 use std::io;
@@ -38,21 +38,37 @@ struct Interface {
 }
 
 impl Counters {
-    /// Opens the counters of the calling thread's namespace: of these interfaces, or of all.
+    /// Opens the counters of the calling thread's namespace: of these interfaces and of those below
+    /// them (the card of a VLAN, the cards of a bond), or of all.
     pub(crate) fn open(names: &[String]) -> Result<Self, NetlinkError> {
         let refused = |source| NetlinkError::Refused { what: "read the cards' counters", source };
         let mut netlink = Netlink::open()?;
-        let mut names = names.to_vec();
-        if names.is_empty() {
-            names.extend(netlink.interfaces()?.into_iter().map(|interface| interface.name));
+        let all = netlink.interfaces()?;
+        let mut wanted: Vec<_> = all.iter().map(|interface| interface.index).collect();
+        if !names.is_empty() {
+            let named = names.iter().map(|name| Ok(netlink.interface(name)?.index));
+            wanted = named.collect::<Result<_, NetlinkError>>()?;
+            let layers = netlink.layers()?;
+            let mut place = 0;
+            while let Some(upper) = wanted.get(place).copied() {
+                let below = layers.iter().filter(|(index, _)| *index == upper);
+                let new: Vec<_> = below
+                    .map(|(_, lower)| *lower)
+                    .filter(|lower| !wanted.contains(lower))
+                    .collect();
+                wanted.extend(new);
+                place += 1;
+            }
         }
         let ethtool = Ethtool::open().map_err(refused)?;
-        let mut interfaces = Vec::new();
-        for name in names {
-            netlink.interface(&name)?;
-            let card = CardRing::of(&ethtool, &name);
-            interfaces.push(Interface { name, card, reading: Paced::new(SLOW) });
-        }
+        let names = wanted.iter().filter_map(|index| all.iter().find(|one| one.index == *index));
+        let interfaces = names
+            .map(|NetlinkInterface { name, .. }| Interface {
+                name: name.clone(),
+                card: CardRing::of(&ethtool, name),
+                reading: Paced::new(SLOW),
+            })
+            .collect();
         Ok(Self {
             netlink,
             ethtool,
@@ -66,7 +82,7 @@ impl Counters {
         })
     }
 
-    /// Reads the interfaces, in the order of their names in `open`.
+    /// Reads the interfaces, those that were named first.
     pub(crate) fn interfaces(&mut self, now: Instant) -> Vec<InterfaceReading> {
         let Self { netlink, ethtool, card_counters, interfaces, queues, .. } = self;
         let queues = queues.read(now, || {

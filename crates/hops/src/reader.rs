@@ -31,6 +31,7 @@ pub enum HopError {
 #[derive(Debug)]
 pub struct HopReader {
     pid: Option<u32>,
+    /// Sorted by port.
     ends: Vec<SocketAddrV4>,
     counters: Counters,
     sockets: Sockets,
@@ -52,8 +53,10 @@ impl HopReader {
 
     /// Sets the ends of flows on this host, whose sockets are read from now on.
     pub fn follow(&mut self, ends: &[SocketAddrV4]) {
+        let mut ends = ends.to_vec();
+        ends.sort_unstable_by_key(|end| (end.port(), *end.ip()));
         if self.ends != ends {
-            self.ends = ends.to_vec();
+            self.ends = ends;
             self.sockets.look_again();
         }
     }
@@ -63,10 +66,12 @@ impl HopReader {
         let now = Instant::now();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sockets = self.sockets.read(now, &self.ends);
-        let mut pids: Vec<u32> = sockets.iter().filter_map(|socket| socket.pid).collect();
-        pids.extend(self.pid);
-        pids.sort_unstable();
-        pids.dedup();
+        let mut pids = Vec::from_iter(self.pid);
+        for pid in sockets.iter().filter_map(|socket| socket.pid) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
+        }
         HopReading {
             at_ns: at.as_nanos() as u64,
             capture_missed,

@@ -14,17 +14,23 @@ use std::time::{Duration, Instant};
 /// The least time between two looks for new threads, and at what is dear to read.
 const SLOW: Duration = Duration::from_millis(100);
 
+/// The threads that are read: each has three files open.
+const THREADS_MAX: usize = 200;
+
 /// The threads of some processes.
 #[derive(Debug)]
 pub(crate) struct Threads {
     processes: HashMap<u32, Process>,
     readings: Paced<Vec<ThreadReading>>,
+    /// Threads beyond the most that are read.
+    left_out: usize,
 }
 
 #[derive(Debug)]
 struct Process {
     threads: Vec<Thread>,
-    listed: Paced<()>,
+    /// How many it has, counted when they were listed.
+    listed: Paced<usize>,
 }
 
 /// A thread, with its files open.
@@ -44,27 +50,29 @@ struct Thread {
 
 impl Default for Threads {
     fn default() -> Self {
-        Self { processes: HashMap::new(), readings: Paced::new(Duration::ZERO) }
+        Self { processes: HashMap::new(), readings: Paced::new(Duration::ZERO), left_out: 0 }
     }
 }
 
 impl Threads {
-    /// Reads the threads of these processes, and which of the sockets each waits for.
+    /// Reads the threads of these processes, the first ones first, and which of the sockets each
+    /// waits for.
     pub(crate) fn read(
         &mut self,
         now: Instant,
         pids: &[u32],
         sockets: &[SocketReading],
     ) -> Vec<ThreadReading> {
-        let Self { processes, readings } = self;
+        let Self { processes, readings, left_out } = self;
         let read = || {
             processes.retain(|pid, _| pids.contains(pid));
+            *left_out = 0;
             let mut found = Vec::new();
             for pid in pids {
                 let process = processes
                     .entry(*pid)
                     .or_insert_with(|| Process { threads: Vec::new(), listed: Paced::new(SLOW) });
-                process.read(now, *pid, sockets, &mut found);
+                *left_out += process.read(now, *pid, sockets, &mut found);
             }
             found
         };
@@ -74,6 +82,12 @@ impl Threads {
     /// Says what these readings leave open.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
+        if self.left_out > 0 {
+            lacks.push(format!(
+                "only the first {THREADS_MAX} threads are read, not {} others",
+                self.left_out
+            ));
+        }
         for (pid, process) in &self.processes {
             if process.threads.iter().any(|thread| thread.hidden) {
                 lacks.push(format!(
@@ -94,21 +108,25 @@ impl Threads {
 }
 
 impl Process {
+    /// Reads its threads, and returns how many are left out.
     fn read(
         &mut self,
         now: Instant,
         pid: u32,
         sockets: &[SocketReading],
         found: &mut Vec<ThreadReading>,
-    ) {
+    ) -> usize {
         let Self { threads, listed } = self;
-        listed.read(now, || {
+        let most = THREADS_MAX.saturating_sub(found.len());
+        let tids = listed.read(now, || {
             let folder = PathBuf::from(format!("/proc/{pid}/task"));
-            for tid in folders::numbers(&folder) {
-                if threads.iter().all(|thread| thread.tid != tid) {
-                    threads.push(Thread::open(tid, folder.join(tid.to_string())));
+            let tids = folders::numbers(&folder);
+            for tid in &tids {
+                if threads.len() < most && threads.iter().all(|thread| thread.tid != *tid) {
+                    threads.push(Thread::open(*tid, folder.join(tid.to_string())));
                 }
             }
+            tids.len()
         });
         threads.retain_mut(|thread| {
             let reading = thread.read(now, pid, sockets);
@@ -116,6 +134,7 @@ impl Process {
             found.extend(reading);
             lives
         });
+        tids.saturating_sub(most)
     }
 }
 
