@@ -3,7 +3,7 @@
 use crate::card::{CardReading, CardRing};
 use crate::pace::Paced;
 use millstream_host::ethtool::{CardCounters, Ethtool};
-use millstream_host::netlink::{Netlink, NetlinkError, NetlinkInterface};
+use millstream_host::netlink::{Netlink, NetlinkError, NetlinkInterface, Queued};
 use millstream_watch::{InterfaceReading, StackReading};
 use std::fs::File;
 use std::io;
@@ -22,8 +22,6 @@ pub(crate) struct Counters {
     ethtool: Ethtool,
     card_counters: CardCounters,
     interfaces: Vec<Interface>,
-    /// Packets that the queues dropped, by the number of the interface.
-    queues: Paced<Vec<(u32, u64)>>,
     backlog: ProcFile,
     stack: ProcFile,
     machine: ProcFile,
@@ -74,7 +72,6 @@ impl Counters {
             ethtool,
             card_counters: CardCounters::new().map_err(refused)?,
             interfaces,
-            queues: Paced::new(Duration::ZERO),
             backlog: ProcFile::open("/proc/thread-self/net/softnet_stat"),
             stack: ProcFile::open("/proc/thread-self/net/snmp"),
             machine: ProcFile::open("/proc/stat"),
@@ -84,14 +81,11 @@ impl Counters {
 
     /// Reads the interfaces, those that were named first.
     pub(crate) fn interfaces(&mut self, now: Instant) -> Vec<InterfaceReading> {
-        let Self { netlink, ethtool, card_counters, interfaces, queues, .. } = self;
-        let queues = queues.read(now, || {
-            let all = netlink.root_queues().unwrap_or_default();
-            all.into_iter().map(|(index, queue)| (index, u64::from(queue.drops))).collect()
-        });
+        let Self { netlink, ethtool, card_counters, interfaces, .. } = self;
+        let queues = netlink.root_queues().unwrap_or_default();
         let read = |one: &mut Interface| {
             let name = one.name.clone();
-            one.read(now, netlink, ethtool, card_counters, queues)
+            one.read(now, netlink, ethtool, card_counters, &queues)
                 .unwrap_or(InterfaceReading { name, ..Default::default() })
         };
         interfaces.iter_mut().map(read).collect()
@@ -140,7 +134,7 @@ impl Interface {
         netlink: &mut Netlink,
         ethtool: &Ethtool,
         card_counters: &mut CardCounters,
-        queues: &[(u32, u64)],
+        queues: &[(u32, Queued)],
     ) -> Option<InterfaceReading> {
         let Self { name, card, reading } = self;
         // Anew each time: an interface that is made again has another number.
@@ -155,7 +149,7 @@ impl Interface {
             damaged: Some(damaged.into_iter().fold(0, u64::wrapping_add)),
             receive_dropped: Some(kernel.rx_dropped),
             send_dropped: Some(kernel.tx_dropped.wrapping_add(kernel.tx_errors)),
-            queue_dropped: queue.map(|(_, drops)| *drops),
+            queue_dropped: queue.map(|(_, queue)| u64::from(queue.drops)),
             ring_entries: said.entries,
         })
     }

@@ -2,13 +2,14 @@
 
 use crate::counters::Counters;
 use crate::namespace::within;
+use crate::pace::Paced;
 use crate::sockets::Sockets;
 use crate::threads::Threads;
 use millstream_host::netlink::NetlinkError;
-use millstream_watch::HopReading;
+use millstream_watch::{HopReading, InterfaceReading, SocketReading, StackReading, ThreadReading};
 use std::io;
 use std::net::SocketAddrV4;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Why the hops cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -25,9 +26,9 @@ pub enum HopError {
 /// Reads the hops of a network namespace: its interfaces, the backlog, the stack, the sockets of
 /// flows with their owners, and the owners' threads.
 ///
-/// A reading costs some tens of microseconds. What may cost more (a card's driver, a walk through
-/// all processes, the threads of a program with many) is read less often: for at most a hundredth
-/// of the time.
+/// A reading costs some tens of microseconds. Where a part of it costs more than 100, because a
+/// host has hundreds of interfaces, sockets or threads, that part is read for at most a hundredth of
+/// a CPU, and readings repeat its last state meanwhile.
 #[derive(Debug)]
 pub struct HopReader {
     pid: Option<u32>,
@@ -36,6 +37,24 @@ pub struct HopReader {
     counters: Counters,
     sockets: Sockets,
     threads: Threads,
+    parts: Parts,
+}
+
+/// The parts of a reading.
+#[derive(Debug)]
+struct Parts {
+    interfaces: Paced<Vec<InterfaceReading>>,
+    stack: Paced<(Option<u64>, StackReading)>,
+    sockets: Paced<Vec<SocketReading>>,
+    threads: Paced<Vec<ThreadReading>>,
+}
+
+impl Parts {
+    fn new() -> Self {
+        let none = Duration::ZERO;
+        let (interfaces, stack) = (Paced::new(none), Paced::new(none));
+        Self { interfaces, stack, sockets: Paced::new(none), threads: Paced::new(none) }
+    }
 }
 
 impl HopReader {
@@ -48,7 +67,8 @@ impl HopReader {
     pub fn open(pid: Option<u32>, interfaces: &[String]) -> Result<Self, HopError> {
         let (counters, sockets) = within(pid, || (Counters::open(interfaces), Sockets::open(pid)))?;
         let threads = Threads::default();
-        Ok(Self { pid, ends: Vec::new(), counters: counters?, sockets, threads })
+        let (counters, ends) = (counters?, Vec::new());
+        Ok(Self { pid, ends, counters, sockets, threads, parts: Parts::new() })
     }
 
     /// Sets the ends of flows on this host, whose sockets are read from now on.
@@ -58,6 +78,7 @@ impl HopReader {
         if self.ends != ends {
             self.ends = ends;
             self.sockets.look_again();
+            self.parts.sockets = Paced::new(Duration::ZERO);
         }
     }
 
@@ -65,22 +86,25 @@ impl HopReader {
     pub fn read(&mut self, capture_missed: u64) -> HopReading {
         let now = Instant::now();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let sockets = self.sockets.read(now, &self.ends);
+        let Self { ends, counters, sockets, threads, parts, .. } = self;
+        let sockets = parts.sockets.read(now, || sockets.read(now, ends));
         let mut pids = Vec::from_iter(self.pid);
         for pid in sockets.iter().filter_map(|socket| socket.pid) {
             if !pids.contains(&pid) {
                 pids.push(pid);
             }
         }
+        let threads = parts.threads.read(now, || threads.read(now, &pids, sockets));
+        let stack = parts.stack.read(now, || (counters.backlog_dropped(), counters.stack()));
         HopReading {
             at_ns: at.as_nanos() as u64,
             capture_missed,
-            interfaces: self.counters.interfaces(now),
-            backlog_dropped: self.counters.backlog_dropped(),
-            stack: self.counters.stack(),
-            threads: self.threads.read(now, &pids, &sockets),
-            sockets,
-            stolen_ns: self.counters.stolen_ns(now),
+            interfaces: parts.interfaces.read(now, || counters.interfaces(now)).clone(),
+            backlog_dropped: stack.0,
+            stack: stack.1.clone(),
+            threads: threads.clone(),
+            sockets: sockets.clone(),
+            stolen_ns: counters.stolen_ns(now),
         }
     }
 

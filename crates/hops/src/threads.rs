@@ -18,10 +18,11 @@ const SLOW: Duration = Duration::from_millis(100);
 const THREADS_MAX: usize = 200;
 
 /// The threads of some processes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Threads {
     processes: HashMap<u32, Process>,
-    readings: Paced<Vec<ThreadReading>>,
+    /// Whether the kernel does not keep the run-queue delay.
+    no_delay: bool,
     /// Threads beyond the most that are read.
     left_out: usize,
 }
@@ -48,12 +49,6 @@ struct Thread {
     hidden: bool,
 }
 
-impl Default for Threads {
-    fn default() -> Self {
-        Self { processes: HashMap::new(), readings: Paced::new(Duration::ZERO), left_out: 0 }
-    }
-}
-
 impl Threads {
     /// Reads the threads of these processes, the first ones first, and which of the sockets each
     /// waits for.
@@ -63,20 +58,16 @@ impl Threads {
         pids: &[u32],
         sockets: &[SocketReading],
     ) -> Vec<ThreadReading> {
-        let Self { processes, readings, left_out } = self;
-        let read = || {
-            processes.retain(|pid, _| pids.contains(pid));
-            *left_out = 0;
-            let mut found = Vec::new();
-            for pid in pids {
-                let process = processes
-                    .entry(*pid)
-                    .or_insert_with(|| Process { threads: Vec::new(), listed: Paced::new(SLOW) });
-                *left_out += process.read(now, *pid, sockets, &mut found);
-            }
-            found
-        };
-        readings.read(now, read).clone()
+        self.processes.retain(|pid, _| pids.contains(pid));
+        self.left_out = 0;
+        let mut found = Vec::new();
+        for pid in pids {
+            let new = || Process { threads: Vec::new(), listed: Paced::new(SLOW) };
+            let process = self.processes.entry(*pid).or_insert_with(new);
+            self.left_out += process.read(now, *pid, sockets, &mut found);
+        }
+        self.no_delay = found.iter().any(|thread| thread.run_delay_ns.is_none());
+        found
     }
 
     /// Says what these readings leave open.
@@ -96,8 +87,7 @@ impl Threads {
                 ));
             }
         }
-        let readings = self.readings.kept().map_or(&[][..], Vec::as_slice);
-        if readings.iter().any(|thread| thread.run_delay_ns.is_none()) {
+        if self.no_delay {
             lacks.push(
                 "this kernel does not keep how long threads wait for a CPU (CONFIG_SCHED_INFO)"
                     .into(),

@@ -55,11 +55,11 @@ fn a_socket_that_nobody_reads_shows_what_waits_and_each_datagram_that_it_dropped
     assert_eq!(no_room(&full) - no_room(&before), full.sockets[0].dropped);
     socket.set_nonblocking(true).unwrap();
     let read = (0..).take_while(|_| socket.recv(&mut [0; 500]).is_ok()).count() as u64;
-    let after = reader.read(0);
+    let after = read_until(&mut reader, |reading| reading.sockets[0].queued_bytes == 0);
     assert_eq!((read, after.sockets[0].dropped), (waiting(&full), SENT - read));
     let [socket] = &after.sockets[..] else { panic!("{:?}", after.sockets) };
     assert_eq!((socket.local.port(), socket.remote), (7000, None));
-    assert_eq!((socket.pid, socket.queued_bytes), (Some(std::process::id()), 0));
+    assert_eq!((socket.pid, socket.send_queued_bytes), (Some(std::process::id()), 0));
     assert_eq!(socket.buffer_bytes, 40_000, "twice what was asked for");
     assert_eq!(after.interfaces[0].name, INTERFACE);
     assert!(after.backlog_dropped.is_some() && after.stolen_ns.is_some());
@@ -102,7 +102,8 @@ fn a_queue_that_is_full_on_the_way_out_shows_each_packet_that_it_dropped() {
     }
     let came = (0..).take_while(|_| receiver.recv(&mut [0; 500]).is_ok()).count() as u64;
     assert!(came < SENT, "all came");
-    assert_eq!(queue(&reader.read(0)), Some(SENT - came));
+    let after = read_until(&mut reader, |reading| queue(reading) > Some(0));
+    assert_eq!(queue(&after), Some(SENT - came));
 }
 
 /// Starts this test program as one that waits for datagrams at a port of a namespace.
@@ -193,12 +194,13 @@ fn an_interface_that_is_gone_counts_nothing_until_it_is_made_again() {
     assert!(error.starts_with("there is no network interface \"two\""), "{error}");
     let mut reader = alone.run(|| HopReader::open(None, &["one".into()]).unwrap());
     assert_eq!(reader.read(0).interfaces.len(), 1);
-    let counts = |reader: &mut HopReader| reader.read(0).interfaces[0].receive_dropped;
-    assert_eq!(counts(&mut reader), Some(0));
+    let mut counts =
+        |wanted| read_until(&mut reader, |reading| reading.interfaces[0].receive_dropped == wanted);
+    counts(Some(0));
     alone.sh("ip link del one");
-    assert_eq!(counts(&mut reader), None);
+    counts(None);
     make();
-    assert_eq!(counts(&mut reader), Some(0));
+    counts(Some(0));
 }
 
 #[test]
@@ -238,19 +240,20 @@ fn two_hundred_flows_cost_less_than_a_millisecond_and_threads_have_a_limit() {
     assert_eq!(reading.sockets.len(), 200);
     assert!(reading.sockets.iter().all(|socket| socket.pid == Some(std::process::id())));
     assert!(lacks.len() == 1 && lacks[0].starts_with("only the first 200 threads"), "{lacks:?}");
-    assert!(cost[0] < Duration::from_millis(1), "{cost:?}");
+    assert!(cost[25] < Duration::from_millis(1), "{cost:?}");
 }
 
-/// Returns the CPU time of readings, the least first.
-fn cost(reader: &mut HopReader) -> [Duration; 200] {
-    let mut cost = [Duration::ZERO; 200];
+/// Returns the CPU time of readings, 20 ms apart, the least first.
+fn cost(reader: &mut HopReader) -> [Duration; 50] {
+    let mut cost = [Duration::ZERO; 50];
     for cost in &mut cost {
+        std::thread::sleep(Duration::from_millis(20));
         let before = thread_cpu_time();
         std::hint::black_box(reader.read(0));
         *cost = thread_cpu_time() - before;
     }
     cost.sort_unstable();
-    println!("least {:?}, median {:?}, most {:?}", cost[0], cost[100], cost[199]);
+    println!("least {:?}, median {:?}, most {:?}", cost[0], cost[25], cost[49]);
     cost
 }
 
