@@ -26,9 +26,9 @@ pub enum HopError {
 /// Reads the hops of a network namespace: its interfaces, the backlog, the stack, the sockets of
 /// flows with their owners, and the owners' threads.
 ///
-/// A reading costs some tens of microseconds. Where a part of it costs more than 100, because a
-/// host has hundreds of interfaces, sockets or threads, that part is read for at most a hundredth of
-/// a CPU, and readings repeat its last state meanwhile.
+/// A reading costs 50 to 200 µs. Where a part of it costs more than 100 µs, because a host has
+/// hundreds of interfaces, sockets or threads, that part is read for at most a hundredth of a CPU,
+/// and readings repeat its last state meanwhile.
 #[derive(Debug)]
 pub struct HopReader {
     pid: Option<u32>,
