@@ -2,6 +2,7 @@
 //! is a library so that tests can call [`command`] (all verbs, options and help texts), and so that
 //! `millstream-lab` has the same command line, output and helpers with other verbs.
 
+pub mod account;
 pub mod block_types;
 pub mod child_radio;
 mod command_line;

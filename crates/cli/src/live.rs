@@ -2,6 +2,7 @@
 //! error.
 
 use crate::printable::printable;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -223,6 +224,40 @@ impl Drop for Live {
     }
 }
 
+/// A picture of several lines on standard error, which is drawn over itself. It uses no other
+/// screen, no hidden cursor and no mode of the terminal, so there is nothing to restore.
+#[derive(Default)]
+pub struct Picture {
+    /// Lines of the drawn picture.
+    lines: usize,
+}
+
+impl Picture {
+    /// Draws the lines over those of the picture before.
+    pub fn draw(&mut self, lines: &[String]) {
+        let text = redraw(self.lines.min(size().1), lines);
+        // A failed write is not a reason to stop.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        self.lines = lines.len();
+    }
+}
+
+/// Redraws the lines over the `above` lines above the cursor.
+fn redraw(above: usize, lines: &[String]) -> String {
+    let mut text = String::new();
+    if above > 0 {
+        // Up, to the first column.
+        let _ = write!(text, "\x1b[{above}F");
+    }
+    for line in lines {
+        // The rest of a longer line is erased.
+        let _ = write!(text, "{}\x1b[K\r\n", printable(line));
+    }
+    // And the rest of a higher picture below.
+    text.push_str("\x1b[J");
+    text
+}
+
 /// Columns and rows of the terminal at standard error.
 pub fn size() -> (usize, usize) {
     let usual = |said: u16, usual: usize| if said == 0 { usual } else { said.into() };
@@ -287,5 +322,12 @@ mod tests {
         assert_eq!(fit("abcd", 4), "abc");
         assert_eq!(fit("äöü", 2), "ä");
         assert_eq!(fit("abcd", 0), "");
+    }
+
+    #[test]
+    fn a_picture_is_drawn_over_the_one_before() {
+        let lines = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(redraw(0, &lines), "a\x1b[K\r\nb\x1b[K\r\n\x1b[J");
+        assert_eq!(redraw(3, &lines[..1]), "\x1b[3Fa\x1b[K\r\n\x1b[J");
     }
 }

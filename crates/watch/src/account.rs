@@ -1,5 +1,6 @@
 //! The account of all flows of a capture.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_wire::chdr::{Header, Packet, PacketType, UDP_PORT, Width};
@@ -7,14 +8,17 @@ use millstream_wire::ctrl::{Op, Protocol};
 use millstream_wire::regs::radio::async_msg::Event;
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 
-use crate::flow::{DataFlow, DataPacket, FlowGap, FlowKey, LossPlace};
+use crate::flow::{DataFlow, DataPacket, FlowGap, FlowKey};
 use crate::frame::{Captured, Datagram, NoDatagram};
+use crate::numbered::Numbered;
+use crate::reading::DroppedPacket;
 
-/// The most flows, devices, gaps and messages that are kept: anybody may send packets.
-const FLOWS_MAX: usize = 1024;
-const DEVICES_MAX: usize = 256;
-const GAPS_MAX: usize = 1 << 20;
-const MESSAGES_MAX: usize = 1 << 16;
+/// The most flows that are kept (a program may open one each second), and pairs of sockets:
+/// anybody may send packets.
+const FLOWS_MAX: usize = 1 << 14;
+/// Gaps and messages that are kept, the newest ones.
+const GAPS_MAX: usize = 1 << 16;
+const MESSAGES_MAX: usize = 1 << 14;
 
 /// What was counted besides the flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,8 +33,11 @@ pub struct AccountCounts {
     pub short: u64,
     /// Datagrams that are no CHDR packets of a known kind.
     pub foreign: u64,
-    /// Packets and gaps beyond the limits of an account.
+    /// Packets of flows beyond the limit of an account.
     pub not_kept: u64,
+    /// Packets that passed another interface than the one where their flow is followed: most often
+    /// the same ones again.
+    pub elsewhere: u64,
 }
 
 /// A message of a radio.
@@ -48,23 +55,40 @@ pub struct RadioMessage {
     pub ticks: Option<u64>,
 }
 
-/// A device, as far as packets show it.
-#[derive(Debug)]
-struct Device {
-    address: Ipv4Addr,
-    width: Width,
-}
-
 /// What the packets of a capture show.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CaptureAccount {
     counts: AccountCounts,
     flows: Vec<DataFlow>,
-    devices: Vec<Device>,
-    gaps: Vec<FlowGap>,
-    messages: Vec<RadioMessage>,
-    /// Sockets between which packets passed, each pair once, the lower one first.
-    pairs: Vec<(SocketAddrV4, SocketAddrV4)>,
+    /// The positions of flows.
+    places: HashMap<u128, usize>,
+    /// The flow of the last packet: most often that of the next one, too.
+    last: Option<(FlowKey, usize)>,
+    /// The widths of CHDR packets between two addresses, the lower one first.
+    widths: HashMap<(Ipv4Addr, Ipv4Addr), Width>,
+    gaps: Numbered<FlowGap>,
+    messages: Numbered<RadioMessage>,
+    /// Sockets between which packets passed, each pair once, the lower one first, and the interface
+    /// where they did first.
+    pairs: HashMap<(SocketAddrV4, SocketAddrV4), u32>,
+    /// With how many others a socket speaks.
+    peers: HashMap<SocketAddrV4, u32>,
+}
+
+impl Default for CaptureAccount {
+    fn default() -> Self {
+        Self {
+            counts: AccountCounts::default(),
+            flows: Vec::new(),
+            places: HashMap::new(),
+            last: None,
+            widths: HashMap::new(),
+            gaps: Numbered::new(GAPS_MAX),
+            messages: Numbered::new(MESSAGES_MAX),
+            pairs: HashMap::new(),
+            peers: HashMap::new(),
+        }
+    }
 }
 
 impl CaptureAccount {
@@ -85,7 +109,7 @@ impl CaptureAccount {
     #[must_use]
     pub fn is_from_radio(&self, flow: &DataFlow) -> bool {
         let (source, destination) = (flow.key().source, flow.key().destination);
-        let peers = |end| self.pairs.iter().filter(|pair| pair.0 == end || pair.1 == end).count();
+        let peers = |end| self.peers.get(&end).copied().unwrap_or(0);
         match (source.port() == UDP_PORT, destination.port() == UDP_PORT) {
             (true, false) => true,
             (false, true) => false,
@@ -93,15 +117,60 @@ impl CaptureAccount {
         }
     }
 
-    /// Returns the points at which samples are missing, in the order of the capture.
-    pub fn gaps(&self) -> impl Iterator<Item = &FlowGap> {
-        self.gaps.iter().filter(|one| one.packets > 0 || one.place == LossPlace::Sender)
+    /// Returns the position of a flow.
+    #[must_use]
+    pub fn find(&self, key: &FlowKey) -> Option<usize> {
+        self.places.get(&packed(key)).copied()
     }
 
-    /// Returns the radios' messages about their channels, in the order of the capture.
+    /// Returns the position of the flow that a dropped packet is of, its number, and the bits that
+    /// its number has; `None` for a packet without samples.
+    pub(crate) fn place_of(&self, dropped: &DroppedPacket) -> Option<(usize, u64, u64)> {
+        let header = Header::peek(dropped.header.as_ref()?).ok()?;
+        let (source, destination) = (dropped.source, dropped.destination);
+        let flow = self.find(&FlowKey { source, destination, epid: header.dst_epid.0 })?;
+        header.kind.is_data().then_some((flow, header.seq.into(), u16::MAX.into()))
+    }
+
+    /// Returns the points at which samples are missing, in the order of the capture: the newest
+    /// 65 536. The totals of the flows have all.
+    pub fn gaps(&self) -> impl Iterator<Item = &FlowGap> {
+        self.gaps_from(0).map(|(_, gap)| gap)
+    }
+
+    /// Returns the points at which samples are missing from a number on, with their numbers, which
+    /// go on for ever. Packets that come late take from a gap, and end it.
+    pub fn gaps_from(&self, number: u64) -> impl Iterator<Item = (u64, &FlowGap)> {
+        self.gaps.from(number).filter(|(_, gap)| gap.is_open())
+    }
+
+    /// Returns a gap by its number, if it is kept and not ended by packets that came late.
     #[must_use]
-    pub fn messages(&self) -> &[RadioMessage] {
-        &self.messages
+    pub fn gap(&self, number: u64) -> Option<&FlowGap> {
+        self.gaps.get(number).filter(|gap| gap.is_open())
+    }
+
+    /// Returns the number that the next gap will have.
+    #[must_use]
+    pub fn next_gap(&self) -> u64 {
+        self.gaps.next()
+    }
+
+    /// Returns gaps and messages that were told and are no longer kept.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.gaps.forgotten() + self.messages.forgotten()
+    }
+
+    /// Returns the radios' messages about their channels, in the order of the capture: the newest
+    /// 16 384.
+    pub fn messages(&self) -> impl Iterator<Item = &RadioMessage> {
+        self.messages_from(0).map(|(_, message)| message)
+    }
+
+    /// Returns the radios' messages from a number on, with their numbers, which go on for ever.
+    pub fn messages_from(&self, number: u64) -> impl Iterator<Item = (u64, &RadioMessage)> {
+        self.messages.from(number)
     }
 
     /// Returns what was counted besides.
@@ -114,14 +183,15 @@ impl CaptureAccount {
     pub fn take(&mut self, frame: &Captured<'_>) {
         self.counts.frames += 1;
         match frame.datagram() {
-            Ok(datagram) => self.datagram(&datagram, frame.at_ns),
+            Ok(datagram) => self.datagram(&datagram, frame),
             Err(NoDatagram::Other) => self.counts.others += 1,
             Err(NoDatagram::Fragment) => self.counts.fragments += 1,
             Err(NoDatagram::Short) => self.counts.short += 1,
         }
     }
 
-    fn datagram(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
+    fn datagram(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
+        let (at_ns, interface) = (frame.at_ns, frame.interface);
         let header = Header::peek(datagram.payload);
         let Ok(header) = header.map_err(|_| self.counts.foreign += 1) else { return };
         // Anything may begin with these bits; a length within the datagram is rare.
@@ -135,10 +205,14 @@ impl CaptureAccount {
             }
         }
         if !header.kind.is_data() {
-            self.note_pair(datagram.source, datagram.destination);
+            let first = self.note_pair(datagram.source, datagram.destination, interface);
+            if first != interface {
+                self.counts.elsewhere += 1;
+                return;
+            }
         }
         match header.kind {
-            PacketType::Data | PacketType::TimedData => self.data(datagram, at_ns),
+            PacketType::Data | PacketType::TimedData => self.data(datagram, frame),
             PacketType::StreamStatus => self.status(datagram, at_ns),
             PacketType::StreamCommand => self.command(datagram),
             PacketType::Control => self.control(datagram, at_ns),
@@ -147,12 +221,18 @@ impl CaptureAccount {
     }
 
     /// Takes the data packets of a datagram: one, or several of a train.
-    fn data(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
+    fn data(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
+        let at_ns = frame.at_ns;
         let (mut at, mut part) = (0, None);
         while at < datagram.length {
             let bytes = datagram.payload.get(at..).unwrap_or_default();
             let header = Header::peek(bytes).ok().filter(|header| header.kind.is_data());
-            let (Some(header), 16..) = (header, bytes.len()) else {
+            // A timed one has its time in the second word.
+            let whole = header.is_some_and(|header| match header.kind {
+                PacketType::TimedData => bytes.len() >= 16,
+                _ => true,
+            });
+            let Some(header) = header.filter(|_| whole) else {
                 // Cut off: the next packet that is seen shows whether one is missing among them.
                 let (Some((number, part)), rest) = (part, datagram.length - at) else { return };
                 let flow: &mut DataFlow = &mut self.flows[number];
@@ -169,8 +249,9 @@ impl CaptureAccount {
                 destination: datagram.destination,
                 epid: header.dst_epid.0,
             };
-            let Some(number) = self.flow_of(key) else { return };
-            if !self.has_room() {
+            let Some(number) = self.flow_of(key, frame.interface) else { return };
+            if !self.flows[number].passes(frame) {
+                self.counts.elsewhere += 1;
                 return;
             }
             let end = self.flows[number].end_ticks();
@@ -184,40 +265,44 @@ impl CaptureAccount {
     }
 
     /// Returns the position of a flow; a new one if there is room.
-    fn flow_of(&mut self, key: FlowKey) -> Option<usize> {
-        if let Some(number) = self.flows.iter().position(|flow| *flow.key() == key) {
+    fn flow_of(&mut self, key: FlowKey, interface: u32) -> Option<usize> {
+        if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
             return Some(number);
         }
-        if self.flows.len() == FLOWS_MAX {
-            self.counts.not_kept += 1;
-            return None;
-        }
-        self.note_pair(key.source, key.destination);
-        let mut flow = DataFlow::new(key);
-        if let Some(width) = self.width_of(&key) {
-            flow.set_width(width);
-        }
-        self.flows.push(flow);
-        Some(self.flows.len() - 1)
+        let number = match self.find(&key) {
+            Some(number) => number,
+            None if self.flows.len() == FLOWS_MAX => {
+                self.counts.not_kept += 1;
+                return None;
+            }
+            None => {
+                let interface = self.note_pair(key.source, key.destination, interface);
+                let mut flow = DataFlow::new(key, interface);
+                if let Some(width) = self.widths.get(&between(key.source, key.destination)) {
+                    flow.set_width(*width);
+                }
+                self.flows.push(flow);
+                self.places.insert(packed(&key), self.flows.len() - 1);
+                self.flows.len() - 1
+            }
+        };
+        self.last = Some((key, number));
+        Some(number)
     }
 
-    /// Returns whether another gap is kept.
-    fn has_room(&mut self) -> bool {
-        let has_room = self.gaps.len() < GAPS_MAX;
-        self.counts.not_kept += u64::from(!has_room);
-        has_room
-    }
-
-    fn note_pair(&mut self, one: SocketAddrV4, other: SocketAddrV4) {
+    /// Returns the interface where packets between two sockets are followed.
+    fn note_pair(&mut self, one: SocketAddrV4, other: SocketAddrV4, interface: u32) -> u32 {
         let pair = (one.min(other), one.max(other));
-        if self.pairs.len() < FLOWS_MAX && !self.pairs.contains(&pair) {
-            self.pairs.push(pair);
+        if let Some(first) = self.pairs.get(&pair) {
+            return *first;
         }
-    }
-
-    fn width_of(&self, key: &FlowKey) -> Option<Width> {
-        let ends = [*key.source.ip(), *key.destination.ip()];
-        self.devices.iter().find(|one| ends.contains(&one.address)).map(|one| one.width)
+        if self.pairs.len() < FLOWS_MAX {
+            self.pairs.insert(pair, interface);
+            for end in [one, other] {
+                *self.peers.entry(end).or_default() += 1;
+            }
+        }
+        interface
     }
 
     /// Notes the width by a packet whose payload has a known length.
@@ -225,29 +310,19 @@ impl CaptureAccount {
         let header = Header::peek(datagram.payload).ok()?;
         let before = usize::from(header.length).checked_sub(payload)?;
         let width = Width::ALL.into_iter().find(|width| header.payload_offset(*width) == before)?;
-        for end in [datagram.source, datagram.destination] {
-            if end.port() == UDP_PORT || self.devices.is_empty() {
-                self.add_device(*end.ip(), width);
-            }
+        let ends = between(datagram.source, datagram.destination);
+        if self.widths.get(&ends) == Some(&width) {
+            return Some(width);
         }
-        let ends = [*datagram.source.ip(), *datagram.destination.ip()];
-        for flow in &mut self.flows {
-            let of_flow = [*flow.key().source.ip(), *flow.key().destination.ip()];
-            if ends.iter().all(|end| of_flow.contains(end)) {
-                flow.set_width(width);
+        if self.widths.len() < FLOWS_MAX || self.widths.contains_key(&ends) {
+            self.widths.insert(ends, width);
+            for flow in &mut self.flows {
+                if between(flow.key().source, flow.key().destination) == ends {
+                    flow.set_width(width);
+                }
             }
         }
         Some(width)
-    }
-
-    fn add_device(&mut self, address: Ipv4Addr, width: Width) {
-        if let Some(device) = self.devices.iter_mut().find(|one| one.address == address) {
-            device.width = width;
-        } else if self.devices.len() < DEVICES_MAX {
-            self.devices.push(Device { address, width });
-        } else {
-            self.counts.not_kept += 1;
-        }
     }
 
     /// Takes a report of a receiver.
@@ -260,29 +335,12 @@ impl CaptureAccount {
             self.counts.foreign += 1;
             return;
         };
-        let Some(number) = self.against(datagram, status.src_epid.0).filter(|_| self.has_room())
-        else {
-            return;
-        };
-        if let Some(packets) = self.flows[number].status(&status, at_ns) {
-            self.gaps.push(FlowGap {
-                flow: number,
-                at_ns,
-                place: LossPlace::Behind,
-                packets,
-                ticks: None,
-                samples: None,
-                overrun: false,
-                credit: None,
-                is_sure: true,
-            });
+        // The flow whose receiver, with this endpoint, has sent it.
+        let (source, destination) = (datagram.destination, datagram.source);
+        let key = FlowKey { source, destination, epid: status.src_epid.0 };
+        if let Some(number) = self.find(&key) {
+            self.flows[number].status(number, &status, at_ns, &mut self.gaps);
         }
-    }
-
-    /// Returns the flow whose receiver, with this endpoint, has sent a datagram.
-    fn against(&self, datagram: &Datagram<'_>, epid: u16) -> Option<usize> {
-        let key = FlowKey { source: datagram.destination, destination: datagram.source, epid };
-        self.flows.iter().position(|flow| *flow.key() == key)
     }
 
     /// Takes a command of a sender.
@@ -298,17 +356,16 @@ impl CaptureAccount {
             destination: datagram.destination,
             epid: command.dst_epid.0,
         };
-        let flow = self.flows.iter_mut().find(|flow| *flow.key() == key);
-        if let Some(flow) = flow.filter(|_| command.op == CommandOp::Init) {
-            flow.set_up();
+        if let Some(number) = self.find(&key).filter(|_| command.op == CommandOp::Init) {
+            self.flows[number].set_up();
         }
     }
 
     /// Takes a message of a radio block.
     fn control(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
         let radio = *datagram.source.ip();
-        let known = self.devices.iter().find(|device| device.address == radio);
-        let widths = known.map_or(&Width::ALL[..], |device| std::slice::from_ref(&device.width));
+        let known = self.widths.get(&between(datagram.source, datagram.destination));
+        let widths = known.map_or(&Width::ALL[..], std::slice::from_ref);
         let found = widths.iter().find_map(|width| {
             let packet = Packet::parse(datagram.payload, *width).ok()?;
             [Protocol::V1, Protocol::V2].into_iter().find_map(|protocol| {
@@ -323,22 +380,29 @@ impl CaptureAccount {
             })
         });
         let Some(message) = found else { return };
-        if self.messages.last().is_some_and(|last| RadioMessage { at_ns, ..*last } == message) {
-            // The radio repeats it until the host has acknowledged it.
-            return;
+        let last = self.messages.next().checked_sub(1).and_then(|last| self.messages.get(last));
+        // The radio repeats it until the host has acknowledged it.
+        if !last.is_some_and(|last| RadioMessage { at_ns, ..*last } == message) {
+            self.messages.push(message);
         }
-        if self.messages.len() == MESSAGES_MAX {
-            self.counts.not_kept += 1;
-            return;
-        }
-        self.messages.push(message);
     }
 }
 
 /// Returns whether a radio has reported an overrun at this time. The message has the time of the
 /// last sample, or of the first that is missing.
-fn told(messages: &[RadioMessage], radio: Ipv4Addr, end: Option<u64>) -> bool {
-    let of_radio = messages.iter().rev().filter(|one| one.radio == radio);
-    let mut overruns = of_radio.filter(|one| one.event == Event::RxOverrun).take(64);
+fn told(messages: &Numbered<RadioMessage>, radio: Ipv4Addr, end: Option<u64>) -> bool {
+    let newest = messages.from(0).rev().map(|(_, message)| message).take(256);
+    let mut overruns = newest.filter(|one| one.radio == radio && one.event == Event::RxOverrun);
     overruns.any(|one| one.ticks.zip(end).is_some_and(|(ticks, end)| end.wrapping_sub(ticks) <= 64))
+}
+
+/// Returns the addresses of two sockets, the lower one first.
+fn between(one: SocketAddrV4, other: SocketAddrV4) -> (Ipv4Addr, Ipv4Addr) {
+    (*one.ip().min(other.ip()), *one.ip().max(other.ip()))
+}
+
+/// Returns a key as one number, which is hashed fast.
+fn packed(key: &FlowKey) -> u128 {
+    let end = |end: SocketAddrV4| u128::from(end.ip().to_bits()) << 16 | u128::from(end.port());
+    end(key.source) << 80 | end(key.destination) << 32 | u128::from(key.epid)
 }

@@ -6,6 +6,9 @@ use std::net::SocketAddrV4;
 use millstream_wire::chdr::{Header, SC16_LEN, Width};
 use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
 
+use crate::frame::Captured;
+use crate::numbered::Numbered;
+
 /// The most gaps whose packets may still come.
 const OPEN_GAPS: usize = 64;
 
@@ -39,6 +42,9 @@ pub struct Credit {
     pub room_packets: u64,
     /// The time since the last report, nanoseconds.
     pub report_age_ns: u64,
+    /// The time from that packet to the next report, nanoseconds; `None` if the next packet came
+    /// first. A receiver that reads takes about a round trip, and one that is kept from it longer.
+    pub next_report_ns: Option<u64>,
 }
 
 /// Samples that are missing at one point of a flow.
@@ -48,6 +54,12 @@ pub struct FlowGap {
     pub flow: usize,
     /// When the packet behind it, or the report about it, was captured, nanoseconds.
     pub at_ns: Option<u64>,
+    /// When the packet before it was captured, nanoseconds.
+    pub since_ns: Option<u64>,
+    /// The number of the first missing packet, or of the first packet behind it at the sender.
+    pub first: u64,
+    /// The numbers that were missing when it was found: packets may have come since.
+    pub numbers: u64,
     /// Where they were lost.
     pub place: LossPlace,
     /// Missing packets; 0 at the sender.
@@ -65,10 +77,18 @@ pub struct FlowGap {
     pub is_sure: bool,
 }
 
+impl FlowGap {
+    /// Returns whether something is missing yet.
+    pub(crate) fn is_open(&self) -> bool {
+        self.packets > 0 || self.place == LossPlace::Sender
+    }
+}
+
 /// The packets of one direction of a stream.
 #[derive(Debug)]
 pub struct DataFlow {
     key: FlowKey,
+    interface: u32,
     packets: u64,
     bytes: u64,
     bursts: u64,
@@ -76,6 +96,9 @@ pub struct DataFlow {
     duplicates: u64,
     restarts: u64,
     clock_jumps_back: u64,
+    lost_before: u64,
+    lost_behind: u64,
+    not_sent: Option<u64>,
     captured_ns: Option<(u64, u64)>,
     ticks: Option<(u64, u64)>,
     width: Option<Width>,
@@ -101,6 +124,8 @@ struct LastPacket {
     at_ns: Option<u64>,
     /// What the receiver had reported by then.
     report: Option<Report>,
+    /// When it reported next.
+    reported_ns: Option<u64>,
 }
 
 /// How long the samples of a packet last.
@@ -116,8 +141,8 @@ struct OpenGap {
     first: u16,
     count: u16,
     came: u16,
-    /// The position in the list of gaps.
-    place: usize,
+    /// The number in the list of gaps.
+    place: u64,
 }
 
 /// What the receiver reported last.
@@ -138,9 +163,10 @@ pub(crate) struct DataPacket {
 }
 
 impl DataFlow {
-    pub(crate) fn new(key: FlowKey) -> Self {
+    pub(crate) fn new(key: FlowKey, interface: u32) -> Self {
         Self {
             key,
+            interface,
             packets: 0,
             bytes: 0,
             bursts: 0,
@@ -148,13 +174,16 @@ impl DataFlow {
             duplicates: 0,
             restarts: 0,
             clock_jumps_back: 0,
+            lost_before: 0,
+            lost_behind: 0,
+            not_sent: Some(0),
             captured_ns: None,
             ticks: None,
             width: None,
             last: None,
             step: None,
             candidate: None,
-            open: VecDeque::with_capacity(OPEN_GAPS),
+            open: VecDeque::new(),
             report: None,
         }
     }
@@ -207,10 +236,41 @@ impl DataFlow {
         self.clock_jumps_back
     }
 
+    /// Returns the packets that were lost before the place of the capture.
+    #[must_use]
+    pub fn lost_before(&self) -> u64 {
+        self.lost_before
+    }
+
+    /// Returns the packets that the receiver missed although they were captured.
+    #[must_use]
+    pub fn lost_behind(&self) -> u64 {
+        self.lost_behind
+    }
+
+    /// Returns the samples that the sender did not send within bursts; `None` where it is not known
+    /// how many.
+    #[must_use]
+    pub fn not_sent(&self) -> Option<u64> {
+        self.not_sent
+    }
+
+    /// Returns when the first and the last packet were captured, nanoseconds.
+    #[must_use]
+    pub fn captured_ns(&self) -> Option<(u64, u64)> {
+        self.captured_ns
+    }
+
     /// Returns the time from the first to the last packet, seconds.
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
         self.captured_ns.map(|(first, last)| last.saturating_sub(first) as f64 / 1e9)
+    }
+
+    /// Returns the samples of a packet of the usual length, at 16-bit I and Q.
+    #[must_use]
+    pub fn samples_per_packet(&self) -> Option<u64> {
+        self.samples_of(self.step?.length)
     }
 
     /// Returns the ticks that a sample lasts, where a packet lasts a whole number of them a sample.
@@ -238,6 +298,20 @@ impl DataFlow {
         self.width = Some(width);
     }
 
+    /// Returns whether a frame passed the interface where the flow is followed: the first one, or
+    /// another one once nothing has passed that for a second.
+    pub(crate) fn passes(&mut self, frame: &Captured<'_>) -> bool {
+        if self.interface != frame.interface {
+            let last = self.captured_ns.map(|(_, last)| last);
+            let pause = frame.at_ns.zip(last).map(|(now, last)| now.saturating_sub(last));
+            if pause.is_some_and(|pause| pause < 1_000_000_000) {
+                return false;
+            }
+            self.interface = frame.interface;
+        }
+        true
+    }
+
     /// Begins the numbers anew: the stream is set up.
     pub(crate) fn set_up(&mut self) {
         self.restarts += u64::from(self.packets > 0);
@@ -259,7 +333,7 @@ impl DataFlow {
         number: usize,
         packet: &DataPacket,
         overran: impl Fn() -> bool,
-        found: &mut Vec<FlowGap>,
+        found: &mut Numbered<FlowGap>,
     ) {
         let DataPacket { header, ticks, at_ns } = *packet;
         self.packets += 1;
@@ -287,10 +361,14 @@ impl DataFlow {
                 self.open.pop_front();
             }
             let first = last.seq.wrapping_add(1);
-            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.len() });
+            self.open.push_back(OpenGap { first, count: ahead, came: 0, place: found.next() });
+            self.lost_before += u64::from(ahead);
             found.push(FlowGap {
                 flow: number,
                 at_ns,
+                since_ns: last.at_ns,
+                first: first.into(),
+                numbers: ahead.into(),
                 place: LossPlace::Before,
                 packets: ahead.into(),
                 ticks,
@@ -300,37 +378,49 @@ impl DataFlow {
                 is_sure: true,
             });
             if rest > 0 {
-                found.push(FlowGap {
-                    flow: number,
-                    at_ns,
-                    place: LossPlace::Sender,
-                    packets: 0,
-                    ticks: Some(rest),
-                    samples: self.samples_in(rest),
-                    overrun,
-                    credit: self.credit(&last),
-                    is_sure: overrun,
-                });
+                found.push(self.pause(number, packet, &last, rest, overrun, overrun));
             }
         } else if let Some(jump) = jump.filter(|jump| *jump != 0) {
             match u64::try_from(jump) {
-                Ok(ticks) => found.push(FlowGap {
-                    flow: number,
-                    at_ns,
-                    place: LossPlace::Sender,
-                    packets: 0,
-                    ticks: Some(ticks),
-                    samples: self.samples_in(ticks),
-                    overrun,
-                    credit: self.credit(&last),
-                    is_sure: overrun || last.is_seen,
-                }),
+                Ok(ticks) => {
+                    let is_sure = overrun || last.is_seen;
+                    found.push(self.pause(number, packet, &last, ticks, overrun, is_sure));
+                }
                 Err(_) => self.clock_jumps_back += 1,
             }
         } else if jump.is_none() {
             self.learn(&last, ticks);
         }
         self.pass(packet);
+    }
+
+    /// Returns samples that were not sent before a packet.
+    fn pause(
+        &mut self,
+        flow: usize,
+        packet: &DataPacket,
+        last: &LastPacket,
+        ticks: u64,
+        overrun: bool,
+        is_sure: bool,
+    ) -> FlowGap {
+        let samples = self.samples_in(ticks);
+        self.not_sent =
+            self.not_sent.zip(samples).map(|(sum, samples)| sum.saturating_add(samples));
+        FlowGap {
+            flow,
+            at_ns: packet.at_ns,
+            since_ns: last.at_ns,
+            first: packet.header.seq.into(),
+            numbers: 0,
+            place: LossPlace::Sender,
+            packets: 0,
+            ticks: Some(ticks),
+            samples,
+            overrun,
+            credit: self.credit(last),
+            is_sure,
+        }
     }
 
     /// Goes on behind a packet.
@@ -341,9 +431,18 @@ impl DataFlow {
         }
         let Header { seq, length, eob, .. } = header;
         let (ends_burst, report) = (eob, self.report);
-        let (is_seen, seen) = (true, ticks.map(|ticks| (ticks, 1)));
-        self.last =
-            Some(LastPacket { seq, length, ticks, ends_burst, is_seen, seen, at_ns, report });
+        let seen = ticks.map(|ticks| (ticks, 1));
+        self.last = Some(LastPacket {
+            seq,
+            length,
+            ticks,
+            ends_burst,
+            is_seen: true,
+            seen,
+            at_ns,
+            report,
+            reported_ns: None,
+        });
     }
 
     /// Goes on behind the packets of a train whose headers were cut off: `bytes` bytes in parts of
@@ -365,15 +464,16 @@ impl DataFlow {
     }
 
     /// Takes a packet behind later ones.
-    fn old(&mut self, seq: u16, found: &mut [FlowGap]) {
+    fn old(&mut self, seq: u16, found: &mut Numbered<FlowGap>) {
         let within = |gap: &&mut OpenGap| seq.wrapping_sub(gap.first) < gap.count;
         let Some(gap) = self.open.iter_mut().find(within).filter(|gap| gap.came < gap.count) else {
             self.duplicates += 1;
             return;
         };
         self.reordered += 1;
+        self.lost_before -= 1;
         gap.came += 1;
-        let gap = &mut found[gap.place];
+        let Some(gap) = found.get_mut(gap.place) else { return };
         gap.packets -= 1;
         // How much of the time that makes is known where all packets are as long.
         let left = gap.ticks.zip(self.step).map(|(ticks, step)| ticks.saturating_sub(step.ticks));
@@ -425,21 +525,48 @@ impl DataFlow {
         Some(ticks / self.ticks_per_sample()?)
     }
 
-    /// Takes a report of the receiver. Returns the packets that it missed and that were captured.
-    pub(crate) fn status(&mut self, status: &StatusRepr, at_ns: Option<u64>) -> Option<u64> {
-        self.report = Some(Report {
+    /// Takes a report of the receiver, which may miss packets that were captured.
+    pub(crate) fn status(
+        &mut self,
+        number: usize,
+        status: &StatusRepr,
+        at_ns: Option<u64>,
+        found: &mut Numbered<FlowGap>,
+    ) {
+        if let Some(last) = &mut self.last {
+            last.reported_ns = last.reported_ns.or(at_ns);
+        }
+        let before = self.report.replace(Report {
             at_ns,
             packets: status.count_packets as u16,
             capacity_bytes: status.capacity_bytes,
             capacity_packets: status.capacity_packets,
         });
         if status.status != millstream_wire::stream::StreamCondition::SequenceError {
-            return None;
+            return;
         }
-        let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data())?;
+        let gap = SequenceGap::from_info(status.error_info).filter(|gap| gap.kind.is_data());
+        let Some(gap) = gap else { return };
         let missed = gap.actual.wrapping_sub(gap.expected);
         let seen = |open: &OpenGap| gap.expected.wrapping_sub(open.first) < open.count;
-        (missed < 1 << 15 && !self.open.iter().any(seen)).then(|| missed.into())
+        if missed >= 1 << 15 || self.open.iter().any(seen) {
+            return;
+        }
+        self.lost_behind += u64::from(missed);
+        found.push(FlowGap {
+            flow: number,
+            at_ns,
+            since_ns: before.and_then(|report| report.at_ns),
+            first: gap.expected.into(),
+            numbers: missed.into(),
+            place: LossPlace::Behind,
+            packets: missed.into(),
+            ticks: None,
+            samples: None,
+            overrun: false,
+            credit: None,
+            is_sure: true,
+        });
     }
 
     /// Returns the credit behind a packet.
@@ -450,7 +577,11 @@ impl DataFlow {
         if report.capacity_packets != PACKETS_UNLIMITED {
             capacity = capacity.min(report.capacity_packets.into());
         }
-        let report_age_ns = last.at_ns?.saturating_sub(report.at_ns?);
-        Some(Credit { room_packets: capacity.saturating_sub(in_flight.into()), report_age_ns })
+        let at_ns = last.at_ns?;
+        Some(Credit {
+            room_packets: capacity.saturating_sub(in_flight.into()),
+            report_age_ns: at_ns.saturating_sub(report.at_ns?),
+            next_report_ns: last.reported_ns.map(|next| next.saturating_sub(at_ns)),
+        })
     }
 }

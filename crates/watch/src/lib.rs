@@ -17,17 +17,20 @@
 mod account;
 mod flow;
 mod frame;
+mod judge;
+mod numbered;
 mod reading;
 mod verdict;
 
 pub use account::{AccountCounts, CaptureAccount, RadioMessage};
 pub use flow::{Credit, DataFlow, FlowGap, FlowKey, LossPlace};
 pub use frame::{Captured, LinkType};
+pub use judge::{Judge, LossCause};
 pub use reading::{
     DroppedPacket, HopReading, InterfaceReading, SocketReading, StackReading, ThreadReading,
     ThreadWait,
 };
-pub use verdict::{Certainty, Hop, HopVerdict};
+pub use verdict::{Certainty, Hop, HopVerdict, JudgedLoss, LossKind, LossSource};
 
 /// The bytes of each frame that an account needs: the headers with a VLAN tag and IP options, and a
 /// whole stream status at the largest width.

@@ -7,8 +7,11 @@
 
 use std::net::SocketAddrV4;
 
+use serde::{Deserialize, Serialize};
+
 /// The state of all hops at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HopReading {
     /// When it was read, nanoseconds.
     pub at_ns: u64,
@@ -30,7 +33,8 @@ pub struct HopReading {
 }
 
 /// The counters of an interface and of its queueing discipline.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InterfaceReading {
     /// Its name.
     pub name: String,
@@ -53,7 +57,8 @@ pub struct InterfaceReading {
 }
 
 /// The counters of `/proc/net/snmp`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StackReading {
     /// Packets that IPv4 discarded or could not deliver (`InDiscards`, `InHdrErrors`,
     /// `InAddrErrors`).
@@ -69,7 +74,8 @@ pub struct StackReading {
 }
 
 /// A UDP socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SocketReading {
     /// Its address.
     pub local: SocketAddrV4,
@@ -90,7 +96,8 @@ pub struct SocketReading {
 }
 
 /// A thread of a program that is watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreadReading {
     /// Its process.
     pub pid: u32,
@@ -116,22 +123,32 @@ pub struct ThreadReading {
 }
 
 /// A packet of a flow that the kernel dropped, by its tracepoint `skb:kfree_skb`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DroppedPacket {
     /// When, nanoseconds.
     pub at_ns: u64,
-    /// Why, in the kernel's word without its prefix (`SOCKET_RCVBUFF`, `CPU_BACKLOG`).
+    /// Why, in the kernel's word without its prefix (`SOCKET_RCVBUFF`, `CPU_BACKLOG`). Linux before
+    /// 5.17 has no word (`UNKNOWN`). `NOT_SPECIFIED` on the way out may be a packet that was sent:
+    /// some drivers free it that way.
     pub reason: String,
+    /// The inode of the network namespace that had it, where the kernel still knew it: the number
+    /// in `/proc/PID/ns/net`.
+    pub namespace: Option<u32>,
+    /// The datagrams in it: more than one for a train (GSO, GRO), whose first one `header` is of.
+    pub segments: u32,
     /// The sender.
     pub source: SocketAddrV4,
     /// The receiver.
     pub destination: SocketAddrV4,
-    /// The first bytes of the datagram: the CHDR header.
-    pub header: [u8; 8],
+    /// The first bytes of the datagram: the CHDR header. `None` where it has fewer, or where the
+    /// kernel holds them elsewhere than the packet's headers (Linux before 6.12 hands none out).
+    pub header: Option<[u8; 8]>,
 }
 
 /// A time in which a thread was ready and did not run, by the kernel's tracepoints `sched`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ThreadWait {
     /// The thread.
     pub tid: u32,

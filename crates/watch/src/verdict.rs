@@ -25,7 +25,7 @@ pub enum Hop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
     /// The kernel or the radio named these packets, or a counter of just this hop grew by just
-    /// their number.
+    /// their number, or every counter of this host stood still that could explain them.
     Sure,
     /// The evidence points there, and something else could explain it.
     Perhaps,
@@ -46,4 +46,55 @@ pub struct HopVerdict {
     pub evidence: Vec<String>,
     /// What to do, a sentence or a command each; the most promising first.
     pub remedies: Vec<String>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// Packets were lost on their way.
+    Lost,
+    /// Packets are missing, and our own capture missed at least as many: perhaps none was lost.
+    NotCaptured,
+    /// The sender left out samples.
+    NotSent,
+    /// The radio reported an overrun, and sent nothing behind it.
+    Overrun,
+    /// The radio had no samples to transmit.
+    Underflow,
+    /// Samples came to the radio after their time.
+    LateData,
+    /// A command came to the radio after its time.
+    LateCommand,
+}
+
+/// What told of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossSource {
+    /// A gap of the account, by its number.
+    Gap(u64),
+    /// A radio's message, by its number in the account.
+    Message(u64),
+    /// The kernel, which named each packet that it dropped.
+    Dropped,
+    /// The counter of a socket.
+    Counter,
+}
+
+/// A loss and where it occurred.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedLoss {
+    /// What happened.
+    pub kind: LossKind,
+    /// What told of it. A gap whose packets were lost at several hops gives a loss for each.
+    pub source: LossSource,
+    /// The position of its flow in the account, where it is of one flow.
+    pub flow: Option<usize>,
+    /// When it was seen, nanoseconds; `None` where the capture has no times.
+    pub at_ns: Option<u64>,
+    /// Lost packets; 0 where none was lost on its way.
+    pub packets: u64,
+    /// Missing samples, where they are known.
+    pub samples: Option<u64>,
+    /// Where it occurred.
+    pub verdict: HopVerdict,
 }

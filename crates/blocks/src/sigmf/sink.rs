@@ -185,6 +185,10 @@ impl<T: SigmfSample> Block for SigmfSink<T> {
 
     fn work(&mut self, context: &mut Context) -> Result<Work, BlockError> {
         self.read_tags();
+        if self.next_update.is_none() {
+            // Before the first samples: a kill may come between the two.
+            self.update(context.now)?;
+        }
         let work = self.data.work(context);
         if work.is_err() {
             // A full disk may still have room for it; the first error is the one to report.

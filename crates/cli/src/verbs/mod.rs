@@ -60,6 +60,7 @@ mod serve;
 pub mod sim;
 mod tx;
 mod view;
+mod watch;
 
 use crate::Verbs;
 use crate::output::Report;
@@ -69,7 +70,7 @@ group! {
     /// The verbs of `millstream`.
     // Daily ones first.
     Verb:
-    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Inspect(inspect), View(view),
+    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Watch(watch), Inspect(inspect), View(view),
     Batch(batch), Graph(graph),
     Relay(relay), Serve(serve), Sim(sim), Host(host),
 }

@@ -12,7 +12,7 @@ use millstream_ring::Reader;
 use super::now_ns;
 use super::place::CaptureFile;
 use super::tap::CaptureCounts;
-use crate::pcapng::{self, Statistics};
+use crate::pcapng::{self, CaptureStatistics, ETHERNET};
 
 /// The thread's poll interval. Taps never wake it, because that would be a system call in their
 /// path.
@@ -38,7 +38,7 @@ impl Writing {
         let mut file = BufWriter::with_capacity(1 << 18, file);
         let mut total = place.start;
         if place.needs_head {
-            let head = pcapng::head(interface);
+            let head = [pcapng::section(), pcapng::interface(interface, ETHERNET)].concat();
             file.write_all(&head)?;
             file.flush()?;
             total += head.len() as u64;
@@ -96,12 +96,12 @@ impl Writer {
             thread::sleep(LOOK_EVERY);
         }
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let seen = Statistics {
-            received: count(&self.counts.received),
-            lost: count(&self.counts.lost),
+        let seen = CaptureStatistics {
+            received: Some(count(&self.counts.received)),
+            lost: Some(count(&self.counts.lost)),
             uncaptured: count(&self.counts.uncaptured),
         };
-        let end = pcapng::statistics(now_ns(), seen);
+        let end = pcapng::statistics(0, now_ns(), seen);
         self.total += end.len() as u64;
         self.write(|file| file.write_all(&end));
         self.write(Write::flush);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_ring::{Reader, RingOptions, Writer, ring};
 
-use crate::pcapng::{self, FrameDirection};
+use crate::pcapng::{self, FrameDirection, FrameStamp};
 
 /// The most bytes of packets that wait for the disk.
 const BUFFER_BYTES: usize = 16 << 20;
@@ -69,7 +69,8 @@ impl CaptureWriter {
         let room = &mut self.ring.slice_mut()[self.staged..];
         let total = pcapng::packet_bytes(bytes);
         if total <= room.len() {
-            pcapng::packet(room, at_ns, direction, bytes, pieces);
+            let of = FrameStamp { interface: 0, at_ns, direction, whole_bytes: bytes };
+            pcapng::packet(room, of, bytes, pieces);
             self.staged += total;
         } else {
             self.missed += 1;

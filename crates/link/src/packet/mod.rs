@@ -29,6 +29,7 @@
 //! Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
 
 mod filter;
+mod headers;
 mod link;
 mod options;
 mod ring;
@@ -57,6 +58,8 @@ use link::{PacketLink, SendResult};
 use options::PacketOptions;
 use ring::{ReceiveRing, SlotLayout};
 use tx_batch::Batch;
+
+pub use headers::{BLOCK_MS, HeaderCapture, HeaderFilter, PassingFrame};
 
 #[cfg(fuzzing)]
 pub use segmented::exercise as exercise_train;

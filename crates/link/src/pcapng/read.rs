@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 
 use super::{
-    BYTE_ORDER, ETHERNET, IF_DROPPED, IF_OFFSET, IF_RESOLUTION, INTERFACE, OS_DROPPED, PACKET,
-    PCAP_MICRO, PCAP_NANO, SECTION, SIMPLE, STATISTICS,
+    BYTE_ORDER, EPB_FLAGS, ETHERNET, FrameDirection, IF_DROPPED, IF_OFFSET, IF_RESOLUTION,
+    INTERFACE, JOURNAL, OS_DROPPED, PACKET, PCAP_MICRO, PCAP_NANO, SECTION, SIMPLE, STATISTICS,
 };
 
 /// Longest block that is read, bytes: far more than a frame needs.
@@ -37,6 +37,8 @@ struct Interface {
     /// Ticks of its time stamps in a second.
     ticks_hz: u64,
     offset_s: i64,
+    /// What its last statistics say of the packets that the capture missed.
+    dropped: u64,
 }
 
 /// A captured packet.
@@ -44,6 +46,10 @@ struct Interface {
 pub struct CapturedPacket<'a> {
     /// The capture time, nanoseconds since 1970. `None` where the file has none.
     pub at_ns: Option<u64>,
+    /// Its interface, by its position among those of its section.
+    pub interface: u32,
+    /// Its direction, where the file has it.
+    pub direction: Option<FrameDirection>,
     /// What it begins with, by its `LINKTYPE_` number.
     pub link_type: u16,
     /// Its bytes, as far as they were captured.
@@ -59,6 +65,15 @@ impl CapturedPacket<'_> {
     }
 }
 
+/// What a file has in the order of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureItem<'a> {
+    /// A packet.
+    Packet(CapturedPacket<'a>),
+    /// An entry in the export format of systemd's journal, with zeros behind it.
+    JournalEntry(&'a [u8]),
+}
+
 /// Reads a capture.
 #[derive(Debug)]
 pub struct CaptureReader<R> {
@@ -68,6 +83,7 @@ pub struct CaptureReader<R> {
     is_pcap: bool,
     interfaces: Vec<Interface>,
     block: Vec<u8>,
+    /// What the capture missed, by the statistics of the sections before.
     dropped: u64,
 }
 
@@ -109,7 +125,7 @@ impl<R: Read> CaptureReader<R> {
         // The upper bits are about the frame's check sequence.
         let link_type = self.order(u32::from_ne_bytes([a, b, c, d])) as u16;
         self.is_pcap = true;
-        self.interfaces.push(Interface { link_type, ticks_hz, offset_s: 0 });
+        self.interfaces.push(Interface { link_type, ticks_hz, offset_s: 0, dropped: 0 });
         Ok(true)
     }
 
@@ -121,7 +137,8 @@ impl<R: Read> CaptureReader<R> {
     /// Returns the packets that the capture itself missed, by what was read so far of a pcapng file
     /// (`isb_ifdrop`, `isb_osdrop`). The older format does not say it.
     pub fn dropped(&self) -> Option<u64> {
-        (!self.is_pcap).then_some(self.dropped)
+        let of_section = self.interfaces.iter().map(|interface| interface.dropped);
+        (!self.is_pcap).then(|| of_section.fold(self.dropped, u64::saturating_add))
     }
 
     /// Returns the next packet; `None` at the end.
@@ -133,12 +150,42 @@ impl<R: Read> CaptureReader<R> {
             return self.record();
         }
         loop {
+            match self.next_kind()? {
+                None => return Ok(None),
+                Some(JOURNAL) => {}
+                Some(kind) => return self.packet(kind).map(Some),
+            }
+        }
+    }
+
+    /// Returns the next packet or entry of a journal; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of [`next_packet`](Self::next_packet).
+    pub fn next_item(&mut self) -> Result<Option<CaptureItem<'_>>, CaptureError> {
+        if self.is_pcap {
+            return Ok(self.record()?.map(CaptureItem::Packet));
+        }
+        Ok(match self.next_kind()? {
+            None => None,
+            Some(JOURNAL) => Some(CaptureItem::JournalEntry(&self.block)),
+            Some(kind) => Some(CaptureItem::Packet(self.packet(kind)?)),
+        })
+    }
+
+    /// Reads up to the next packet or entry of a journal, which is then in `block`.
+    fn next_kind(&mut self) -> Result<Option<u32>, CaptureError> {
+        loop {
             let Some(kind) = self.read_block()? else { return Ok(None) };
-            if matches!(kind, PACKET | SIMPLE) {
-                return self.packet(kind).map(Some);
+            if matches!(kind, PACKET | SIMPLE | JOURNAL) {
+                return Ok(Some(kind));
             }
             if kind == STATISTICS {
-                self.dropped = self.dropped.saturating_add(self.dropped_by_statistics());
+                let (number, dropped) = (self.u32_at(0), self.dropped_by_statistics());
+                let number = number.and_then(|number| usize::try_from(number).ok());
+                if let Some(of) = number.and_then(|number| self.interfaces.get_mut(number)) {
+                    of.dropped = dropped;
+                }
             }
             if kind == INTERFACE {
                 let interface = self.interface()?;
@@ -171,7 +218,8 @@ impl<R: Read> CaptureReader<R> {
         let ticks = u64::from(seconds) * interface.ticks_hz + u64::from(part);
         let (link_type, is_whole) = (interface.link_type, captured == original);
         let at_ns = Some(interface.time_ns(ticks));
-        Ok(Some(CapturedPacket { at_ns, link_type, bytes: &self.block, is_whole }))
+        let (bytes, direction) = (&self.block[..], None);
+        Ok(Some(CapturedPacket { at_ns, interface: 0, direction, link_type, bytes, is_whole }))
     }
 
     /// Reads a block; its body is then in `block`.
@@ -195,6 +243,7 @@ impl<R: Read> CaptureReader<R> {
                 word if word.swap_bytes() == BYTE_ORDER => true,
                 _ => return Err(CaptureError::Damaged("its byte order is unknown")),
             };
+            self.dropped = self.dropped().unwrap_or(0);
             self.interfaces.clear();
             4
         } else {
@@ -243,7 +292,7 @@ impl<R: Read> CaptureReader<R> {
     fn interface(&self) -> Result<Interface, CaptureError> {
         const SHORT: CaptureError = CaptureError::Damaged("an interface description is too short");
         let kind = self.u16_at(0).ok_or(SHORT)?;
-        let mut found = Interface { link_type: kind, ticks_hz: 1_000_000, offset_s: 0 };
+        let mut found = Interface { link_type: kind, ticks_hz: 1_000_000, offset_s: 0, dropped: 0 };
         let mut at = 8;
         while let (Some(code), Some(length)) = (self.u16_at(at), self.u16_at(at + 2)) {
             let length = usize::from(length);
@@ -295,7 +344,15 @@ impl<R: Read> CaptureReader<R> {
             let bytes = self.block.get(4..).ok_or(SHORT)?;
             let bytes = &bytes[..original.min(bytes.len())];
             let (link_type, is_whole) = (interface.link_type, bytes.len() == original);
-            return Ok(CapturedPacket { at_ns: None, link_type, bytes, is_whole });
+            let (at_ns, direction) = (None, None);
+            return Ok(CapturedPacket {
+                at_ns,
+                interface: 0,
+                direction,
+                link_type,
+                bytes,
+                is_whole,
+            });
         }
         let [upper, lower, captured, original] =
             [4, 8, 12, 16].map(|at| self.u32_at(at)).map(|word| word.unwrap_or(u32::MAX));
@@ -303,7 +360,32 @@ impl<R: Read> CaptureReader<R> {
         let bytes = bytes.ok_or(SHORT)?;
         let ticks = u64::from(upper) << 32 | u64::from(lower);
         let (link_type, is_whole) = (interface.link_type, captured == original);
-        Ok(CapturedPacket { at_ns: Some(interface.time_ns(ticks)), link_type, bytes, is_whole })
+        let options = 20 + (captured as usize).next_multiple_of(4);
+        Ok(CapturedPacket {
+            at_ns: Some(interface.time_ns(ticks)),
+            interface: number,
+            direction: self.direction(options),
+            link_type,
+            bytes,
+            is_whole,
+        })
+    }
+
+    /// Returns the direction in the options that begin here.
+    fn direction(&self, mut at: usize) -> Option<FrameDirection> {
+        loop {
+            match (self.u16_at(at)?, usize::from(self.u16_at(at + 2)?)) {
+                (0, _) => return None,
+                (EPB_FLAGS, 4) => {
+                    return match self.u32_at(at + 4)? & 3 {
+                        1 => Some(FrameDirection::In),
+                        2 => Some(FrameDirection::Out),
+                        _ => None,
+                    };
+                }
+                (_, length) => at += 4 + length.next_multiple_of(4),
+            }
+        }
     }
 }
 

@@ -3,15 +3,21 @@ use std::io::Cursor;
 use super::*;
 
 fn file(frames: &[(u64, &[u8])]) -> Vec<u8> {
-    let mut bytes = head("veth0");
+    let mut bytes = [section(), interface("veth0", ETHERNET)].concat();
     for (at_ns, frame) in frames {
         let mut block = vec![0xff; packet_bytes(frame.len())];
         let (one, two) = frame.split_at(frame.len() / 3);
-        packet(&mut block, *at_ns, FrameDirection::In, frame.len(), [one, two].into_iter());
+        let direction = FrameDirection::Out;
+        let of = FrameStamp { interface: 0, at_ns: *at_ns, direction, whole_bytes: 1500 };
+        packet(&mut block, of, frame.len(), [one, two].into_iter());
         assert_eq!(stamp_ns(&block), Some((*at_ns, block.len())));
         bytes.extend(block);
     }
-    bytes.extend(statistics(9, Statistics { received: 3, lost: 2, uncaptured: 1 }));
+    bytes.extend(journal_entry(8, "hello", ("SAID", "{}")));
+    for counts in [1, 2] {
+        let seen = CaptureStatistics { received: Some(3), lost: Some(counts), uncaptured: 1 };
+        bytes.extend(statistics(0, 9, seen));
+    }
     bytes
 }
 
@@ -21,8 +27,10 @@ type Found = Vec<(Option<u64>, Vec<u8>)>;
 fn all(bytes: &[u8]) -> Result<Found, CaptureError> {
     let mut reader = CaptureReader::new(Cursor::new(bytes))?;
     let mut found = Vec::new();
-    while let Some(packet) = reader.next_packet()? {
-        found.push((packet.at_ns, packet.bytes.to_vec()));
+    while let Some(item) = reader.next_item()? {
+        if let CaptureItem::Packet(packet) = item {
+            found.push((packet.at_ns, packet.bytes.to_vec()));
+        }
     }
     Ok(found)
 }
@@ -96,12 +104,27 @@ fn the_older_format_is_read_in_both_byte_orders_and_units() {
     }
 }
 
+/// Statistics count from the beginning of their section.
 #[test]
-fn what_the_capture_missed_is_read() {
-    let bytes = file(&[(5, &[1; 60])]);
+fn what_the_capture_missed_is_read_by_the_last_statistics_of_each_section() {
+    for sections in [1, 2] {
+        let bytes = file(&[(5, &[1; 60])]).repeat(sections as usize);
+        let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
+        while reader.next_packet().unwrap().is_some() {}
+        assert_eq!(reader.dropped(), Some(3 * sections), "lost by the link, and by the capture");
+    }
+}
+
+#[test]
+fn cut_frames_and_entries_of_a_journal_are_read_in_their_order() {
+    let bytes = file(&[(5, &[1; 61])]);
     let mut reader = CaptureReader::new(Cursor::new(&bytes)).unwrap();
-    while reader.next_packet().unwrap().is_some() {}
-    assert_eq!(reader.dropped(), Some(3), "lost by the link, and by the capture");
+    let Some(CaptureItem::Packet(packet)) = reader.next_item().unwrap() else { panic!() };
+    assert_eq!((packet.interface, packet.direction), (0, Some(FrameDirection::Out)));
+    assert!(!packet.is_whole && packet.bytes == [1; 61]);
+    let Some(CaptureItem::JournalEntry(entry)) = reader.next_item().unwrap() else { panic!() };
+    assert!(entry.starts_with(b"__REALTIME_TIMESTAMP=0\nMESSAGE=hello\nSAID={}\n"));
+    assert_eq!(reader.next_item().unwrap(), None);
 }
 
 #[test]

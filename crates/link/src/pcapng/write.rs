@@ -1,80 +1,116 @@
 //! A writer of blocks, in this machine's byte order.
 
 use super::{
-    BYTE_ORDER, ETHERNET, FrameDirection, IF_NAME, IF_RESOLUTION, INTERFACE, PACKET, SECTION,
-    STATISTICS,
+    BYTE_ORDER, EPB_FLAGS, FrameDirection, IF_NAME, IF_RESOLUTION, INTERFACE, JOURNAL, PACKET,
+    SECTION, STATISTICS,
 };
-
-/// Option `epb_flags`.
-const EPB_FLAGS: u16 = 2;
 
 /// Bytes of a packet block besides the frame: header, flags option, end of options, length again.
 const PACKET_EXTRA: usize = 28 + 8 + 4 + 4;
 
 /// The losses, for the statistics block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Statistics {
+pub struct CaptureStatistics {
     /// Frames that the link received (`isb_ifrecv`).
-    pub received: u64,
+    pub received: Option<u64>,
     /// Frames that the link lost (`isb_ifdrop`).
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Frames that passed the link but are missing in the capture (`isb_osdrop`).
     pub uncaptured: u64,
 }
 
-/// Returns the beginning of a file: its section, and one Ethernet interface with nanosecond time
-/// stamps.
-pub(crate) fn head(interface: &str) -> Vec<u8> {
-    let mut bytes = block(SECTION, |body| {
+/// What a packet block says of a frame besides its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameStamp {
+    /// Its interface, by its position among the interfaces of the section.
+    pub interface: u32,
+    /// When it passed, nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Its direction.
+    pub direction: FrameDirection,
+    /// Bytes of the whole frame, of which only the first may be there.
+    pub whole_bytes: usize,
+}
+
+/// Returns the block that begins a file, or a further section of it.
+#[must_use]
+pub fn section() -> Vec<u8> {
+    block(SECTION, |body| {
         body.extend(BYTE_ORDER.to_ne_bytes());
         body.extend([1u16, 0].map(u16::to_ne_bytes).concat());
         // The length of the section is left open.
         body.extend(u64::MAX.to_ne_bytes());
-    });
-    bytes.extend(block(INTERFACE, |body| {
-        body.extend([ETHERNET, 0].map(u16::to_ne_bytes).concat());
-        // No frame is truncated.
-        body.extend(0u32.to_ne_bytes());
-        option(body, IF_NAME, interface.as_bytes());
-        option(body, IF_RESOLUTION, &[9]);
-        option(body, 0, &[]);
-    }));
-    bytes
+    })
 }
 
-/// Returns the statistics block at the end of a file.
-pub(crate) fn statistics(at_ns: u64, seen: Statistics) -> Vec<u8> {
-    block(STATISTICS, |body| {
+/// Returns the block of an interface, whose frames begin as `link_type` says (`LINKTYPE_`) and have
+/// nanosecond time stamps.
+#[must_use]
+pub fn interface(name: &str, link_type: u16) -> Vec<u8> {
+    block(INTERFACE, |body| {
+        body.extend([link_type, 0].map(u16::to_ne_bytes).concat());
+        // Each block says how much of its frame is there.
         body.extend(0u32.to_ne_bytes());
+        option(body, IF_NAME, name.as_bytes());
+        option(body, IF_RESOLUTION, &[9]);
+        option(body, 0, &[]);
+    })
+}
+
+/// Returns a statistics block of an interface, which counts from the beginning of the capture.
+#[must_use]
+pub fn statistics(interface: u32, at_ns: u64, seen: CaptureStatistics) -> Vec<u8> {
+    let CaptureStatistics { received, lost, uncaptured } = seen;
+    block(STATISTICS, |body| {
+        body.extend(interface.to_ne_bytes());
         body.extend(stamp(at_ns));
-        for (code, count) in [(4, seen.received), (5, seen.lost), (7, seen.uncaptured)] {
-            option(body, code, &count.to_ne_bytes());
+        for (code, count) in [(4, received), (5, lost), (7, Some(uncaptured))] {
+            if let Some(count) = count {
+                option(body, code, &count.to_ne_bytes());
+            }
         }
         option(body, 0, &[]);
     })
 }
 
+/// Returns the block of an entry in the export format of systemd's journal, which Wireshark shows
+/// between the packets: a message for people, and a further field. Neither contains a line break.
+#[must_use]
+pub fn journal_entry(at_ns: u64, message: &str, (name, value): (&str, &str)) -> Vec<u8> {
+    debug_assert!(![message, name, value].iter().any(|text| text.contains('\n')));
+    let at_us = at_ns / 1000;
+    let text = format!("__REALTIME_TIMESTAMP={at_us}\nMESSAGE={message}\n{name}={value}\n");
+    block(JOURNAL, |body| {
+        body.extend(text.as_bytes());
+        body.resize(body.len().next_multiple_of(4), 0);
+    })
+}
+
 /// Returns the size of the block of a packet of `bytes` bytes.
-pub(crate) fn packet_bytes(bytes: usize) -> usize {
+#[must_use]
+pub fn packet_bytes(bytes: usize) -> usize {
     PACKET_EXTRA + bytes.next_multiple_of(4)
 }
 
-/// Writes the block of a packet, given in pieces, to the beginning of `to`, which has room.
-pub(crate) fn packet<'a>(
+/// Writes the block of a packet, of which `bytes` bytes are given in pieces, to the beginning of
+/// `to`, which has room.
+///
+/// # Panics
+/// Where `to` has no room.
+pub fn packet<'a>(
     to: &mut [u8],
-    at_ns: u64,
-    direction: FrameDirection,
+    of: FrameStamp,
     bytes: usize,
     pieces: impl Iterator<Item = &'a [u8]>,
 ) {
     let total = packet_bytes(bytes);
-    let (to, length) = (&mut to[..total], bytes as u32);
+    let to = &mut to[..total];
     to[..4].copy_from_slice(&PACKET.to_ne_bytes());
     to[4..8].copy_from_slice(&(total as u32).to_ne_bytes());
-    to[8..12].fill(0);
-    to[12..20].copy_from_slice(&stamp(at_ns));
-    to[20..24].copy_from_slice(&length.to_ne_bytes());
-    to[24..28].copy_from_slice(&length.to_ne_bytes());
+    to[8..12].copy_from_slice(&of.interface.to_ne_bytes());
+    to[12..20].copy_from_slice(&stamp(of.at_ns));
+    to[20..24].copy_from_slice(&(bytes as u32).to_ne_bytes());
+    to[24..28].copy_from_slice(&(of.whole_bytes as u32).to_ne_bytes());
     let mut at = 28;
     for piece in pieces {
         to[at..at + piece.len()].copy_from_slice(piece);
@@ -85,7 +121,7 @@ pub(crate) fn packet<'a>(
     to[at..options].fill(0);
     to[options..options + 2].copy_from_slice(&EPB_FLAGS.to_ne_bytes());
     to[options + 2..options + 4].copy_from_slice(&4u16.to_ne_bytes());
-    to[options + 4..options + 8].copy_from_slice(&(direction as u32).to_ne_bytes());
+    to[options + 4..options + 8].copy_from_slice(&(of.direction as u32).to_ne_bytes());
     to[options + 8..options + 12].fill(0);
     to[options + 12..].copy_from_slice(&(total as u32).to_ne_bytes());
 }

@@ -24,6 +24,10 @@ use crate::{Cause, Ledger};
 /// The time between the command and the start of a group without a start time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
 
+/// The starts of a group that are tried before one that may be late is kept; each has twice the
+/// lead of the one before.
+const START_ATTEMPTS: u32 = 4;
+
 /// The most channels of one stream.
 pub const RX_CHANNELS_MAX: usize = 32;
 
@@ -214,9 +218,34 @@ impl RxStreamer {
             return Err(RxError::Running);
         }
         let at = match at {
-            Some(at) => at,
-            None => self.latest_ticks()?.wrapping_add(self.lead_ticks()),
+            Some(at) => self.start_all(samples, at)?,
+            None => self.start_ahead(samples)?,
         };
+        (self.running, self.due, self.left) = (true, Some(at), samples);
+        (self.trouble, self.restarting) = (None, None);
+        Ok(())
+    }
+
+    /// Starts all members at the next common moment, and returns it.
+    fn start_ahead(&mut self, samples: Option<u64>) -> Result<u64, RxError> {
+        let mut lead = (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64;
+        for _ in 0..START_ATTEMPTS {
+            let at = self.latest_ticks()?.wrapping_add(lead);
+            let at = self.start_all(samples, at)?;
+            // The radios have answered to the starts: they have them. Before their time?
+            if at.wrapping_sub(self.latest_ticks()?) < 1 << 63 {
+                return Ok(at);
+            }
+            // This thread had no CPU, or the network was slow. Some may be late: all again.
+            self.members.iter_mut().for_each(RxMember::end);
+            lead *= 2;
+        }
+        let at = self.latest_ticks()?.wrapping_add(lead);
+        self.start_all(samples, at)
+    }
+
+    /// Starts all members at a time, ticks; returns it as the radios' cycles have it.
+    fn start_all(&mut self, samples: Option<u64>, at: u64) -> Result<u64, RxError> {
         let at = self.members[0].on_cycle(Some(at))?.unwrap_or(at);
         for index in 0..self.members.len() {
             if let Err(error) = self.members[index].start(samples, RxStart::At(Some(at))) {
@@ -224,9 +253,7 @@ impl RxStreamer {
                 return Err(error);
             }
         }
-        (self.running, self.due, self.left) = (true, Some(at), samples);
-        (self.trouble, self.restarting) = (None, None);
-        Ok(())
+        Ok(at)
     }
 
     /// Starts reception of `samples` samples, or until [`RxStreamer::stop`], with the next sample
@@ -478,11 +505,6 @@ impl RxStreamer {
             _ => RxEvent::SequenceGap { packets, samples },
         };
         (channel, event)
-    }
-
-    /// Returns how far ahead of the device's time a group starts, ticks.
-    fn lead_ticks(&self) -> u64 {
-        (self.rate().ticks_hz * START_LEAD_MS / 1e3).ceil() as u64
     }
 
     // Aligning

@@ -158,6 +158,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            // What it said may tell why.
+            std::thread::sleep(Duration::from_millis(100));
+            self.lines.try_iter().for_each(|line| eprintln!("its standard error: {line}"));
+        }
     }
 }
 

@@ -9,8 +9,7 @@ mod frame;
 mod words;
 
 use crate::graph_report::GraphReport;
-use crate::live;
-use crate::printable::printable;
+use crate::live::{self, Picture};
 use crate::signal::SignalReport;
 use caches::{Caches, EdgeCache};
 use counted::{CacheCounters, ThreadCounts};
@@ -22,7 +21,6 @@ use millstream_flow::{Profile, RunningGraph, Snapshot};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -59,8 +57,7 @@ pub struct LiveView {
     topology: Option<Topology>,
     counters: CacheCounters,
     before: Option<Moment>,
-    /// Lines of the drawn picture.
-    lines: usize,
+    picture: Picture,
 }
 
 /// The state at one time.
@@ -79,7 +76,7 @@ impl LiveView {
             topology: Topology::read(Path::new("/")).ok(),
             counters: CacheCounters::default(),
             before: None,
-            lines: 0,
+            picture: Picture::default(),
         }
     }
 
@@ -128,9 +125,7 @@ impl LiveView {
         };
         let (columns, rows) = live::size();
         let lines = frame.lines(columns.saturating_sub(1), rows.saturating_sub(1));
-        // A failed write is not a reason to stop.
-        let _ = std::io::stderr().lock().write_all(redraw(self.lines.min(rows), &lines).as_bytes());
-        self.lines = lines.len();
+        self.picture.draw(&lines);
         true
     }
 
@@ -165,22 +160,6 @@ impl LiveView {
     }
 }
 
-/// Redraws the lines over the `above` lines above the cursor.
-fn redraw(above: usize, lines: &[String]) -> String {
-    let mut text = String::new();
-    if above > 0 {
-        // Up, to the first column.
-        let _ = write!(text, "\x1b[{above}F");
-    }
-    for line in lines {
-        // The rest of a longer line is erased.
-        let _ = write!(text, "{}\x1b[K\r\n", printable(line));
-    }
-    // And the rest of a higher picture below.
-    text.push_str("\x1b[J");
-    text
-}
-
 /// The partitions for a plain line: the busy share of each so far.
 pub fn brief(profile: &Profile, snapshot: &Snapshot) -> String {
     let mut text = String::new();
@@ -189,16 +168,4 @@ pub fn brief(profile: &Profile, snapshot: &Snapshot) -> String {
         let _ = write!(text, "  {} {:.0} %", partition.name, busy * 100.0);
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::redraw;
-
-    #[test]
-    fn a_picture_is_drawn_over_the_one_before() {
-        let lines = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(redraw(0, &lines), "a\x1b[K\r\nb\x1b[K\r\n\x1b[J");
-        assert_eq!(redraw(3, &lines[..1]), "\x1b[3Fa\x1b[K\r\n\x1b[J");
-    }
 }

@@ -1,0 +1,243 @@
+//! What passes, what the hops say of it, and which losses follow.
+
+use super::recording::{Recording, WatchRecording};
+use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
+use anyhow::anyhow;
+use millstream_hops::{HopNote, HopReader, radio_sockets, within};
+use millstream_host::netlink::{Netlink, NetlinkError};
+use millstream_link::packet::{HeaderCapture, HeaderFilter};
+use millstream_watch::{
+    CaptureAccount, Captured, Hop, HopReading, Judge, JudgedLoss, LinkType, SNAPLEN,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddrV4;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The time between two readings of the hops.
+const READING: Duration = Duration::from_millis(20);
+/// The time between two looks for verdicts, and for new flows.
+const SETTLE: Duration = Duration::from_millis(100);
+/// The time between two pictures.
+const PICTURE: Duration = Duration::from_millis(500);
+
+/// A program whose sockets the flows use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    pub pid: u32,
+    pub name: String,
+}
+
+/// The packets and the hops of a network namespace.
+pub struct Observer {
+    capture: HeaderCapture,
+    hops: HopReader,
+    pub account: CaptureAccount,
+    judge: Judge,
+    recording: Option<Recording>,
+    pub losses: Vec<JudgedLoss>,
+    /// Packets lost at each hop, and events there, of each flow.
+    pub at_hops: BTreeMap<(Option<usize>, Hop), u64>,
+    pub lost: u64,
+    pub begin_ns: Option<u64>,
+    pub missed: u64,
+    pub programs: Vec<Program>,
+    pub reading: HopReading,
+    /// Packets of each flow at the last picture, and per second before it.
+    packets: Vec<u64>,
+    pub rates_hz: Vec<f64>,
+    next_reading: Instant,
+    next_settle: Instant,
+    next_picture: Instant,
+}
+
+impl Observer {
+    /// Begins to watch the interfaces, or all, of the network namespace of a process, or of ours.
+    pub fn open(
+        pid: Option<u32>,
+        interfaces: &[String],
+        ports: Vec<u16>,
+        recording: Option<Recording>,
+    ) -> anyhow::Result<Self> {
+        let hops = HopReader::open(pid, interfaces)?;
+        let open = || -> io::Result<_> {
+            let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
+            let filter = HeaderFilter { ports, interfaces, bytes: SNAPLEN as u32 };
+            HeaderCapture::begin(HeaderCapture::socket()?, &filter)
+        };
+        let capture = within(pid, open)?.map_err(|error| match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => anyhow!(
+                "cannot see the packets of other programs: this process lacks CAP_NET_RAW. Run it \
+                 with sudo, or give it the capability: sudo setcap cap_net_raw,cap_bpf,cap_perfmon\
+                 +ep {}",
+                std::env::current_exe().unwrap_or_default().display()
+            ),
+            _ => anyhow!(error).context("cannot open a packet socket"),
+        })?;
+        let now = Instant::now();
+        Ok(Self {
+            capture,
+            hops,
+            account: CaptureAccount::new(),
+            judge: Judge::new(),
+            recording,
+            losses: Vec::new(),
+            at_hops: BTreeMap::new(),
+            lost: 0,
+            begin_ns: None,
+            missed: 0,
+            programs: Vec::new(),
+            reading: HopReading::default(),
+            packets: Vec::new(),
+            rates_hz: Vec::new(),
+            next_reading: now,
+            next_settle: now,
+            next_picture: now + PICTURE,
+        })
+    }
+
+    /// Waits for packets, and takes them and what the hops say; not longer than until the next
+    /// reading. Returns the losses that became known.
+    pub fn step(&mut self) -> anyhow::Result<Vec<FoundLoss>> {
+        let now = Instant::now();
+        self.capture.wait(self.next_reading.saturating_duration_since(now))?;
+        let Self { account, begin_ns, recording, .. } = self;
+        let mut recorded = Ok(());
+        self.capture.read(|frame| {
+            begin_ns.get_or_insert(frame.at_ns);
+            if let (Some(recording), Ok(())) = (recording.as_mut(), &recorded) {
+                recorded = recording.frame(frame);
+            }
+            account.take(&Captured {
+                at_ns: Some(frame.at_ns),
+                interface: frame.interface,
+                link: if frame.is_ethernet { LinkType::Ethernet } else { LinkType::Raw },
+                bytes: frame.bytes,
+            });
+        });
+        recorded?;
+        let now = Instant::now();
+        if now >= self.next_reading {
+            self.next_reading = now + READING;
+            self.missed = self.capture.missed()?;
+            self.reading = self.hops.read(self.missed);
+            self.note(HopNote::Reading(self.reading.clone()))?;
+        }
+        if now < self.next_settle {
+            return Ok(Vec::new());
+        }
+        self.next_settle = now + SETTLE;
+        self.follow();
+        let judged = self.judge.settle(&self.account, self.reading.at_ns);
+        let told = judged.iter().map(|loss| FoundLoss::of(loss, self.at_s(loss.at_ns))).collect();
+        self.keep(judged);
+        Ok(told)
+    }
+
+    /// Returns the seconds since the first packet.
+    pub fn at_s(&self, at_ns: Option<u64>) -> Option<f64> {
+        Some(at_ns?.saturating_sub(self.begin_ns?) as f64 / 1e9)
+    }
+
+    /// Returns what was seen.
+    pub fn told(&self) -> FlowAccount {
+        let (account, losses) = (&self.account, Some(&self.losses[..]));
+        FlowAccount::of(account, self.begin_ns, 0, Some(self.missed), losses)
+    }
+
+    /// Takes what is left, when nothing more comes, and ends the recording.
+    pub fn finish(&mut self) -> anyhow::Result<Option<WatchRecording>> {
+        let judged = self.judge.finish(&self.account);
+        self.keep(judged);
+        let ended = self.recording.take();
+        ended.map(|recording| recording.end(self.reading.at_ns, self.missed)).transpose()
+    }
+
+    /// Takes what the hops said.
+    fn note(&mut self, note: HopNote) -> anyhow::Result<()> {
+        if let Some(recording) = &mut self.recording {
+            recording.note(&note)?;
+        }
+        match note {
+            HopNote::Reading(reading) => self.judge.reading(reading),
+            HopNote::Dropped(dropped) => self.judge.dropped(dropped),
+            HopNote::Waited(wait) => self.judge.wait(wait),
+        }
+        Ok(())
+    }
+
+    /// Whether it is time for a picture; then the packet rates are new.
+    pub fn is_time_for_picture(&mut self, now: Instant) -> bool {
+        let is_time = now >= self.next_picture;
+        if is_time {
+            let seconds = (now + PICTURE - self.next_picture).as_secs_f64();
+            self.next_picture = now + PICTURE;
+            let packets: Vec<_> = self.account.flows().iter().map(|flow| flow.packets()).collect();
+            let before = self.packets.iter().copied().chain(std::iter::repeat(0));
+            let rate = |(now, before): (&u64, u64)| (now - before) as f64 / seconds;
+            self.rates_hz = packets.iter().zip(before).map(rate).collect();
+            self.packets = packets;
+        }
+        is_time
+    }
+
+    /// Whether programs were seen, and all of them have ended.
+    pub fn programs_have_ended(&self) -> bool {
+        !self.programs.is_empty() && self.programs.iter().all(|program| !is_alive(program.pid))
+    }
+
+    /// Says what could not be seen, and what would help.
+    pub fn lacks(&self) -> Vec<String> {
+        self.hops.lacks()
+    }
+
+    fn keep(&mut self, judged: Vec<JudgedLoss>) {
+        for loss in judged {
+            let count = loss.packets.max(1);
+            self.lost += count;
+            *self.at_hops.entry((loss.flow, loss.verdict.hop)).or_default() += count;
+            if self.losses.len() < LOSSES_MAX {
+                self.losses.push(loss);
+            }
+        }
+    }
+
+    /// Follows the sockets of all flows, and the programs that have them.
+    fn follow(&mut self) {
+        let ends = |flow: &millstream_watch::DataFlow| [flow.key().source, flow.key().destination];
+        let ends: Vec<SocketAddrV4> = self.account.flows().iter().flat_map(ends).collect();
+        self.hops.follow(&ends);
+        for pid in self.reading.sockets.iter().filter_map(|socket| socket.pid) {
+            if self.programs.iter().all(|program| program.pid != pid) {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+                let name = name.unwrap_or_default().trim_end().to_owned();
+                self.programs.push(Program { pid, name });
+            }
+        }
+    }
+}
+
+/// Returns the numbers of interfaces by their names.
+fn numbers_of(names: &[String]) -> Result<Vec<u32>, NetlinkError> {
+    let mut netlink = Netlink::open()?;
+    names.iter().map(|name| Ok(netlink.interface(name)?.index)).collect()
+}
+
+/// Whether a process has not ended.
+pub fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    // The state stands behind the name, which is in brackets and may contain any.
+    stat.is_ok_and(|stat| {
+        !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X']))
+    })
+}
+
+/// Returns a process whose network namespace has radio streams, if ours has none.
+pub fn elsewhere() -> Option<u32> {
+    let sockets = radio_sockets();
+    match sockets.iter().any(|(namespace, _)| namespace.is_none()) {
+        true => None,
+        false => sockets.first()?.0,
+    }
+}

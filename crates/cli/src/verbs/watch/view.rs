@@ -1,0 +1,100 @@
+//! The picture: each flow with its hops as a row, losses where they occurred.
+
+use super::observer::Observer;
+use crate::account::{FoundLoss, hop_name};
+use crate::output::short;
+use millstream_watch::{DataFlow, Hop, JudgedLoss, SocketReading};
+use std::fmt::Write;
+
+/// The hops in the order of the receive direction, and of the transmit direction.
+const RECEIVE: [Hop; 7] =
+    [Hop::Radio, Hop::Wire, Hop::Card, Hop::Backlog, Hop::Stack, Hop::Socket, Hop::Program];
+const TRANSMIT: [Hop; 4] = [Hop::Program, Hop::SendQueue, Hop::Wire, Hop::Radio];
+/// Cells of a bar.
+const BAR: u64 = 20;
+
+/// Returns the lines of the picture, for a terminal of so many columns and rows.
+pub fn lines(observer: &Observer, (columns, rows): (usize, usize)) -> Vec<String> {
+    let mut lines = vec![line(observer), String::new()];
+    if observer.account.flows().is_empty() {
+        lines.push("no radio stream passes (CHDR, UDP port 49153; --port adds others)".to_owned());
+    }
+    for (number, flow) in observer.account.flows().iter().enumerate() {
+        if lines.len() + 8 > rows {
+            lines.push(format!("and {} more streams", observer.account.flows().len() - number));
+            break;
+        }
+        lines.extend(flow_lines(observer, number, flow));
+    }
+    let room = rows.saturating_sub(lines.len() + 2);
+    let latest = observer.losses.iter().rev().take(room).collect::<Vec<_>>();
+    let told = |loss: &JudgedLoss| FoundLoss::of(loss, observer.at_s(loss.at_ns)).line();
+    lines.extend(latest.into_iter().rev().map(told));
+    for line in &mut lines {
+        *line = line.chars().take(columns.saturating_sub(1)).collect();
+    }
+    lines
+}
+
+/// Returns all in one line.
+pub fn line(observer: &Observer) -> String {
+    let seconds = observer.at_s(Some(observer.reading.at_ns)).unwrap_or(0.0);
+    let programs: Vec<_> = observer
+        .programs
+        .iter()
+        .map(|program| format!("{} ({})", program.name, program.pid))
+        .collect();
+    let flows = observer.account.flows().len();
+    let mut line = format!("{seconds:.1} s  {flows} streams  {} lost", observer.lost);
+    if !programs.is_empty() {
+        let _ = write!(line, "  {}", programs.join(", "));
+    }
+    line
+}
+
+fn flow_lines(observer: &Observer, number: usize, flow: &DataFlow) -> Vec<String> {
+    let from_radio = observer.account.is_from_radio(flow);
+    let (radio, host) = match from_radio {
+        true => (flow.key().source, flow.key().destination),
+        false => (flow.key().destination, flow.key().source),
+    };
+    let arrow = if from_radio { "→" } else { "←" };
+    let packets_hz = observer.rates_hz.get(number).copied().unwrap_or(0.0);
+    let mut heading = format!("radio {radio} {arrow} {host}  {packets_hz:.0} packets/s");
+    if let Some(rate_hz) = flow.rate_hz() {
+        let _ = write!(heading, ", about {} samples a second", short(rate_hz.round()));
+    }
+    let hops: &[Hop] = if from_radio { &RECEIVE } else { &TRANSMIT };
+    let (mut names, mut counts) = ("  ".to_owned(), "  ".to_owned());
+    for (place, hop) in hops.iter().enumerate() {
+        let name = hop_name(*hop).replace('_', " ");
+        let lost = observer.at_hops.get(&(Some(number), *hop)).copied().unwrap_or(0);
+        let lost = if lost == 0 { "·".to_owned() } else { lost.to_string() };
+        let width = name.chars().count().max(lost.chars().count());
+        let link = if place == 0 { "" } else { " ── " };
+        let gap = if place == 0 { "" } else { "    " };
+        let _ = write!(names, "{link}{name:^width$}");
+        let _ = write!(counts, "{gap}{lost:^width$}");
+    }
+    let mut lines = vec![heading, names, counts];
+    let socket = observer.reading.sockets.iter().find(|socket| is_of(socket, host));
+    if let Some(socket) = socket.filter(|_| from_radio) {
+        let share = socket.queued_bytes * BAR / socket.buffer_bytes.max(1);
+        let full = share.min(BAR) as usize;
+        lines.push(format!(
+            "  socket buffer {}{} {} of {} kB",
+            "█".repeat(full),
+            "░".repeat(BAR as usize - full),
+            socket.queued_bytes / 1000,
+            socket.buffer_bytes / 1000
+        ));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// Whether a socket is that of a flow's end on this host.
+fn is_of(socket: &SocketReading, host: std::net::SocketAddrV4) -> bool {
+    let any = socket.local.ip().is_unspecified();
+    socket.local.port() == host.port() && (any || socket.local.ip() == host.ip())
+}

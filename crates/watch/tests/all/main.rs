@@ -1,0 +1,6 @@
+//! Tests of the account and of the judge.
+
+mod drawn;
+mod judged;
+mod packets;
+mod verdicts;

@@ -1,0 +1,1 @@
+//! One loss of each kind, and what is said of it.
