@@ -5,8 +5,9 @@ use crate::namespace::within;
 use crate::pace::Paced;
 use crate::sockets::Sockets;
 use crate::threads::Threads;
+use millstream_cpu::usage::thread_cpu_time;
 use millstream_host::netlink::NetlinkError;
-use millstream_watch::{HopReading, InterfaceReading, SocketReading, StackReading, ThreadReading};
+use millstream_watch::{HopReading, ThreadReading};
 use std::io;
 use std::net::SocketAddrV4;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -23,12 +24,19 @@ pub enum HopError {
     Network(#[from] NetlinkError),
 }
 
+/// The times that a reading is made while the thread is kept from it for longer than `AWAY_MAX`:
+/// on a busy host its counters would be of different moments.
+const TRIES: usize = 3;
+const AWAY_MAX: Duration = Duration::from_millis(1);
+/// The share of a CPU that readings may cost: 1 in so many.
+const SHARE: u32 = 50;
+
 /// Reads the hops of a network namespace: its interfaces, the backlog, the stack, the sockets of
 /// flows with their owners, and the owners' threads.
 ///
-/// A reading costs 50 to 200 µs. Where a part of it costs more than 100 µs, because a host has
-/// hundreds of interfaces, sockets or threads, that part is read for at most a hundredth of a CPU,
-/// and readings repeat its last state meanwhile.
+/// A reading costs 50 to 250 µs, and more on a host with hundreds of interfaces or sockets. A card
+/// that counts by itself is asked ten times a second at most; the threads of a program with many,
+/// and the owners of new sockets, are looked for in a hundredth of a CPU.
 #[derive(Debug)]
 pub struct HopReader {
     pid: Option<u32>,
@@ -37,24 +45,8 @@ pub struct HopReader {
     counters: Counters,
     sockets: Sockets,
     threads: Threads,
-    parts: Parts,
-}
-
-/// The parts of a reading.
-#[derive(Debug)]
-struct Parts {
-    interfaces: Paced<Vec<InterfaceReading>>,
-    stack: Paced<(Option<u64>, StackReading)>,
-    sockets: Paced<Vec<SocketReading>>,
-    threads: Paced<Vec<ThreadReading>>,
-}
-
-impl Parts {
-    fn new() -> Self {
-        let none = Duration::ZERO;
-        let (interfaces, stack) = (Paced::new(none), Paced::new(none));
-        Self { interfaces, stack, sockets: Paced::new(none), threads: Paced::new(none) }
-    }
+    thread_readings: Paced<Vec<ThreadReading>>,
+    cost: Duration,
 }
 
 impl HopReader {
@@ -66,9 +58,15 @@ impl HopReader {
     /// [`HopError::Network`] where there is no such interface.
     pub fn open(pid: Option<u32>, interfaces: &[String]) -> Result<Self, HopError> {
         let (counters, sockets) = within(pid, || (Counters::open(interfaces), Sockets::open(pid)))?;
-        let threads = Threads::default();
-        let (counters, ends) = (counters?, Vec::new());
-        Ok(Self { pid, ends, counters, sockets, threads, parts: Parts::new() })
+        Ok(Self {
+            pid,
+            ends: Vec::new(),
+            counters: counters?,
+            sockets,
+            threads: Threads::default(),
+            thread_readings: Paced::new(Duration::ZERO),
+            cost: Duration::ZERO,
+        })
     }
 
     /// Sets the ends of flows on this host, whose sockets are read from now on.
@@ -78,34 +76,46 @@ impl HopReader {
         if self.ends != ends {
             self.ends = ends;
             self.sockets.look_again();
-            self.parts.sockets = Paced::new(Duration::ZERO);
         }
     }
 
     /// Reads all hops. `capture_missed` goes into the reading as it is.
     pub fn read(&mut self, capture_missed: u64) -> HopReading {
-        let now = Instant::now();
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let Self { ends, counters, sockets, threads, parts, .. } = self;
-        let sockets = parts.sockets.read(now, || sockets.read(now, ends));
+        let (now, before) = (Instant::now(), thread_cpu_time());
+        let mut reading = HopReading { capture_missed, ..Default::default() };
+        let mut listed = Vec::new();
+        for _ in 0..TRIES {
+            let (begin, before) = (Instant::now(), thread_cpu_time());
+            let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            listed = self.sockets.list();
+            reading.stack = self.counters.stack();
+            reading.backlog_dropped = self.counters.backlog_dropped();
+            reading.interfaces = self.counters.interfaces(now);
+            let took = begin.elapsed();
+            reading.at_ns = (at + took / 2).as_nanos() as u64;
+            if took.saturating_sub(thread_cpu_time().saturating_sub(before)) < AWAY_MAX {
+                break;
+            }
+        }
+        reading.sockets = self.sockets.read(now, listed, &self.ends);
+        reading.stolen_ns = self.counters.stolen_ns(now);
         let mut pids = Vec::from_iter(self.pid);
-        for pid in sockets.iter().filter_map(|socket| socket.pid) {
+        for pid in reading.sockets.iter().filter_map(|socket| socket.pid) {
             if !pids.contains(&pid) {
                 pids.push(pid);
             }
         }
-        let threads = parts.threads.read(now, || threads.read(now, &pids, sockets));
-        let stack = parts.stack.read(now, || (counters.backlog_dropped(), counters.stack()));
-        HopReading {
-            at_ns: at.as_nanos() as u64,
-            capture_missed,
-            interfaces: parts.interfaces.read(now, || counters.interfaces(now)).clone(),
-            backlog_dropped: stack.0,
-            stack: stack.1.clone(),
-            threads: threads.clone(),
-            sockets: sockets.clone(),
-            stolen_ns: counters.stolen_ns(now),
-        }
+        let threads = || self.threads.read(now, &pids, &reading.sockets);
+        reading.threads = self.thread_readings.read(now, threads).clone();
+        self.cost = thread_cpu_time().saturating_sub(before);
+        reading
+    }
+
+    /// Returns the least time until the next reading, by what the last one cost: readings may cost
+    /// 2 % of a CPU.
+    #[must_use]
+    pub fn rest(&self) -> Duration {
+        self.cost * SHARE
     }
 
     /// Says what these readings leave open, and which right or command would help: a sentence each,

@@ -40,13 +40,22 @@ impl Sockets {
         Self { pid, list, owners: Owners::new(pid), hidden: Vec::new() }
     }
 
-    /// Reads those that receive at one of these ends, which are sorted by port, and those of the
-    /// program.
-    pub(crate) fn read(&mut self, now: Instant, ends: &[SocketAddrV4]) -> Vec<SocketReading> {
-        let states = match &mut self.list {
+    /// Returns all of the namespace.
+    pub(crate) fn list(&mut self) -> Vec<UdpSocketState> {
+        match &mut self.list {
             List::Netlink(list) => list.list().unwrap_or_default(),
             List::Table(file) => file.read().map(table).unwrap_or_default(),
-        };
+        }
+    }
+
+    /// Chooses those that receive at one of these ends, which are sorted by port, and those of the
+    /// program.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        states: Vec<UdpSocketState>,
+        ends: &[SocketAddrV4],
+    ) -> Vec<SocketReading> {
         let followed = |state: &UdpSocketState| receives(state.local, ends);
         self.owners.refresh(now, &states, followed);
         let mut readings = Vec::new();

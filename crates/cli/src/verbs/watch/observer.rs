@@ -119,9 +119,9 @@ impl Observer {
         recorded?;
         let now = Instant::now();
         if now >= self.next_reading {
-            self.next_reading = now + READING;
             self.missed = self.capture.missed()?;
             self.reading = self.hops.read(self.missed);
+            self.next_reading = now + READING.max(self.hops.rest());
             self.note(HopNote::Reading(self.reading.clone()))?;
         }
         if now < self.next_settle {
