@@ -160,16 +160,19 @@ impl Interface {
 pub(crate) struct ProcFile {
     file: Option<File>,
     text: Vec<u8>,
+    /// Whether the kernel refused the last reading.
+    pub(crate) is_refused: bool,
 }
 
 impl ProcFile {
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
-        Self { file: File::open(path).ok(), text: Vec::new() }
+        Self { file: File::open(path).ok(), text: Vec::new(), is_refused: false }
     }
 
     /// Returns the text as it is now; `None` if it cannot be read, or is no text.
     pub(crate) fn read(&mut self) -> Option<&str> {
         let file = self.file.as_ref()?;
+        self.is_refused = false;
         let mut length = 0;
         loop {
             self.text.resize(self.text.len().max(length + 4096), 0);
@@ -177,7 +180,10 @@ impl ProcFile {
                 Ok(0) => break,
                 Ok(bytes) => length += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
+                Err(error) => {
+                    self.is_refused = error.kind() == io::ErrorKind::PermissionDenied;
+                    return None;
+                }
             }
         }
         std::str::from_utf8(&self.text[..length]).ok()

@@ -45,8 +45,6 @@ struct Thread {
     migrations: Paced<Option<u64>>,
     /// The socket that it was last seen to wait for.
     reads: Option<u64>,
-    /// Whether its calls may not be seen.
-    hidden: bool,
 }
 
 impl Threads {
@@ -80,7 +78,7 @@ impl Threads {
             ));
         }
         for (pid, process) in &self.processes {
-            if process.threads.iter().any(|thread| thread.hidden) {
+            if process.threads.iter().any(|thread| thread.call.is_refused) {
                 lacks.push(format!(
                     "which thread of process {pid} reads which socket is not visible: run with \
                      sudo, or with the capability CAP_SYS_PTRACE"
@@ -138,21 +136,18 @@ impl Thread {
             call: file("syscall"),
             migrations: Paced::new(SLOW),
             reads: None,
-            hidden: false,
             folder,
         }
     }
 
     /// Reads its files; `None` if it has ended.
     fn read(&mut self, now: Instant, pid: u32, sockets: &[SocketReading]) -> Option<ThreadReading> {
-        let Self { tid, folder, stat, schedstat, call, migrations: moves, reads, hidden } = self;
+        let Self { tid, folder, stat, schedstat, call, migrations: moves, reads } = self;
         let stat = Stat::parse(stat.read()?)?;
         let (cpu_ns, run_delay_ns) = times(&stat, schedstat.read().unwrap_or_default());
-        let call = call.read();
-        *hidden = call.is_none();
         let is_ours = |inode| sockets.iter().any(|socket| socket.inode == inode);
         // One that runs waits for nothing just now: what it was seen to read remains.
-        *reads = call.and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
+        *reads = call.read().and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
         Some(ThreadReading {
             pid,
             tid: *tid,

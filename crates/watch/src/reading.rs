@@ -39,8 +39,8 @@ pub struct InterfaceReading {
     /// Its name.
     pub name: String,
     /// Packets for which the card's ring had no room: `rx_missed_errors`, `rx_fifo_errors`,
-    /// `rx_over_errors`, and the card's own names for them. `None` for an interface without a ring,
-    /// and where the driver does not count them.
+    /// `rx_over_errors`, and the card's own names for them. `None` where the driver does not count
+    /// them; 0 for an interface without a ring.
     pub ring_full: Option<u64>,
     /// Packets that came damaged: checksum, framing, length.
     pub damaged: Option<u64>,
