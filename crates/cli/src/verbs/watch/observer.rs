@@ -33,8 +33,8 @@ pub struct Program {
 pub struct Observer {
     capture: HeaderCapture,
     hops: HopReader,
-    /// The packets that the kernel drops, or why they are not seen.
-    drops: Result<DropWatch, ProbeError>,
+    /// The packets that the kernel drops and the waits of threads, or why they are not seen.
+    probes: Result<(DropWatch, WaitWatch), ProbeError>,
     pub account: CaptureAccount,
     judge: Judge,
     recording: Option<Recording>,
@@ -63,9 +63,9 @@ impl Observer {
         recording: Option<Recording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
-        let drops = DropWatch::open().map(|mut drops| {
+        let probes = DropWatch::open().and_then(|mut drops| {
             drops.watch_ports(&ports);
-            drops
+            Ok((drops, WaitWatch::open(WaitWatch::THRESHOLD)?))
         });
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
@@ -85,7 +85,7 @@ impl Observer {
         Ok(Self {
             capture,
             hops,
-            drops,
+            probes,
             account: CaptureAccount::new(),
             judge: Judge::new(),
             recording,
@@ -127,15 +127,19 @@ impl Observer {
         recorded?;
         let now = Instant::now();
         if now >= self.next_reading {
-            self.next_reading = now + READING;
             self.missed = self.capture.missed()?;
             self.reading = self.hops.read(self.missed);
-            let mut dropped = Vec::new();
-            if let Ok(drops) = &mut self.drops {
+            self.next_reading = now + READING.max(self.hops.rest());
+            let (mut dropped, mut waited) = (Vec::new(), Vec::new());
+            if let Ok((drops, waits)) = &mut self.probes {
                 drops.read(&mut dropped);
+                waits.read(&mut waited);
             }
-            for packet in dropped {
-                self.note(HopNote::Dropped(packet))?;
+            for note in dropped.into_iter().map(HopNote::Dropped) {
+                self.note(note)?;
+            }
+            for note in waited.into_iter().map(HopNote::Waited) {
+                self.note(note)?;
             }
             self.note(HopNote::Reading(self.reading.clone()))?;
         }
@@ -205,13 +209,19 @@ impl Observer {
     /// Says what could not be seen, and what would help.
     pub fn lacks(&self) -> Vec<String> {
         let mut lacks = self.hops.lacks();
-        match &self.drops {
-            Ok(drops) if drops.missed() > 0 => lacks.push(format!(
-                "{} packets that the kernel dropped, because they were too many at once",
-                drops.missed()
-            )),
-            Ok(_) => {}
-            Err(error) => lacks.push(format!("which packets the kernel drops, and why: {error}")),
+        let (dropped, waited) = match &self.probes {
+            Ok((drops, waits)) => (drops.missed(), waits.missed()),
+            Err(error) => {
+                lacks.push(format!(
+                    "Which packets the kernel dropped, and what ran when a thread waited: {error}."
+                ));
+                (0, 0)
+            }
+        };
+        for (missed, what) in [(dropped, "dropped packets"), (waited, "waits of threads")] {
+            if missed > 0 {
+                lacks.push(format!("{missed} {what}, which were too many at once."));
+            }
         }
         lacks
     }
@@ -232,6 +242,11 @@ impl Observer {
         let ends = |flow: &millstream_watch::DataFlow| [flow.key().source, flow.key().destination];
         let ends: Vec<SocketAddrV4> = self.account.flows().iter().flat_map(ends).collect();
         self.hops.follow(&ends);
+        if let Ok((_, waits)) = &mut self.probes {
+            let threads: Vec<_> = self.reading.threads.iter().map(|thread| thread.tid).collect();
+            // Beyond its limit the first are watched.
+            let _ = waits.watch_threads(&threads);
+        }
         for pid in self.reading.sockets.iter().filter_map(|socket| socket.pid) {
             if self.programs.iter().all(|program| program.pid != pid) {
                 let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
