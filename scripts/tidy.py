@@ -30,6 +30,7 @@ ORDERED_ELSEWHERE = {
     "crates/flow/src/runtime/control.rs": "which thread has a block, and who wakes it; explored by runtime/sim.rs",
     "crates/flow/src/runtime/sim.rs": "tests only: the turns of the simulation",
     "crates/flow/src/runtime/sim": "tests only: the same",
+    "crates/host/src/bpf/records.rs": "words that the kernel shares: how far programs wrote",
     "crates/lab/src/irq": "words that a device, or another process in its place, shares",
     "crates/link/src/packet": "words that the kernel's packet rings share",
     "crates/link/src/xdp/ring.rs": "the kernel's wish to be called, beside the cursors of ring::shared",

@@ -13,16 +13,20 @@
 
 mod card;
 mod counters;
+mod drops;
 mod namespace;
 mod owners;
 mod pace;
+mod probe;
 mod reader;
 mod record;
 mod sockets;
 mod threads;
 mod waiting;
 
+pub use drops::DropWatch;
 pub use namespace::{NetworkNamespace, namespaces, within};
+pub use probe::ProbeError;
 pub use reader::{HopError, HopReader};
 pub use record::{FIELD, HopNote, HopRecorder, MEMORY_BYTES, RecordedPart};
 pub use sockets::radio_sockets;

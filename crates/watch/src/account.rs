@@ -1,6 +1,6 @@
 //! The account of all flows of a capture.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_wire::chdr::{Header, Packet, PacketType, UDP_PORT, Width};
@@ -35,6 +35,9 @@ pub struct AccountCounts {
     pub foreign: u64,
     /// Packets of flows beyond the limit of an account.
     pub not_kept: u64,
+    /// Packets that passed another interface than the one where their flow is followed: most often
+    /// the same ones again.
+    pub elsewhere: u64,
 }
 
 /// A message of a radio.
@@ -65,8 +68,9 @@ pub struct CaptureAccount {
     widths: HashMap<(Ipv4Addr, Ipv4Addr), Width>,
     gaps: Numbered<FlowGap>,
     messages: Numbered<RadioMessage>,
-    /// Sockets between which packets passed, each pair once, the lower one first.
-    pairs: HashSet<(SocketAddrV4, SocketAddrV4)>,
+    /// Sockets between which packets passed, each pair once, the lower one first, and the interface
+    /// where they did first.
+    pairs: HashMap<(SocketAddrV4, SocketAddrV4), u32>,
     /// With how many others a socket speaks.
     peers: HashMap<SocketAddrV4, u32>,
 }
@@ -81,7 +85,7 @@ impl Default for CaptureAccount {
             widths: HashMap::new(),
             gaps: Numbered::new(GAPS_MAX),
             messages: Numbered::new(MESSAGES_MAX),
-            pairs: HashSet::new(),
+            pairs: HashMap::new(),
             peers: HashMap::new(),
         }
     }
@@ -179,14 +183,15 @@ impl CaptureAccount {
     pub fn take(&mut self, frame: &Captured<'_>) {
         self.counts.frames += 1;
         match frame.datagram() {
-            Ok(datagram) => self.datagram(&datagram, frame.at_ns),
+            Ok(datagram) => self.datagram(&datagram, frame),
             Err(NoDatagram::Other) => self.counts.others += 1,
             Err(NoDatagram::Fragment) => self.counts.fragments += 1,
             Err(NoDatagram::Short) => self.counts.short += 1,
         }
     }
 
-    fn datagram(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
+    fn datagram(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
+        let (at_ns, interface) = (frame.at_ns, frame.interface);
         let header = Header::peek(datagram.payload);
         let Ok(header) = header.map_err(|_| self.counts.foreign += 1) else { return };
         // Anything may begin with these bits; a length within the datagram is rare.
@@ -200,10 +205,14 @@ impl CaptureAccount {
             }
         }
         if !header.kind.is_data() {
-            self.note_pair(datagram.source, datagram.destination);
+            let first = self.note_pair(datagram.source, datagram.destination, interface);
+            if first != interface {
+                self.counts.elsewhere += 1;
+                return;
+            }
         }
         match header.kind {
-            PacketType::Data | PacketType::TimedData => self.data(datagram, at_ns),
+            PacketType::Data | PacketType::TimedData => self.data(datagram, frame),
             PacketType::StreamStatus => self.status(datagram, at_ns),
             PacketType::StreamCommand => self.command(datagram),
             PacketType::Control => self.control(datagram, at_ns),
@@ -212,12 +221,18 @@ impl CaptureAccount {
     }
 
     /// Takes the data packets of a datagram: one, or several of a train.
-    fn data(&mut self, datagram: &Datagram<'_>, at_ns: Option<u64>) {
+    fn data(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
+        let at_ns = frame.at_ns;
         let (mut at, mut part) = (0, None);
         while at < datagram.length {
             let bytes = datagram.payload.get(at..).unwrap_or_default();
             let header = Header::peek(bytes).ok().filter(|header| header.kind.is_data());
-            let (Some(header), 16..) = (header, bytes.len()) else {
+            // A timed one has its time in the second word.
+            let whole = header.is_some_and(|header| match header.kind {
+                PacketType::TimedData => bytes.len() >= 16,
+                _ => true,
+            });
+            let Some(header) = header.filter(|_| whole) else {
                 // Cut off: the next packet that is seen shows whether one is missing among them.
                 let (Some((number, part)), rest) = (part, datagram.length - at) else { return };
                 let flow: &mut DataFlow = &mut self.flows[number];
@@ -234,7 +249,11 @@ impl CaptureAccount {
                 destination: datagram.destination,
                 epid: header.dst_epid.0,
             };
-            let Some(number) = self.flow_of(key) else { return };
+            let Some(number) = self.flow_of(key, frame.interface) else { return };
+            if !self.flows[number].passes(frame) {
+                self.counts.elsewhere += 1;
+                return;
+            }
             let end = self.flows[number].end_ticks();
             let overran = || told(&self.messages, *datagram.source.ip(), end);
             self.flows[number].data(number, &packet, overran, &mut self.gaps);
@@ -246,7 +265,7 @@ impl CaptureAccount {
     }
 
     /// Returns the position of a flow; a new one if there is room.
-    fn flow_of(&mut self, key: FlowKey) -> Option<usize> {
+    fn flow_of(&mut self, key: FlowKey, interface: u32) -> Option<usize> {
         if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
             return Some(number);
         }
@@ -257,8 +276,8 @@ impl CaptureAccount {
                 return None;
             }
             None => {
-                self.note_pair(key.source, key.destination);
-                let mut flow = DataFlow::new(key);
+                let interface = self.note_pair(key.source, key.destination, interface);
+                let mut flow = DataFlow::new(key, interface);
                 if let Some(width) = self.widths.get(&between(key.source, key.destination)) {
                     flow.set_width(*width);
                 }
@@ -271,12 +290,19 @@ impl CaptureAccount {
         Some(number)
     }
 
-    fn note_pair(&mut self, one: SocketAddrV4, other: SocketAddrV4) {
-        if self.pairs.len() < FLOWS_MAX && self.pairs.insert((one.min(other), one.max(other))) {
+    /// Returns the interface where packets between two sockets are followed.
+    fn note_pair(&mut self, one: SocketAddrV4, other: SocketAddrV4, interface: u32) -> u32 {
+        let pair = (one.min(other), one.max(other));
+        if let Some(first) = self.pairs.get(&pair) {
+            return *first;
+        }
+        if self.pairs.len() < FLOWS_MAX {
+            self.pairs.insert(pair, interface);
             for end in [one, other] {
                 *self.peers.entry(end).or_default() += 1;
             }
         }
+        interface
     }
 
     /// Notes the width by a packet whose payload has a known length.

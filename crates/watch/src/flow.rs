@@ -6,6 +6,7 @@ use std::net::SocketAddrV4;
 use millstream_wire::chdr::{Header, SC16_LEN, Width};
 use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
 
+use crate::frame::Captured;
 use crate::numbered::Numbered;
 
 /// The most gaps whose packets may still come.
@@ -41,6 +42,9 @@ pub struct Credit {
     pub room_packets: u64,
     /// The time since the last report, nanoseconds.
     pub report_age_ns: u64,
+    /// The time from that packet to the next report, nanoseconds; `None` if the next packet came
+    /// first. A receiver that reads takes about a round trip, and one that is kept from it longer.
+    pub next_report_ns: Option<u64>,
 }
 
 /// Samples that are missing at one point of a flow.
@@ -84,6 +88,7 @@ impl FlowGap {
 #[derive(Debug)]
 pub struct DataFlow {
     key: FlowKey,
+    interface: u32,
     packets: u64,
     bytes: u64,
     bursts: u64,
@@ -119,6 +124,8 @@ struct LastPacket {
     at_ns: Option<u64>,
     /// What the receiver had reported by then.
     report: Option<Report>,
+    /// When it reported next.
+    reported_ns: Option<u64>,
 }
 
 /// How long the samples of a packet last.
@@ -156,9 +163,10 @@ pub(crate) struct DataPacket {
 }
 
 impl DataFlow {
-    pub(crate) fn new(key: FlowKey) -> Self {
+    pub(crate) fn new(key: FlowKey, interface: u32) -> Self {
         Self {
             key,
+            interface,
             packets: 0,
             bytes: 0,
             bursts: 0,
@@ -290,6 +298,20 @@ impl DataFlow {
         self.width = Some(width);
     }
 
+    /// Returns whether a frame passed the interface where the flow is followed: the first one, or
+    /// another one once nothing has passed that for a second.
+    pub(crate) fn passes(&mut self, frame: &Captured<'_>) -> bool {
+        if self.interface != frame.interface {
+            let last = self.captured_ns.map(|(_, last)| last);
+            let pause = frame.at_ns.zip(last).map(|(now, last)| now.saturating_sub(last));
+            if pause.is_some_and(|pause| pause < 1_000_000_000) {
+                return false;
+            }
+            self.interface = frame.interface;
+        }
+        true
+    }
+
     /// Begins the numbers anew: the stream is set up.
     pub(crate) fn set_up(&mut self) {
         self.restarts += u64::from(self.packets > 0);
@@ -409,9 +431,18 @@ impl DataFlow {
         }
         let Header { seq, length, eob, .. } = header;
         let (ends_burst, report) = (eob, self.report);
-        let (is_seen, seen) = (true, ticks.map(|ticks| (ticks, 1)));
-        self.last =
-            Some(LastPacket { seq, length, ticks, ends_burst, is_seen, seen, at_ns, report });
+        let seen = ticks.map(|ticks| (ticks, 1));
+        self.last = Some(LastPacket {
+            seq,
+            length,
+            ticks,
+            ends_burst,
+            is_seen: true,
+            seen,
+            at_ns,
+            report,
+            reported_ns: None,
+        });
     }
 
     /// Goes on behind the packets of a train whose headers were cut off: `bytes` bytes in parts of
@@ -502,6 +533,9 @@ impl DataFlow {
         at_ns: Option<u64>,
         found: &mut Numbered<FlowGap>,
     ) {
+        if let Some(last) = &mut self.last {
+            last.reported_ns = last.reported_ns.or(at_ns);
+        }
         let before = self.report.replace(Report {
             at_ns,
             packets: status.count_packets as u16,
@@ -543,7 +577,11 @@ impl DataFlow {
         if report.capacity_packets != PACKETS_UNLIMITED {
             capacity = capacity.min(report.capacity_packets.into());
         }
-        let report_age_ns = last.at_ns?.saturating_sub(report.at_ns?);
-        Some(Credit { room_packets: capacity.saturating_sub(in_flight.into()), report_age_ns })
+        let at_ns = last.at_ns?;
+        Some(Credit {
+            room_packets: capacity.saturating_sub(in_flight.into()),
+            report_age_ns: at_ns.saturating_sub(report.at_ns?),
+            next_report_ns: last.reported_ns.map(|next| next.saturating_sub(at_ns)),
+        })
     }
 }

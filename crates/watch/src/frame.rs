@@ -55,6 +55,8 @@ impl LinkType {
 pub struct Captured<'a> {
     /// When it was captured, nanoseconds; `None` if that is not known.
     pub at_ns: Option<u64>,
+    /// The number of the interface that it passed; 0 where that is not known.
+    pub interface: u32,
     /// What it begins with.
     pub link: LinkType,
     /// Its bytes, or the first of them.

@@ -83,7 +83,7 @@ fn is_fill_ring(line: &str) -> bool {
 mod tests {
     use super::*;
     use crate::frame::FrameOptions;
-    use crate::xdp::bpf::LoadOptions;
+    use crate::xdp::bpf::{LoadOptions, ProgramPlace};
     use crate::{Spec, xdp};
     use millstream_testkit::netns::{INTERFACE, PairOptions, VethPair};
     use std::os::fd::AsRawFd;
@@ -140,7 +140,8 @@ mod tests {
                 let maps = [rules, counters, sockets].map(Result::unwrap);
                 let [rules, counters, sockets] = maps.each_ref().map(AsRawFd::as_raw_fd);
                 let maps = bpf::Descriptors { rules, counters, sockets, cpus: 1, parts: false };
-                let program = bpf::load(&bpf::assemble(maps), LoadOptions { name, parts: false });
+                let place = ProgramPlace::Xdp { parts: false };
+                let program = bpf::load(&bpf::assemble(maps), LoadOptions { name, place });
                 let program = program.unwrap();
                 let (id, _) = bpf::program_info(program.as_fd()).unwrap();
                 let index = InterfaceState::look("xdp", INTERFACE).unwrap().interface.index;

@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use millstream_host::mapping::Mapping;
+
 use super::bpf::{self, ProgramCounts};
 use super::outgoing::Outgoing;
 use super::pool::FramePool;
 use super::queue::Queue;
-use super::ring::Mapping;
 use super::watchdog::{RingStall, Watchdog};
 use crate::LinkError;
 use crate::coarse;

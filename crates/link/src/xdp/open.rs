@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use millstream_host::mapping::Mapping;
 use rustix::event::epoll;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::xdp::SocketAddrXdpFlags as Flags;
@@ -16,7 +17,6 @@ use super::plan::UmemLayout;
 use super::pool::{FramePool, Geometry};
 use super::privileged::occupied;
 use super::queue::{Binding, Queue, register};
-use super::ring::Mapping;
 use super::watchdog::Watchdog;
 use super::{advice, bpf};
 use crate::device::InterfaceState;

@@ -7,7 +7,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::bpf::{self, Descriptors, LoadOptions, MapKind, QUEUES_MAX, RULES_BYTES, Rules};
+use super::bpf::{
+    self, Descriptors, LoadOptions, MapKind, ProgramPlace, QUEUES_MAX, RULES_BYTES, Rules,
+};
 use crate::frame::Steer;
 use crate::rights::{Attach, AttachedProgram, BusyPoll, Hook};
 
@@ -71,7 +73,8 @@ impl Loaded {
             cpus,
             parts: wanted.parts,
         });
-        let program = bpf::load(&code, LoadOptions { name: PROGRAM_NAME, parts: wanted.parts })?;
+        let place = ProgramPlace::Xdp { parts: wanted.parts };
+        let program = bpf::load(&code, LoadOptions { name: PROGRAM_NAME, place })?;
         let loaded = Self { program, counters, rules, sockets, rate_max_hz: wanted.rate_max_hz };
         loaded.steer(&Steer::default())?;
         Ok(loaded)

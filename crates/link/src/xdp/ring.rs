@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 
+use millstream_host::mapping::Mapping;
 use millstream_ring::shared::{SharedConsumer, SharedProducer, Word};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::ProtFlags;
 use rustix::net::xdp::XdpRingOffset;
 
 /// `XDP_RING_NEED_WAKEUP`: the kernel does not poll this ring before it is called.
@@ -29,53 +30,6 @@ pub const CONTINUES: u32 = 1;
 
 /// Metadata precedes the data to transmit (`XDP_TX_METADATA`, Linux 6.8).
 pub const METADATA: u32 = 1 << 1;
-
-/// A part of a file in our address space, unmapped on drop.
-#[derive(Debug)]
-pub struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: it is a range of addresses, which any thread may unmap. It is read and written through
-// the rings and the counters that own it, and only one thread at a time uses each of them.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    /// Maps `bytes` bytes at `offset` of the file of `fd`.
-    pub fn new(
-        fd: BorrowedFd<'_>,
-        offset: u64,
-        bytes: usize,
-        access: ProtFlags,
-    ) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-        let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, fd, offset)? };
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, bytes })
-    }
-
-    /// Returns the address of its first byte.
-    pub fn base(&self) -> *const u8 {
-        self.base.as_ptr()
-    }
-
-    /// Returns the address `offset` bytes behind the first one.
-    fn at<T>(&self, offset: u64, items: usize) -> NonNull<T> {
-        let end = offset as usize + items * size_of::<T>();
-        assert!(end <= self.bytes, "beyond a mapping of {} bytes", self.bytes);
-        // SAFETY: the address is within the mapping, as was just checked.
-        unsafe { self.base.add(offset as usize) }.cast()
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `new`; every holder of addresses in it holds this value, too.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
 
 /// The position of a ring of the socket `fd`.
 #[derive(Debug, Clone, Copy)]

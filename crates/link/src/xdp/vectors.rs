@@ -3,11 +3,11 @@
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use millstream_host::mapping::Mapping;
 use rustix::mm::ProtFlags;
 
 use super::bpf::{self, ProgramCounts};
 use super::privileged::{Loaded, socket};
-use super::ring::Mapping;
 use crate::frame::Steer;
 use crate::rights::{Attach, Hook};
 

@@ -9,12 +9,14 @@ use super::history::Window;
 use super::threads::{Story, ms, story};
 use super::{Judge, SLACK_NS};
 use crate::account::{CaptureAccount, RadioMessage};
-use crate::flow::{DataFlow, FlowGap, LossPlace};
+use crate::flow::{Credit, DataFlow, FlowGap, LossPlace};
 use crate::reading::SocketReading;
 use crate::verdict::{Certainty, Hop, HopVerdict, LossKind};
 
 /// For how long before a loss its cause may have begun, nanoseconds.
 const CAUSE_NS: u64 = 100_000_000;
+/// Reports that come so soon are usual, nanoseconds.
+const REPORT_MIN_NS: u64 = 2_000_000;
 /// A thread that was kept from running for so long explains a lack of samples, nanoseconds.
 const KEPT_MIN_NS: u64 = 1_000_000;
 
@@ -250,17 +252,31 @@ impl Judge {
         } else {
             "The radio left out samples"
         };
-        let mut finding = match gap.credit {
-            Some(credit) if credit.room_packets <= 1 => {
+        // Without an overrun its clock has jumped: a radio without credit waits.
+        let credit = gap.credit.filter(|_| gap.overrun);
+        let waited = |credit: Credit| {
+            let waited_ns = credit.next_report_ns.unwrap_or(time.1 - time.0);
+            waited_ns >= half_ns / 2 && waited_ns >= REPORT_MIN_NS
+        };
+        let mut finding = match credit {
+            Some(credit) if credit.room_packets <= 1 && waited(credit) => {
                 let is_sure = credit.room_packets == 0 && (is_full || is_kept);
                 let certainty = if is_sure { Certainty::Sure } else { Certainty::Perhaps };
                 let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
                 let sentence = format!(
-                    "{reported}: its credit was used up, and the program's last report was {:.1} \
-                     ms old.",
-                    ms(credit.report_age_ns)
+                    "{reported}: its credit was used up, and the program's next report came {:.1} \
+                     ms later.",
+                    ms(credit.next_report_ns.unwrap_or(time.1 - time.0))
                 );
                 Finding::at(Hop::Program, certainty, cause, sentence)
+            }
+            Some(credit) if credit.room_packets <= 1 => {
+                let sentence = format!(
+                    "{reported}: its credit was used up, but the program gave it more {:.1} ms \
+                     later.",
+                    ms(credit.next_report_ns.unwrap_or(0))
+                );
+                Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
             }
             Some(credit) => {
                 let sentence = format!(
@@ -271,13 +287,14 @@ impl Judge {
                 );
                 Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
             }
-            None if is_full || is_kept => {
+            None if gap.overrun && (is_full || is_kept) => {
                 let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
                 let sentence = format!("{reported}.");
                 Finding::at(Hop::Program, Certainty::Perhaps, cause, sentence)
             }
             None => {
-                let sentence = format!("{reported}.");
+                let why = if gap.overrun { "" } else { " and no overrun: its clock jumped" };
+                let sentence = format!("{reported}{why}.");
                 Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
             }
         };

@@ -129,7 +129,7 @@ proptest! {
     ) {
         let link = [1, 101, 113, 276].map(|number| LinkType::of(number).unwrap())[link];
         let mut account = CaptureAccount::new();
-        account.take(&Captured { at_ns: None, link, bytes: &bytes });
+        account.take(&Captured { at_ns: None, interface: 0, link, bytes: &bytes });
         prop_assert_eq!(account.counts().frames, 1);
     }
 }

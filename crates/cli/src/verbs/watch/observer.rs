@@ -111,6 +111,7 @@ impl Observer {
             }
             account.take(&Captured {
                 at_ns: Some(frame.at_ns),
+                interface: frame.interface,
                 link: if frame.is_ethernet { LinkType::Ethernet } else { LinkType::Raw },
                 bytes: frame.bytes,
             });

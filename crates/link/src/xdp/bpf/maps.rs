@@ -106,15 +106,6 @@ struct CounterRow(ProgramCounts);
 /// The binary logarithm of the distance of rows in bytes.
 pub const ROW_SHIFT: i32 = size_of::<CounterRow>().trailing_zeros() as i32;
 
-/// Returns the number of processors with rows of their own: a power of two that covers every
-/// possible one, but at most 256 (beyond that some share rows, and may miss a count).
-#[must_use]
-pub fn cpus() -> u32 {
-    // SAFETY: sysconf has no preconditions.
-    let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    (configured.clamp(1, 256) as u32).next_power_of_two()
-}
-
 /// Returns the size of the counters for `cpus` processors, bytes: rows by port and processor, then
 /// rows by queue, a cache line each.
 #[must_use]

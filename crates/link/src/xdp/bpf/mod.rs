@@ -1,18 +1,16 @@
-//! eBPF without clang: an assembler, our one program, and the bpf(2) calls that load it.
+//! Our XDP program, and the memory that it shares with us.
 
-mod asm;
 mod maps;
 mod program;
-mod sys;
 
 pub use maps::ProgramCounts;
 pub(super) use maps::{
-    QUEUES_MAX, RULES_BYTES, Rules, counters_bytes, cpus, read_counts, read_unwatched,
+    QUEUES_MAX, RULES_BYTES, Rules, counters_bytes, read_counts, read_unwatched,
+};
+#[cfg(test)]
+pub(super) use millstream_host::bpf::test_run;
+pub(super) use millstream_host::bpf::{
+    LoadOptions, MapKind, ProgramPlace, attach, cpus, create_map, detach, freeze, load,
+    program_by_id, program_info, update,
 };
 pub(super) use program::{Descriptors, assemble};
-#[cfg(test)]
-pub(super) use sys::test_run;
-pub(super) use sys::{
-    LoadOptions, MapKind, attach, create_map, detach, freeze, load, program_by_id, program_info,
-    update,
-};

@@ -13,7 +13,8 @@
 //! IPv4 headers with options and fragments are not matched to ports: the kernel handles them.
 //! Sources: `Documentation/bpf/` (program types, `map_xskmap`), `Documentation/networking/af_xdp`.
 
-use super::asm::{AluOp, Asm, BpfHelper, If, Insn, Label, Reg, Reg::*, Size};
+use millstream_host::bpf::{AluOp, Asm, BpfHelper, If, Insn, Label, Reg, Reg::*, Size};
+
 use super::maps::{
     ADDRESSES_MAX, ETHERTYPES_MAX, EVERYTHING, OWN_ADDRESSES, ProgramCounts, QUEUES_MAX, QueueRow,
     ROW_SHIFT, Rules, UNTAGGED, queues_at,

@@ -1,11 +1,11 @@
-//! A tiny eBPF assembler: the instructions that our program needs, with labels.
+//! A tiny eBPF assembler: the instructions that our programs need, with labels.
 //!
 //! Source: the kernel's `Documentation/bpf/standardization/instruction-set.rst`. An instruction is
 //! 8 bytes: opcode, destination and source register, 16-bit offset, 32-bit immediate; only the load
 //! of a 64-bit immediate takes two.
 
 /// A register. `R0` holds results, `R1`–`R5` arguments (lost in a call); a call preserves
-/// `R6`–`R9`.
+/// `R6`–`R9`; `R10` is the end of the stack (512 bytes), and only read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -20,6 +20,7 @@ pub enum Reg {
     R7,
     R8,
     R9,
+    R10,
 }
 
 /// Bytes that a load or store moves.
@@ -74,14 +75,26 @@ pub enum AluOp {
 #[derive(Debug, Clone, Copy)]
 #[repr(i32)]
 pub enum BpfHelper {
+    /// `bpf_map_lookup_elem`.
+    MapLookup = 1,
     /// `bpf_ktime_get_ns`.
     KtimeNs = 5,
     /// `bpf_get_smp_processor_id`.
     ProcessorId = 8,
     /// `bpf_redirect_map`.
     RedirectMap = 51,
+    /// `bpf_probe_read_kernel` (Linux 5.5).
+    ProbeRead = 113,
+    /// `bpf_ringbuf_output` (Linux 5.8).
+    RingOutput = 130,
+    /// `bpf_ringbuf_reserve`.
+    RingReserve = 131,
+    /// `bpf_ringbuf_submit`.
+    RingSubmit = 132,
     /// `bpf_xdp_get_buff_len`.
     BufferLength = 188,
+    /// `bpf_dynptr_read` (Linux 5.19).
+    DynptrRead = 201,
 }
 
 /// A target of jumps in the program.
@@ -121,6 +134,8 @@ const TO_BIG_ENDIAN: u8 = 0xd0 | 0x08;
 const IS_MAP: u8 = 1;
 /// The immediate is the address of the one value of an array map (BPF_PSEUDO_MAP_VALUE).
 const IS_MAP_VALUE: u8 = 2;
+/// The immediate of a call is the BTF number of a kernel's function (BPF_PSEUDO_KFUNC_CALL).
+const IS_KERNEL_FUNCTION: u8 = 2;
 
 /// A program being written.
 #[derive(Debug, Default)]
@@ -223,6 +238,11 @@ impl Asm {
     /// `r0 = helper(r1, r2, r3, r4, r5)`.
     pub fn call(&mut self, helper: BpfHelper) {
         self.push(CLASS_JMP | CALL, Reg::R0, 0, 0, helper as i32);
+    }
+
+    /// `r0 = function(r1, r2, r3, r4, r5)`: a function of the kernel by its number in its BTF.
+    pub fn call_kernel(&mut self, function: u32) {
+        self.push(CLASS_JMP | CALL, Reg::R0, IS_KERNEL_FUNCTION, 0, function as i32);
     }
 
     /// Ends the program with `r0`.

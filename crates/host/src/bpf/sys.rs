@@ -11,19 +11,23 @@ use super::asm::Insn;
 mod command {
     pub const MAP_CREATE: u32 = 0;
     pub const MAP_UPDATE: u32 = 2;
+    pub const MAP_DELETE: u32 = 3;
     pub const PROG_LOAD: u32 = 5;
-    #[cfg(test)]
     pub const PROG_TEST_RUN: u32 = 10;
     pub const PROG_GET_FD_BY_ID: u32 = 13;
     pub const OBJ_GET_INFO_BY_FD: u32 = 15;
+    pub const RAW_TRACEPOINT_OPEN: u32 = 17;
     pub const MAP_FREEZE: u32 = 22;
     pub const LINK_CREATE: u32 = 28;
     pub const LINK_DETACH: u32 = 34;
 }
 
 const PROGRAM_XDP: u32 = 6;
+const PROGRAM_TRACING: u32 = 26;
 /// `BPF_XDP` of `enum bpf_attach_type`.
 const ATTACH_XDP: u32 = 37;
+/// `BPF_TRACE_RAW_TP` of `enum bpf_attach_type`.
+const ATTACH_TRACEPOINT: u32 = 23;
 /// The program takes frames in several parts (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
 const HAS_FRAGS: u32 = 1 << 5;
 /// The value can be mapped into processes (`BPF_F_MMAPABLE`, Linux 5.5).
@@ -66,6 +70,18 @@ pub enum MapKind {
         /// The number of queues.
         queues: u32,
     },
+    /// Key to value, which programs look up.
+    Hash {
+        /// The most keys.
+        entries: u32,
+        /// The size of a value.
+        bytes: u32,
+    },
+    /// Records from programs to a process (Linux 5.8), see [`super::RecordRing`].
+    Records {
+        /// Its size: a power of two, at least a page.
+        bytes: u32,
+    },
 }
 
 #[repr(C)]
@@ -85,11 +101,13 @@ struct MapCreate {
 /// # Errors
 /// The error of bpf(2).
 pub fn create_map(name: &str, kind: MapKind) -> io::Result<OwnedFd> {
-    let (kind, value_bytes, entries, flags) = match kind {
-        MapKind::Value { bytes } => (2, bytes, 1, MAPPABLE),
-        MapKind::Sockets { queues } => (17, 4, queues, 0),
+    let (kind, key_bytes, value_bytes, entries, flags) = match kind {
+        MapKind::Value { bytes } => (2, 4, bytes, 1, MAPPABLE),
+        MapKind::Sockets { queues } => (17, 4, 4, queues, 0),
+        MapKind::Hash { entries, bytes } => (1, 4, bytes, entries, 0),
+        MapKind::Records { bytes } => (27, 0, 0, bytes, 0),
     };
-    let (key_bytes, inner_map, numa_node, name) = (4, 0, 0, name16(name));
+    let (inner_map, numa_node, name) = (0, 0, name16(name));
     let mut attribute =
         MapCreate { kind, key_bytes, value_bytes, entries, flags, inner_map, numa_node, name };
     // SAFETY: the layout of BPF_MAP_CREATE, which holds no pointers and returns a descriptor.
@@ -125,6 +143,18 @@ pub unsafe fn update<T>(map: BorrowedFd<'_>, key: u32, value: &T) -> io::Result<
     unsafe { bpf(command::MAP_UPDATE, &mut attribute) }.map(drop)
 }
 
+/// Removes `key` from a hash.
+///
+/// # Errors
+/// The error of bpf(2): `NotFound` where it is not in it.
+pub fn delete(map: BorrowedFd<'_>, key: u32) -> io::Result<()> {
+    let map = map.as_raw_fd() as u32;
+    let mut attribute =
+        MapElement { map, unused: 0, key: (&raw const key) as u64, value: 0, flags: 0 };
+    // SAFETY: the layout of BPF_MAP_DELETE_ELEM; the key lives through the call.
+    unsafe { bpf(command::MAP_DELETE, &mut attribute) }.map(drop)
+}
+
 #[repr(C)]
 struct ProgramLoad {
     kind: u32,
@@ -139,6 +169,21 @@ struct ProgramLoad {
     name: [u8; 16],
     device: u32,
     attach_type: u32,
+    /// What we do not use of it: BTF of the program itself.
+    own_types: [u32; 9],
+    attach_type_id: u32,
+}
+
+/// The place where a program runs.
+#[derive(Debug, Clone, Copy)]
+pub enum ProgramPlace {
+    /// At the frames of an interface.
+    Xdp {
+        /// The program takes frames in several parts.
+        parts: bool,
+    },
+    /// At a tracepoint (Linux 5.5): the number of its type in the kernel's BTF.
+    Tracepoint(u32),
 }
 
 /// The settings of loading a program.
@@ -146,21 +191,26 @@ struct ProgramLoad {
 pub struct LoadOptions<'a> {
     /// The name in `bpftool` and `ip link`; at most 15 bytes.
     pub name: &'a str,
-    /// The program takes frames in several parts.
-    pub parts: bool,
+    /// The place where it runs.
+    pub place: ProgramPlace,
 }
 
-/// Loads an XDP program.
+/// Loads a program.
 ///
 /// # Errors
 /// The error of bpf(2); when the verifier refused the program, with the end of the verifier's log.
 pub fn load(code: &[Insn], options: LoadOptions<'_>) -> io::Result<OwnedFd> {
     let license = c"Dual MIT/GPL";
+    let (kind, attach_type, attach_type_id, flags) = match options.place {
+        ProgramPlace::Xdp { parts: true } => (PROGRAM_XDP, ATTACH_XDP, 0, HAS_FRAGS),
+        ProgramPlace::Xdp { parts: false } => (PROGRAM_XDP, ATTACH_XDP, 0, 0),
+        ProgramPlace::Tracepoint(id) => (PROGRAM_TRACING, ATTACH_TRACEPOINT, id, 0),
+    };
     let mut log = Vec::new();
     for log_bytes in [0, 1 << 18] {
         log.resize(log_bytes, 0u8);
         let mut attribute = ProgramLoad {
-            kind: PROGRAM_XDP,
+            kind,
             count: code.len() as u32,
             code: code.as_ptr() as u64,
             license: license.as_ptr() as u64,
@@ -168,10 +218,12 @@ pub fn load(code: &[Insn], options: LoadOptions<'_>) -> io::Result<OwnedFd> {
             log_bytes: log_bytes as u32,
             log: if log_bytes > 0 { log.as_mut_ptr() as u64 } else { 0 },
             kernel_version: 0,
-            flags: if options.parts { HAS_FRAGS } else { 0 },
+            flags,
             name: name16(options.name),
             device: 0,
-            attach_type: ATTACH_XDP,
+            attach_type,
+            own_types: [0; 9],
+            attach_type_id,
         };
         // SAFETY: the layout of BPF_PROG_LOAD; code, licence and log live through the call.
         match unsafe { bpf_fd(command::PROG_LOAD, &mut attribute) } {
@@ -213,6 +265,24 @@ pub fn attach(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result
     let mut attribute = LinkCreate { program, interface, attach_type: ATTACH_XDP, flags };
     // SAFETY: the layout of BPF_LINK_CREATE, which holds no pointers and returns a descriptor.
     unsafe { bpf_fd(command::LINK_CREATE, &mut attribute) }
+}
+
+#[repr(C)]
+struct TracepointOpen {
+    name: u64,
+    program: u32,
+    unused: u32,
+}
+
+/// Attaches a program to the tracepoint that it was loaded for. It is detached when the last
+/// descriptor is closed.
+///
+/// # Errors
+/// The error of bpf(2).
+pub fn attach_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attribute = TracepointOpen { name: 0, program: program.as_raw_fd() as u32, unused: 0 };
+    // SAFETY: the layout of BPF_RAW_TRACEPOINT_OPEN, without a name: it returns a descriptor.
+    unsafe { bpf_fd(command::RAW_TRACEPOINT_OPEN, &mut attribute) }
 }
 
 /// Detaches the program of a link, even if another process has the link open: a child that was just
@@ -285,7 +355,6 @@ pub fn program_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
     Ok((info.id, String::from_utf8_lossy(name).into_owned()))
 }
 
-#[cfg(test)]
 #[repr(C)]
 #[derive(Default)]
 struct TestRun {
@@ -299,8 +368,10 @@ struct TestRun {
     duration_ns: u32,
 }
 
-/// Runs a program over one frame; returns its result, and nanoseconds per run.
-#[cfg(test)]
+/// Runs an XDP program over one frame, for tests; returns its result, and nanoseconds per run.
+///
+/// # Errors
+/// The error of bpf(2).
 pub fn test_run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<(u32, u32)> {
     let mut attribute = TestRun {
         program: program.as_raw_fd() as u32,
