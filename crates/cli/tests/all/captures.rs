@@ -263,7 +263,7 @@ fn reading(at_ns: u64, dropped: u64) -> HopNote {
 /// A recording of a second, in which a socket drops 12 packets.
 fn recording() -> Vec<u8> {
     let mut recorder = HopRecorder::new(Vec::new(), Some(Duration::from_secs(60)));
-    let mut frame = |recorder: &mut HopRecorder<Vec<u8>>, at_ns, packet: &[u8]| {
+    let frame = |recorder: &mut HopRecorder<Vec<u8>>, at_ns, packet: &[u8]| {
         let frame = framed(1, packet);
         let passing = PassingFrame {
             interface: 2,

@@ -1,6 +1,6 @@
 //! What passes, what the hops say of it, and which losses follow.
 
-use super::recording::{Recording, WatchRecording};
+use super::recording::{HopRecording, WatchRecording};
 use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
 use millstream_hops::{HopNote, HopReader, radio_sockets, within};
@@ -35,7 +35,7 @@ pub struct Observer {
     hops: HopReader,
     pub account: CaptureAccount,
     judge: Judge,
-    recording: Option<Recording>,
+    recording: Option<HopRecording>,
     pub losses: Vec<JudgedLoss>,
     /// Packets lost at each hop, and events there, of each flow.
     pub at_hops: BTreeMap<(Option<usize>, Hop), u64>,
@@ -58,7 +58,7 @@ impl Observer {
         pid: Option<u32>,
         interfaces: &[String],
         ports: Vec<u16>,
-        recording: Option<Recording>,
+        recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
         let open = || -> io::Result<_> {
