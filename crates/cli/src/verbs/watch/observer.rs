@@ -1,6 +1,6 @@
 //! What passes, what the hops say of it, and which losses follow.
 
-use super::recording::{Recording, WatchRecording};
+use super::recording::{HopRecording, WatchRecording};
 use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
 use millstream_hops::{DropWatch, HopNote, HopReader, ProbeError, radio_sockets, within};
@@ -37,7 +37,7 @@ pub struct Observer {
     probes: Result<(DropWatch, WaitWatch), ProbeError>,
     pub account: CaptureAccount,
     judge: Judge,
-    recording: Option<Recording>,
+    recording: Option<HopRecording>,
     pub losses: Vec<JudgedLoss>,
     /// Packets lost at each hop, and events there, of each flow.
     pub at_hops: BTreeMap<(Option<usize>, Hop), u64>,
@@ -60,7 +60,7 @@ impl Observer {
         pid: Option<u32>,
         interfaces: &[String],
         ports: Vec<u16>,
-        recording: Option<Recording>,
+        recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
         let probes = DropWatch::open().and_then(|mut drops| {
