@@ -37,7 +37,7 @@ from watching import Capture, Truth, Void, judged
 
 HOST, RADIO, CONTROL = "10.77.0.1", "10.77.0.2", "10.77.0.2:5555"
 ARGS = f"addr={RADIO}"
-SECONDS, BEGUN_BYTES = 2.5, 2_000_000
+SECONDS, BEGUN_BYTES = 3.0, 2_000_000
 RIGHT_SHARE = 0.98
 BACKLOG_FILE = "MILLSTREAM_PEER_BACKLOG"
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
@@ -53,7 +53,7 @@ class Wrong(Exception):
     """The watcher itself fails."""
 
 
-Setting = collections.namedtuple("Setting", "kind program rate mtu link buffer radio_buffer draw")
+Setting = collections.namedtuple("Setting", "kind program rate mtu link buffer radio_buffer joins draw")
 
 
 def uhd_rx(case):
@@ -284,14 +284,16 @@ def draw_case(name, kind, seed, uhd):
     """One case; the same for the same seed."""
     draw = random.Random(seed)
     program = draw.choice([one for one in kind.programs if not uhd or one in OF_UHD])
-    mtu = draw.choice([1500, 9000])
+    mtu = 1500 if name == "backlog" else draw.choice([1500, 9000])
     rate = draw.choice([1_000_000, 2_000_000, 4_000_000])
     small = name in SMALL
     buffer = draw.randrange(150_000, 500_000) if small else 0
     radio_buffer = rate // 10 if small or name == "radio" else 4 * rate
     # The kernel drops a train as one packet.
     link = "udp" if name not in ("wire", "backlog") and draw.random() < 0.5 else "udp:gso=off"
-    return Setting(name, program, rate, mtu, link, buffer, radio_buffer, draw)
+    # Whoever looks begins when the stream has begun.
+    joins = not name.startswith("late") and draw.random() < 0.3
+    return Setting(name, program, rate, mtu, link, buffer, radio_buffer, joins, draw)
 
 
 def flowing():
@@ -317,15 +319,21 @@ def run_case(case, kind, neighbour, options, folder):
                   "--rx-buffer-samples", str(case.radio_buffer), addr=RADIO, inside=where)
     paths = {side: os.path.join(folder, f"{side}.pcap") for side in ("near", "far")}
     with radio:
-        near = Capture("peer0", paths["near"], snaplen)
+        if not case.joins:
+            near = Capture("peer0", paths["near"], snaplen)
         far = Capture("device0", paths["far"], snaplen, neighbour.inside())
         with open(os.path.join(folder, "program.log"), "w+", encoding="utf-8") as log:
             prefix = [os.path.join(ROOT, "peers/roots.sh"), options.uhd] if options.uhd else []
             process = subprocess.Popen([*prefix, *case.program(case)], stdout=log, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-            watcher = Watcher(process.pid, case, folder) if options.watch else None
+            watcher = Watcher(process.pid, case, folder) if options.watch and not case.joins else None
             eventually("the stream begins", lambda: process.poll() is not None
                        or flowing() - begin > BEGUN_BYTES, 40)
+            if case.joins:
+                near = Capture("peer0", paths["near"], snaplen)
+                watcher = Watcher(process.pid, case, folder) if options.watch else None
+                # It says nothing when it has begun.
+                time.sleep(0.3)
             if process.poll() is None:
                 kind.fault(Running(case, process, neighbour, socket_dropped))
             try:
@@ -447,7 +455,7 @@ def tried(name, kind, draw, neighbour, options):
             else:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
             what = (f"{name} {case.program.__name__} {case.rate / 1e6:g} MS/s MTU {case.mtu} {case.link}"
-                    f" (--only {name} --case {seed})")
+                    f"{' joined' if case.joins else ''} (--only {name} --case {seed})")
             try:
                 truth, account, seen = run_case(case, kind, neighbour, options, folder)
                 if kind.hop and not truth.hops()[kind.hop]:
@@ -459,8 +467,9 @@ def tried(name, kind, draw, neighbour, options):
                 print(f"{what}: drawn again: {void!r}", flush=True)
                 continue
         word, problems = judged(truth, seen["losses"]) if seen else ("right", [])
-        # What the watcher's own capture missed is missing in its account.
-        accounts = [account, seen] if seen and not seen["missed_by_capture"] else [account]
+        # What the watcher's own capture missed, or began too late for, is missing in its account.
+        is_whole = seen and not seen["missed_by_capture"] and not case.joins
+        accounts = [account, seen] if is_whole else [account]
         wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
         word = "wrong" if wrong else word
         if options.keep and word == "right":

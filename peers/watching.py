@@ -217,8 +217,13 @@ class Truth:
     def on_the_way(self, from_radio):
         """Packets that left at one end of the wire and did not come to the taps of the other."""
         sent, came = (self.far, self.near) if from_radio else (self.near, self.far)
-        return sum(len(flow.by_number.keys() - came[key].by_number.keys()) for key, flow in sent.items()
-                   if of_radio(key) == from_radio and key in came)
+        found = 0
+        for key in sent.keys() & came.keys():
+            if of_radio(key) == from_radio:
+                there = came[key].by_number
+                begin, end = min(there), max(there)
+                found += sum(begin < number < end for number in sent[key].by_number.keys() - there.keys())
+        return found
 
     def hops(self):
         """Each hop that lost something: how many packets, or events."""
