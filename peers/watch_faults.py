@@ -24,6 +24,7 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,30 @@ def bench_both(case):
 
 def bench_two(case):
     return [*bench_rx(case), "--rx_channels", "0,1"]
+
+
+# UHD's Python API, with a new stream every half second.
+REOPENING = """
+import sys, numpy, uhd
+radio, rate, seconds = uhd.usrp.MultiUSRP(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+radio.set_rx_rate(rate)
+for turn in range(int(2 * seconds)):
+    options = uhd.usrp.StreamArgs("sc16", "sc16")
+    options.channels = [0]
+    stream = radio.get_rx_stream(options)
+    command = uhd.types.StreamCMD(uhd.types.StreamMode.start_cont)
+    command.stream_now = True
+    stream.issue_stream_cmd(command)
+    buffer, got = numpy.zeros((1, 10000), dtype=numpy.int32), 0
+    while got < rate / 2:
+        got += stream.recv(buffer, uhd.types.RXMetadata(), 1.0)
+    stream.issue_stream_cmd(uhd.types.StreamCMD(uhd.types.StreamMode.stop_cont))
+    del stream
+"""
+
+
+def uhd_reopening(case):
+    return [PYTHON, "-c", REOPENING, uhd_args(case), str(case.rate), str(SECONDS)]
 
 
 def gnuradio(case):
@@ -182,7 +207,9 @@ def tiny_socket(running):
     for _ in range(draw.randrange(1, 4)):
         running.stop(draw.uniform(0.02, 0.08))
         time.sleep(0.2)
-    watching.check_socket_drops(running.socket_dropped)
+    if running.case.program is not uhd_reopening:
+        # It has all its sockets still.
+        watching.check_socket_drops(running.socket_dropped)
 
 
 def stop_reader(running):
@@ -252,9 +279,9 @@ def open_backlog():
         os.environ[BACKLOG_FILE] = str(setting)
 
 
-RECEIVERS = [uhd_rx, bench_rx, bench_two, gnuradio, soapy, ours]
+RECEIVERS = [uhd_rx, bench_rx, bench_two, uhd_reopening, gnuradio, soapy, ours]
 # With the UHD of another Debian (roots.sh).
-OF_UHD = {uhd_rx, bench_rx, bench_two, bench_both, uhd_tx, late, late_command}
+OF_UHD = {uhd_rx, uhd_reopening, bench_rx, bench_two, bench_both, uhd_tx, late, late_command}
 STALLED = [uhd_rx, bench_rx, gnuradio, ours]
 KINDS = {
     "healthy": Kind([*RECEIVERS, uhd_tx, bench_both], nothing, None),
@@ -264,7 +291,7 @@ KINDS = {
     "tx-lost": Kind([uhd_tx, bench_both], lose_to_device, "wire"),
     "reordered": Kind(RECEIVERS, reorder, None),
     "doubled": Kind(RECEIVERS, duplicate, None),
-    "socket": Kind(STALLED, tiny_socket, "socket"),
+    "socket": Kind([*STALLED, uhd_reopening], tiny_socket, "socket"),
     "stopped": Kind(STALLED, stop_reader, "program"),
     "busy": Kind(STALLED, busy_neighbour, "program"),
     "radio": Kind(RECEIVERS, stall_radio, "radio"),
@@ -364,11 +391,15 @@ def run_case(case, kind, neighbour, options, folder):
     return truth, account, seen
 
 
+# Shares of a core that watchers took.
+COST = []
+
+
 class Watcher:
     """`millstream watch` beside a program: with its number, or with nothing, so that it has to find it."""
 
     def __init__(self, pid, case, folder):
-        self.errors = os.path.join(folder, "watch.log")
+        self.errors, self.began = os.path.join(folder, "watch.log"), time.monotonic()
         how = ["--pid", str(pid)] if case.draw.random() < 0.7 else []
         with open(self.errors, "w", encoding="utf-8") as errors:
             self.process = subprocess.Popen([MILLSTREAM, "watch", "--json", *how], stdout=subprocess.PIPE,
@@ -377,6 +408,10 @@ class Watcher:
 
     def end(self):
         """Its document: it ends by itself, as the program has ended."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        COST.append(cpu_s / (time.monotonic() - self.began))
         try:
             said = self.process.communicate(timeout=10)[0]
         except subprocess.TimeoutExpired:
@@ -437,6 +472,8 @@ def summed(table, seconds):
     print(f"{'kind':<14}{'program':<14}" + "".join(f"{word:>11}" for word in WORDS))
     for (kind, program), counts in sorted(table.items()):
         print(f"{kind:<14}{program:<14}" + "".join(f"{counts[word] or '':>11}" for word in WORDS))
+    if COST:
+        print(f"watch took {statistics.median(COST):.1%} of a core, at most {max(COST):.1%}")
     share = total["right"] / total.total()
     print(f"{total.total()} cases, {seconds:.1f} s each: {share:.1%} right, "
           + ", ".join(f"{total[word]} {word}" for word in WORDS[1:]))
