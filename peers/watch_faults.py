@@ -12,6 +12,7 @@ number and its length. Of the watcher's verdicts none may be wrong without "perh
 cases at least 98 % have to name the right hop.
 
 Usage: watch_faults.py [--cases N] [--seed S] [--only KIND,...] [--case NUMBER] [--uhd SUITE] [--keep FOLDER]
+       watch_faults.py --cost PAIRS    what watching costs the program and the machine
 KIND `backlog` changes net.core.netdev_max_backlog of the whole machine for seconds: only with --only.
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
@@ -22,6 +23,7 @@ import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import statistics
@@ -330,6 +332,12 @@ def flowing():
     return int(fields[0]) + int(fields[8])
 
 
+def children_s():
+    """CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_case(case, kind, neighbour, options, folder):
     """Runs a case: its truth, the account of the near capture, and the watcher's document."""
     snaplen = 0 if case.link == "udp" else 128
@@ -349,18 +357,19 @@ def run_case(case, kind, neighbour, options, folder):
         if not case.joins:
             near = Capture("peer0", paths["near"], snaplen)
         far = Capture("device0", paths["far"], snaplen, neighbour.inside())
+        spent_s = children_s()
         with open(os.path.join(folder, "program.log"), "w+", encoding="utf-8") as log:
             prefix = [os.path.join(ROOT, "peers/roots.sh"), options.uhd] if options.uhd else []
             process = subprocess.Popen([*prefix, *case.program(case)], stdout=log, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-            watcher = Watcher(process.pid, case, folder) if options.watch and not case.joins else None
+            watcher = Watcher(process.pid, case, neighbour, folder) if options.watch and not case.joins else None
             eventually("the stream begins", lambda: process.poll() is not None
                        or flowing() - begin > BEGUN_BYTES, 40)
             if case.joins:
                 near = Capture("peer0", paths["near"], snaplen)
-                watcher = Watcher(process.pid, case, folder) if options.watch else None
+                watcher = Watcher(process.pid, case, neighbour, folder) if options.watch else None
                 # It says nothing when it has begun.
-                time.sleep(0.3)
+                time.sleep(0.5)
             if process.poll() is None:
                 kind.fault(Running(case, process, neighbour, socket_dropped))
             try:
@@ -372,6 +381,8 @@ def run_case(case, kind, neighbour, options, folder):
                 status = 0
             if status and case.program is not late_command:
                 raise Void(f"{case.program.__name__} ended with {status}")
+            # Of a healthy run no other child has ended since.
+            program_s = children_s() - spent_s
             seen = watcher.end() if watcher else None
             queue_dropped = watching.queue_dropped("peer0")
         faults = json.loads(subprocess.run(
@@ -384,11 +395,10 @@ def run_case(case, kind, neighbour, options, folder):
             json.dump({"counters": radio.counters, "faults": faults["results"], "watch": seen}, file, indent=1)
     truth = Truth(near, far, radio.counters, faults)
     truth.socket = watching.udp_counters()["RcvbufErrors"] - socket_dropped
+    truth.program_s = program_s
     if truth.missing(False) > queue_dropped:
         raise Void(f"{truth.missing(False)} packets of the program are missing, tc counts {queue_dropped} dropped")
-    account = json.loads(subprocess.run([MILLSTREAM, "inspect", "--json", paths["near"]],
-                                        capture_output=True, text=True, check=True).stdout)["results"]
-    return truth, account, seen
+    return truth, inspect(paths["near"]), seen, watcher and list(differences(seen, watcher.later()))
 
 
 # Shares of a core that watchers took.
@@ -396,15 +406,20 @@ COST = []
 
 
 class Watcher:
-    """`millstream watch` beside a program: with its number, or with nothing, so that it has to find it."""
+    """`millstream watch` beside a program: in its network or another, with its number or without."""
 
-    def __init__(self, pid, case, folder):
+    def __init__(self, pid, case, neighbour, folder):
         self.errors, self.began = os.path.join(folder, "watch.log"), time.monotonic()
-        how = ["--pid", str(pid)] if case.draw.random() < 0.7 else []
+        self.recording = os.path.join(folder, "watch.pcapng")
+        # A program without a stream is found by its number only.
+        ways = {"pid": [[], ["--pid", str(pid)]], "elsewhere": [neighbour.inside(), ["--pid", str(pid)]],
+                "any": [[], []], "interface": [[], ["--interface", "peer0"]]}
+        self.way = "pid" if case.kind == "late-command" else case.draw.choice([*ways, "pid"])
+        inside, how = ways[self.way]
         with open(self.errors, "w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen([MILLSTREAM, "watch", "--json", *how], stdout=subprocess.PIPE,
-                                            stderr=errors, stdin=subprocess.DEVNULL, text=True,
-                                            preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(
+                [*inside, MILLSTREAM, "watch", "--json", "--record", self.recording, *how], stdout=subprocess.PIPE,
+                stderr=errors, stdin=subprocess.DEVNULL, text=True, preexec_fn=die_with_parent)
 
     def end(self):
         """Its document: it ends by itself, as the program has ended."""
@@ -422,6 +437,26 @@ class Watcher:
                 raise Wrong(f"watch ended with {self.process.returncode}: {errors.read()}")
         return json.loads(said)["results"]
 
+    def later(self):
+        """The account of what it has recorded."""
+        return inspect(self.recording)
+
+
+def inspect(path):
+    """The account of a capture."""
+    done = subprocess.run([MILLSTREAM, "inspect", "--json", path], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Wrong(f"inspect of {path} ended with {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)["results"]
+
+
+def differences(live, later):
+    """Where the account of a recording is not the one that was made live."""
+    for name in ("flows", "gaps", "messages", "losses"):
+        if live[name] != later[name]:
+            at = next((pair for pair in zip(live[name], later[name]) if pair[0] != pair[1]), "their number")
+            yield f"{name} of the recording: {len(later[name])}, live {len(live[name])}; {at}"
+
 
 def main():
     """All cases, then the table."""
@@ -431,6 +466,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--case", type=int, help="the number of one case, as the output shows it")
     parser.add_argument("--uhd")
+    parser.add_argument("--cost", type=int, metavar="PAIRS")
     parser.add_argument("--keep", help="folder for what was seen of each wrong case")
     options = parser.parse_args()
     if os.geteuid() != 0:
@@ -459,6 +495,9 @@ def main():
     names = list(chosen)
     with tempfile.TemporaryFile("w+") as log, \
             namespace.Neighbour(["sleep", str(LIMIT_S)], HOST, RADIO, log, mtu=9000) as neighbour:
+        if options.cost:
+            compared(options.cost, neighbour, options)
+            return
         for number in range(count):
             name = names[number % len(names)] if not SHORT else draw.choice(names)
             program, word = tried(name, chosen[name], draw, neighbour, options)
@@ -480,6 +519,23 @@ def summed(table, seconds):
     return share >= RIGHT_SHARE and not total["wrong"]
 
 
+def compared(pairs, neighbour, options):
+    """The same healthy run with a watcher and without one, by turns: what it costs the program."""
+    taken, lost = {True: [], False: []}, collections.Counter()
+    case = Setting("healthy", uhd_rx, 4_000_000, 1500, "udp:gso=off", 0, 16_000_000, False, random.Random(1))
+    while len(taken[True]) < pairs or len(taken[False]) < pairs:
+        options.watch = len(taken[True]) < len(taken[False]) or (
+            len(taken[True]) == len(taken[False]) and len(taken[True]) % 2 == 0)
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Void):
+            truth = run_case(case, KINDS["healthy"], neighbour, options, folder)[0]
+            taken[options.watch].append(truth.program_s)
+            lost[options.watch] += sum(truth.hops().values())
+    for watched, what in [(True, "watched"), (False, "alone  ")]:
+        print(f"{what}: CPU time of the program {statistics.median(taken[watched]):.3f} s "
+              f"({min(taken[watched]):.3f} to {max(taken[watched]):.3f}), lost {lost[watched]}")
+    print(f"{pairs} pairs of {SECONDS:g} s at 4 MS/s, MTU 1500: watch took {statistics.median(COST):.1%} of a core")
+
+
 def tried(name, kind, draw, neighbour, options):
     """One case, again while the harness itself fails: the program and the word for the watcher."""
     for _ in range(VOID_MAX):
@@ -494,7 +550,7 @@ def tried(name, kind, draw, neighbour, options):
             what = (f"{name} {case.program.__name__} {case.rate / 1e6:g} MS/s MTU {case.mtu} {case.link}"
                     f"{' joined' if case.joins else ''} (--only {name} --case {seed})")
             try:
-                truth, account, seen = run_case(case, kind, neighbour, options, folder)
+                truth, account, seen, differing = run_case(case, kind, neighbour, options, folder)
                 if kind.hop and not truth.hops()[kind.hop]:
                     raise Void(f"the fault took nothing at {kind.hop}: {dict(truth.hops())}")
             except Wrong as wrong:
@@ -508,6 +564,7 @@ def tried(name, kind, draw, neighbour, options):
         is_whole = seen and not seen["missed_by_capture"] and not case.joins
         accounts = [account, seen] if is_whole else [account]
         wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
+        wrong += [f"wrong: {one}" for one in differing or ()]
         word = "wrong" if wrong else word
         if options.keep and word == "right":
             shutil.rmtree(folder)
