@@ -393,7 +393,7 @@ def run_case(case, kind, neighbour, options, folder):
     if options.keep:
         with open(os.path.join(folder, "radio.json"), "w", encoding="utf-8") as file:
             json.dump({"counters": radio.counters, "faults": faults["results"], "watch": seen}, file, indent=1)
-    truth = Truth(near, far, radio.counters, faults)
+    truth = Truth(near, far, radio.counters, faults, case.joins)
     truth.socket = watching.udp_counters()["RcvbufErrors"] - socket_dropped
     truth.program_s = program_s
     if truth.missing(False) > queue_dropped:

@@ -198,7 +198,8 @@ def of_radio(key):
 class Truth:
     """What was lost where, by both captures and by counters."""
 
-    def __init__(self, near, far, counters, faults):
+    def __init__(self, near, far, counters, faults, joins):
+        self.joins = joins
         self.near = {key: Numbered(packets) for key, packets in near.flows().items()}
         self.far = {key: Numbered(packets) for key, packets in far.flows().items()}
         self.counters, self.faults = counters, faults
@@ -209,10 +210,14 @@ class Truth:
         found = self.faults["results"]["faults"]
         return sum(fault["hit"] for fault in found if fault["fault"].startswith(" ".join(words)))
 
+    def begin(self, flow):
+        """The number from which on a flow counts. tcpdump may lose a packet while it sets its filter."""
+        return sorted(flow.by_number)[:10 if self.joins else 1][-1]
+
     def missing(self, from_radio):
         """Packets that are missing in the numbers at the program's interface."""
         return sum(count for key, flow in self.near.items() if of_radio(key) == from_radio
-                   for _, count in flow.missing())
+                   for first, count in flow.missing() if first > self.begin(flow))
 
     def on_the_way(self, from_radio):
         """Packets that left at one end of the wire and did not come to the taps of the other."""
@@ -221,7 +226,7 @@ class Truth:
         for key in sent.keys() & came.keys():
             if of_radio(key) == from_radio:
                 there = came[key].by_number
-                begin, end = min(there), max(there)
+                begin, end = self.begin(came[key]), max(there)
                 found += sum(begin < number < end for number in sent[key].by_number.keys() - there.keys())
         return found
 
