@@ -3,7 +3,9 @@
 use super::recording::{HopRecording, WatchRecording};
 use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
-use millstream_hops::{DropWatch, HopNote, HopReader, ProbeError, radio_sockets, within};
+use millstream_hops::{
+    DropWatch, HopNote, HopReader, ProbeError, WaitWatch, radio_sockets, within,
+};
 use millstream_host::netlink::{Netlink, NetlinkError};
 use millstream_link::packet::{HeaderCapture, HeaderFilter};
 use millstream_watch::{
