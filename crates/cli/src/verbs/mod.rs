@@ -70,8 +70,8 @@ group! {
     /// The verbs of `millstream`.
     // Daily ones first.
     Verb:
-    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Watch(watch), Inspect(inspect), View(view),
-    Batch(batch), Graph(graph),
+    Demo(demo), Find(find), Probe(probe), Rx(rx), Tx(tx), Run(run), Watch(watch),
+    Inspect(inspect), View(view), Batch(batch), Graph(graph),
     Relay(relay), Serve(serve), Sim(sim), Host(host),
 }
 

@@ -4,6 +4,7 @@
 
 mod atsc_live;
 mod batch;
+mod captures;
 mod cases;
 mod common;
 mod dashboard;

@@ -225,7 +225,7 @@ fn is_for_others(words: &[String]) -> bool {
         "--second-addr",
         "second_addr=",
     ];
-    const LONG: [&str; 6] = ["bench", "demo", "host", "lab", "latency", "tune"];
+    const LONG: [&str; 7] = ["bench", "demo", "host", "lab", "latency", "tune", "watch"];
     words.iter().skip(1).take(2).any(|verb| LONG.contains(&verb.as_str()))
         || words.iter().any(|word| HARDWARE.iter().any(|part| word.contains(part)) || word == "…")
 }

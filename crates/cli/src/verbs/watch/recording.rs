@@ -20,7 +20,8 @@ pub struct RecordArgs {
 
     /// How much of the end is recorded: at most 256 MiB, in memory; or all, which is written at
     /// once.
-    #[arg(long, value_name = "TIME", default_value = "60s", requires = "record", value_parser = kept)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = kept)]
+    #[arg(requires = "record")]
     keep: Kept,
 
     #[command(flatten)]
@@ -57,7 +58,7 @@ crate::results! {
 }
 
 /// A recording that has begun.
-pub struct Recording {
+pub struct HopRecording {
     path: PathBuf,
     recorder: HopRecorder<OutputFile>,
     /// Knows the names of interfaces.
@@ -66,7 +67,7 @@ pub struct Recording {
 
 impl RecordArgs {
     /// Begins a recording, if one is wanted, of what passes in the network namespace of a process.
-    pub fn begin(&self, pid: Option<u32>) -> Result<Option<Recording>> {
+    pub fn begin(&self, pid: Option<u32>) -> Result<Option<HopRecording>> {
         let Some(path) = &self.record else { return Ok(None) };
         let keep = match self.keep {
             Kept::All => None,
@@ -74,11 +75,11 @@ impl RecordArgs {
         };
         let recorder = HopRecorder::new(self.force.create(path)?, keep);
         let netlink = within(pid, Netlink::open)??;
-        Ok(Some(Recording { path: path.clone(), recorder, netlink }))
+        Ok(Some(HopRecording { path: path.clone(), recorder, netlink }))
     }
 }
 
-impl Recording {
+impl HopRecording {
     /// Records the beginning of a frame.
     pub fn frame(&mut self, frame: &PassingFrame<'_>) -> Result<()> {
         let Self { path, recorder, netlink } = self;
