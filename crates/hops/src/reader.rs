@@ -6,6 +6,7 @@ use crate::pace::Paced;
 use crate::sockets::Sockets;
 use crate::threads::Threads;
 use millstream_cpu::usage::thread_cpu_time;
+use millstream_host::namespace::current;
 use millstream_host::netlink::NetlinkError;
 use millstream_watch::{HopReading, ThreadReading};
 use std::io;
@@ -40,6 +41,7 @@ const SHARE: u32 = 50;
 #[derive(Debug)]
 pub struct HopReader {
     pid: Option<u32>,
+    namespace: Option<u32>,
     /// Sorted by port.
     ends: Vec<SocketAddrV4>,
     counters: Counters,
@@ -57,9 +59,11 @@ impl HopReader {
     /// [`HopError::Namespace`] where the process has ended or its namespace may not be entered;
     /// [`HopError::Network`] where there is no such interface.
     pub fn open(pid: Option<u32>, interfaces: &[String]) -> Result<Self, HopError> {
-        let (counters, sockets) = within(pid, || (Counters::open(interfaces), Sockets::open(pid)))?;
+        let open = || (Counters::open(interfaces), Sockets::open(pid), current().ok());
+        let (counters, sockets, namespace) = within(pid, open)?;
         Ok(Self {
             pid,
+            namespace: namespace.and_then(|inode| inode.try_into().ok()),
             ends: Vec::new(),
             counters: counters?,
             sockets,
@@ -82,7 +86,8 @@ impl HopReader {
     /// Reads all hops. `capture_missed` goes into the reading as it is.
     pub fn read(&mut self, capture_missed: u64) -> HopReading {
         let (now, before) = (Instant::now(), thread_cpu_time());
-        let mut reading = HopReading { capture_missed, ..Default::default() };
+        let namespace = self.namespace;
+        let mut reading = HopReading { namespace, capture_missed, ..Default::default() };
         let mut listed = Vec::new();
         for _ in 0..TRIES {
             let (begin, before) = (Instant::now(), thread_cpu_time());

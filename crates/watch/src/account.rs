@@ -432,6 +432,11 @@ impl CaptureAccount {
         // The radio repeats it until the host has acknowledged it.
         if !last.is_some_and(|last| RadioMessage { at_ns, ..*last } == message) {
             self.messages.push(message);
+            if message.event == Event::RxOverrun {
+                let flows = self.flows.iter_mut();
+                let of_radio = flows.filter(|flow| *flow.key().source.ip() == radio);
+                of_radio.for_each(|flow| flow.overran(at_ns));
+            }
         }
     }
 }

@@ -42,8 +42,9 @@ pub struct Credit {
     pub room_packets: u64,
     /// The time since the last report, nanoseconds.
     pub report_age_ns: u64,
-    /// The time from that packet to the next report, nanoseconds; `None` if the next packet came
-    /// first. A receiver that reads takes about a round trip, and one that is kept from it longer.
+    /// The time from that packet to the next report, or to the radio's report of an overrun,
+    /// nanoseconds; `None` if the next packet came first. A receiver that reads takes about a round
+    /// trip, and one that is kept from it longer.
     pub next_report_ns: Option<u64>,
 }
 
@@ -70,7 +71,10 @@ pub struct FlowGap {
     pub samples: Option<u64>,
     /// The radio reported an overrun with just this time.
     pub overrun: bool,
-    /// The sender's credit, where reports were captured.
+    /// When that report was captured, nanoseconds. The radio may have sent older samples behind it.
+    pub overrun_ns: Option<u64>,
+    /// The sender's credit, where reports were captured: when it reported an overrun, or else before
+    /// the gap.
     pub credit: Option<Credit>,
     /// Nothing else explains it, and its number is exact. Otherwise the header of the packet before
     /// was cut off, and it may have ended its burst; or numbers have only four bits, and 16 packets
@@ -111,6 +115,8 @@ pub struct DataFlow {
     open: OpenGaps,
     received: Received,
     report: Option<Report>,
+    /// When the radio reported its last overrun, and its credit then.
+    overrun: Option<(Option<u64>, Option<Credit>)>,
 }
 
 /// The last packet in the order of the numbers.
@@ -200,6 +206,7 @@ impl DataFlow {
             open: OpenGaps::default(),
             received: Received::default(),
             report: None,
+            overrun: None,
         }
     }
 
@@ -399,6 +406,7 @@ impl DataFlow {
                 ticks,
                 samples: ticks.and_then(|ticks| self.samples_in(ticks)),
                 overrun: false,
+                overrun_ns: None,
                 credit: None,
                 is_sure: !is_least,
             });
@@ -430,6 +438,7 @@ impl DataFlow {
         is_sure: bool,
     ) -> FlowGap {
         let samples = self.samples_in(ticks);
+        let told = self.overrun.filter(|_| overrun);
         self.not_sent =
             self.not_sent.zip(samples).map(|(sum, samples)| sum.saturating_add(samples));
         FlowGap {
@@ -443,9 +452,26 @@ impl DataFlow {
             ticks: Some(ticks),
             samples,
             overrun,
-            credit: self.credit(last),
+            overrun_ns: told.and_then(|(at_ns, _)| at_ns),
+            credit: told.map_or_else(|| self.credit(last), |(_, credit)| credit),
             is_sure,
         }
+    }
+
+    /// Notes that its radio has reported an overrun.
+    pub(crate) fn overran(&mut self, at_ns: Option<u64>) {
+        let credit = self.last.and_then(|last| {
+            // What has been reported by now counts; what it has not freed has lasted so long.
+            let credit = self.credit(&LastPacket { report: self.report, ..last })?;
+            let silent = at_ns.zip(last.at_ns).map(|(now, last)| now.saturating_sub(last));
+            Some(Credit { next_report_ns: silent, ..credit })
+        });
+        self.overrun = Some((at_ns, credit));
+    }
+
+    /// Returns when its radio reported its last overrun, and its credit then.
+    pub(crate) fn overrun(&self) -> Option<(Option<u64>, Option<Credit>)> {
+        self.overrun
     }
 
     /// Goes on behind a packet.
@@ -603,6 +629,7 @@ impl DataFlow {
             ticks: None,
             samples: None,
             overrun: false,
+            overrun_ns: None,
             credit: None,
             is_sure: true,
         });

@@ -62,7 +62,7 @@ impl OpenGaps {
     }
 
     /// Takes so many numbers from one on out of the gaps, for they have come; returns how many of
-    /// them were missing. A packet lasts `ticks`, and `samples_in` says how many samples a time has.
+    /// them were missing. A packet lasts `ticks`, and `samples_in` gives the samples of a time.
     pub fn come(
         &mut self,
         (first, count): (u16, u16),

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct HopReading {
     /// When it was read, nanoseconds.
     pub at_ns: u64,
+    /// The inode of the network namespace that is read: the number in `/proc/PID/ns/net`.
+    pub namespace: Option<u32>,
     /// Packets that our own capture missed since it began.
     pub capture_missed: u64,
     /// The interfaces that are watched.

@@ -57,7 +57,7 @@ impl Dropped {
 /// Dropped packets of one flow at one hop that are one loss.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub flow: Option<usize>,
+    pub flow: usize,
     pub hop: Hop,
     pub first_ns: u64,
     pub last_ns: u64,
@@ -67,7 +67,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn of(one: &Dropped, flow: Option<usize>, packets: u64) -> Self {
+    fn of(one: &Dropped, flow: usize, packets: u64) -> Self {
         let (packet, at_ns) = (one.packet.clone(), one.packet.at_ns);
         Self { flow, hop: one.hop, first_ns: at_ns, last_ns: at_ns, packets, packet }
     }
@@ -77,17 +77,29 @@ impl Run {
 #[derive(Debug, Default)]
 pub(super) struct Drops {
     kept: VecDeque<Dropped>,
+    namespace: Option<u32>,
 }
 
 impl Drops {
     /// Takes a dropped packet.
     pub fn take(&mut self, packet: DroppedPacket) {
         let Some(hop) = hop_of(&packet.reason) else { return };
+        if is_elsewhere(&packet, self.namespace) {
+            return;
+        }
         if self.kept.len() == DROPS_MAX {
             self.kept.pop_front();
         }
         let at = self.kept.partition_point(|one| one.packet.at_ns <= packet.at_ns);
         self.kept.insert(at, Dropped { packet, hop, is_told: false });
+    }
+
+    /// Sets the network namespace whose packets count, once it is known.
+    pub fn set_namespace(&mut self, namespace: Option<u32>) {
+        if self.namespace != namespace {
+            self.namespace = namespace;
+            self.kept.retain(|one| !is_elsewhere(&one.packet, namespace));
+        }
     }
 
     /// Takes the dropped packets of a gap out: for each reason the hop and the packets that were
@@ -114,7 +126,7 @@ impl Drops {
             }
             match runs.iter_mut().find(|run| run.hop == one.hop) {
                 Some(run) => (run.packets, run.last_ns) = (run.packets + count, one.packet.at_ns),
-                None => runs.push(Run::of(one, Some(flow), count)),
+                None => runs.push(Run::of(one, flow, count)),
             }
         }
         (runs, known)
@@ -125,12 +137,12 @@ impl Drops {
         let mut runs: Vec<(Run, Vec<usize>)> = Vec::new();
         for (n, one) in self.kept.iter().enumerate().filter(|(_, one)| !one.is_told) {
             let at_ns = one.packet.at_ns;
-            let flow = account.place_of(&one.packet).map(|place| place.0);
-            let key = (flow, one.hop, one.packet.destination);
+            // Others are of no stream that is followed.
+            let Some((flow, ..)) = account.place_of(&one.packet) else { continue };
             let same = runs.iter_mut().rev().find(|(run, _)| {
-                (run.flow, run.hop, run.packet.destination) == key
+                (run.flow, run.hop) == (flow, one.hop)
                     && at_ns - run.last_ns <= PAUSE_NS
-                    && at_ns - run.first_ns < RUN_NS
+                    && (at_ns - run.first_ns < RUN_NS || one.hop == Hop::Program)
             });
             if let Some((run, members)) = same {
                 (run.packets, run.last_ns) = (run.packets + one.count(), at_ns);
@@ -141,11 +153,14 @@ impl Drops {
         }
         let is_over = |run: &Run| run.last_ns.saturating_add(2 * GRACE_NS) <= until_ns;
         let over = runs.into_iter().filter(|(run, _)| is_over(run));
-        over.map(|(run, members)| {
+        let runs = over.filter_map(|(run, members)| {
             members.iter().for_each(|n| self.kept[*n].is_told = true);
-            run
-        })
-        .collect()
+            // A program that ends its stream closes its socket with packets under way.
+            let last_ns = account.flows()[run.flow].captured_ns().map_or(0, |(_, last)| last);
+            let goes_on = last_ns > run.last_ns + PAUSE_NS;
+            (run.hop != Hop::Program || goes_on).then_some(run)
+        });
+        runs.collect()
     }
 
     /// Returns the packets that were dropped at a hop within a time.
@@ -166,6 +181,11 @@ impl Drops {
             self.kept.pop_front();
         }
     }
+}
+
+/// Returns whether a packet was dropped in another network namespace than this one.
+fn is_elsewhere(packet: &DroppedPacket, namespace: Option<u32>) -> bool {
+    packet.namespace.zip(namespace).is_some_and(|(of_packet, here)| of_packet != here)
 }
 
 /// Returns the hop of a drop as the program sees it: on the way to a radio, receiving hops are

@@ -41,8 +41,8 @@ const GRACE_NS: u64 = 200_000_000;
 const SLACK_NS: u64 = 2_000_000;
 /// Some cards count so late.
 const LAG_NS: u64 = 2_500_000_000;
-/// A radio that overran is started again within this time.
-const RESTART_NS: u64 = 1_000_000_000;
+/// A radio that overran goes on within this time, and then shows what is missing.
+const RESTART_NS: u64 = 10_000_000_000;
 /// The most gaps, messages and waits that wait for their explanation.
 const PENDING_MAX: usize = 1 << 14;
 const WAITS_MAX: usize = 1 << 12;
@@ -81,6 +81,8 @@ impl Judge {
 
     /// Takes a reading of this host's hops.
     pub fn reading(&mut self, reading: HopReading) {
+        // Other namespaces are other hosts, which may have the same addresses.
+        self.drops.set_namespace(reading.namespace);
         self.history.take(reading);
     }
 
@@ -110,10 +112,10 @@ impl Judge {
             judged.push(JudgedLoss {
                 kind: LossKind::Lost,
                 source: LossSource::Dropped,
-                flow: run.flow,
+                flow: Some(run.flow),
                 at_ns: Some(run.first_ns),
                 packets: run.packets,
-                samples: samples(account, run.flow, run.packets),
+                samples: samples(account, Some(run.flow), run.packets),
                 verdict,
             });
         }
@@ -126,7 +128,7 @@ impl Judge {
         self.radio_messages(account, now_ns, &mut judged);
         self.history.prune(now_ns);
         self.drops.prune(now_ns);
-        let old = now_ns.saturating_sub(2 * LAG_NS);
+        let old = now_ns.saturating_sub(RESTART_NS + LAG_NS);
         self.waits.retain(|wait| wait.until_ns >= old);
         self.overruns.retain(|overrun| overrun.2 >= old);
         judged.sort_by_key(|loss| loss.at_ns);
@@ -193,7 +195,9 @@ impl Judge {
         if gap.place == LossPlace::Sender {
             if gap.overrun {
                 let (radio, at_ns) = (*flow.key().source.ip(), gap.at_ns.unwrap_or(0));
-                self.overruns.push_back((radio, gap.since_ns.unwrap_or(at_ns), at_ns));
+                let times = [gap.since_ns, gap.overrun_ns];
+                let from_ns = times.into_iter().flatten().min().unwrap_or(at_ns);
+                self.overruns.push_back((radio, from_ns, at_ns));
             }
             one.rest = Some(1);
             return;
@@ -312,7 +316,9 @@ impl Judge {
         messages.retain(|(number, message)| {
             let at_ns = message.at_ns.unwrap_or(0);
             let of_gap = |overrun: &(Ipv4Addr, u64, u64)| {
-                let times = overrun.1.saturating_sub(SLACK_NS)..=overrun.2.saturating_add(SLACK_NS);
+                // The channels of a radio overrun one after the other.
+                let from_ns = overrun.1.saturating_sub(10 * SLACK_NS);
+                let times = from_ns..=overrun.2.saturating_add(SLACK_NS);
                 overrun.0 == message.radio && times.contains(&at_ns)
             };
             let is_overrun = message.event == Event::RxOverrun;

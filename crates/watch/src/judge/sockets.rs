@@ -69,13 +69,13 @@ impl Sockets {
                 });
                 self.follow(socket, if is_new { 0 } else { socket.dropped });
                 if let Some(one) = self.counted.last_mut().filter(|_| is_new) {
-                    one.count(socket, drops, (before_ns, reading.at_ns));
+                    one.count(socket, drops, account, (before_ns, reading.at_ns));
                 }
                 continue;
             };
             let one = &mut self.counted[at];
             one.is_there = true;
-            losses.extend(one.count(socket, drops, (before_ns, reading.at_ns)));
+            losses.extend(one.count(socket, drops, account, (before_ns, reading.at_ns)));
         }
         self.counted.retain_mut(|one| {
             if !one.is_there {
@@ -106,6 +106,7 @@ impl Counted {
         &mut self,
         socket: &SocketReading,
         drops: &Drops,
+        account: &CaptureAccount,
         time: (u64, u64),
     ) -> Option<CountedLoss> {
         let grown = match (socket.dropped, self.socket.dropped) {
@@ -118,6 +119,7 @@ impl Counted {
             .between(time.0, time.1)
             .filter(|one| one.hop == Hop::Socket && is_end(socket.local, one.packet.destination))
             .filter(|one| socket.remote.is_none_or(|remote| remote == one.packet.source))
+            .filter(|one| account.place_of(&one.packet).is_some())
             .map(|one| one.count())
             .sum();
         let before = self.balance;

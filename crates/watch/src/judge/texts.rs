@@ -56,22 +56,15 @@ impl Finding {
 impl Judge {
     /// Says where the kernel dropped packets that it named.
     pub(super) fn dropped_verdict(&self, account: &CaptureAccount, run: &Run) -> HopVerdict {
-        let flow = run.flow.map(|number| &account.flows()[number]);
-        let is_received = flow.is_none_or(|flow| account.is_from_radio(flow));
+        let is_received = account.is_from_radio(&account.flows()[run.flow]);
         let hop = seen_from(run.hop, is_received, None);
         let (packets, reason) = (run.packets, &run.packet.reason);
-        let sentence = match flow {
-            Some(_) => format!("The kernel dropped {packets} packets of this flow: {reason}."),
-            None => format!(
-                "The kernel dropped {packets} packets from {} to {}: {reason}.",
-                run.packet.source, run.packet.destination
-            ),
-        };
+        let sentence = format!("The kernel dropped {packets} packets of this flow: {reason}.");
         let (here, there) = (run.packet.destination, run.packet.source);
         let socket = self.history.socket(here, there, run.last_ns);
         if let (Hop::Socket, Some(socket)) = (hop, socket) {
             let time = (run.first_ns, run.last_ns);
-            return self.socket_verdict(account, run.flow, socket, time, sentence);
+            return self.socket_verdict(account, Some(run.flow), socket, time, sentence);
         }
         let cause = match hop {
             Hop::Radio | Hop::Wire => LossCause::Wire,
@@ -232,7 +225,10 @@ impl Judge {
         let at_ns = gap.at_ns.unwrap_or(0);
         let time = (gap.since_ns.unwrap_or(at_ns).min(at_ns), at_ns);
         let mut finding = if account.is_from_radio(flow) {
-            self.radio_paused(flow, gap, time)
+            match gap.overrun {
+                true => self.overrun(flow, gap.overrun_ns.unwrap_or(at_ns), gap.credit),
+                false => Self::clock_jumped(),
+            }
         } else {
             let socket = self.history.socket(flow.key().source, flow.key().destination, at_ns);
             let story = socket.map(|socket| self.story(socket, time));
@@ -255,63 +251,56 @@ impl Judge {
         finding.verdict()
     }
 
-    fn radio_paused(&self, flow: &DataFlow, gap: &FlowGap, time: (u64, u64)) -> Finding {
-        let socket = self.history.socket(flow.key().destination, flow.key().source, time.1);
+    /// Says why a radio left out samples without an overrun: one without credit waits.
+    fn clock_jumped() -> Finding {
+        let sentence = "The radio left out samples without an overrun: its clock jumped.".into();
+        Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
+    }
+
+    /// Says why a radio overran, by its credit when it reported that.
+    fn overrun(&self, flow: &DataFlow, at_ns: u64, credit: Option<Credit>) -> Finding {
+        let silent_ns = credit.and_then(|credit| credit.next_report_ns).unwrap_or(0);
+        let time = (at_ns.saturating_sub(silent_ns), at_ns);
+        let socket = self.history.socket(flow.key().destination, flow.key().source, at_ns);
         let story = socket.map(|socket| self.story(socket, time));
         let queue = socket.map(|socket| self.fullest(socket, time));
         let is_full = queue.is_some_and(fills);
-        let half_ns = (time.1 - time.0) / 2;
-        let is_kept = story.as_ref().is_some_and(|one| one.kept_ns >= half_ns.max(KEPT_MIN_NS));
-        let reported = if gap.overrun {
-            "The radio reported an overrun"
-        } else {
-            "The radio left out samples"
-        };
-        // Without an overrun its clock has jumped: a radio without credit waits.
-        let credit = gap.credit.filter(|_| gap.overrun);
-        let waited = |credit: Credit| {
-            let waited_ns = credit.next_report_ns.unwrap_or(time.1 - time.0);
-            waited_ns >= half_ns / 2 && waited_ns >= REPORT_MIN_NS
-        };
+        let least_ns = (silent_ns / 2).max(KEPT_MIN_NS);
+        let is_kept = story.as_ref().is_some_and(|story| story.kept_ns >= least_ns);
+        let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
         let mut finding = match credit {
-            Some(credit) if credit.room_packets <= 1 && waited(credit) => {
+            Some(credit) if credit.room_packets <= 1 && silent_ns >= REPORT_MIN_NS => {
                 let is_sure = credit.room_packets == 0 && (is_full || is_kept);
                 let certainty = if is_sure { Certainty::Sure } else { Certainty::Perhaps };
-                let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
                 let sentence = format!(
-                    "{reported}: its credit was used up, and the program's next report came {:.1} \
-                     ms later.",
-                    ms(credit.next_report_ns.unwrap_or(time.1 - time.0))
+                    "The radio reported an overrun: its credit had been used up for {:.1} ms.",
+                    ms(silent_ns)
                 );
                 Finding::at(Hop::Program, certainty, cause, sentence)
             }
             Some(credit) if credit.room_packets <= 1 => {
                 let sentence = format!(
-                    "{reported}: its credit was used up, but the program gave it more {:.1} ms \
-                     later.",
-                    ms(credit.next_report_ns.unwrap_or(0))
+                    "The radio reported an overrun only {:.1} ms after its credit was used up.",
+                    ms(silent_ns)
                 );
                 Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
             }
             Some(credit) => {
                 let sentence = format!(
-                    "{reported}, although the reports seen here gave it credit for {} packets, the \
-                     last one {:.1} ms before.",
-                    credit.room_packets,
-                    ms(credit.report_age_ns)
+                    "The radio reported an overrun, although the reports seen here gave it credit \
+                     for {} packets.",
+                    credit.room_packets
                 );
                 // It failed itself, or the reports did not reach it.
                 Finding::between(Hop::Radio, Hop::Wire, LossCause::Radio, sentence)
             }
-            None if gap.overrun && (is_full || is_kept) => {
-                let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
-                let sentence = format!("{reported}.");
-                Finding::at(Hop::Program, Certainty::Perhaps, cause, sentence)
-            }
             None => {
-                let why = if gap.overrun { "" } else { " and no overrun: its clock jumped" };
-                let sentence = format!("{reported}{why}.");
-                Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence)
+                let sentence = "The radio reported an overrun.".to_owned();
+                let (hop, cause) = match is_full || is_kept {
+                    true => (Hop::Program, cause),
+                    false => (Hop::Radio, LossCause::Radio),
+                };
+                Finding::at(hop, Certainty::Perhaps, cause, sentence)
             }
         };
         finding.values = self.values(None);
@@ -338,32 +327,23 @@ impl Judge {
     ) -> (LossKind, HopVerdict) {
         let at_ns = message.at_ns.unwrap_or(0);
         let time = (at_ns.saturating_sub(CAUSE_NS), at_ns);
-        let flow_of = |is_received: bool| {
-            account.flows().iter().rev().find(|flow| {
-                let key = flow.key();
-                let end = if is_received { key.source } else { key.destination };
-                *end.ip() == message.radio && account.is_from_radio(flow) == is_received
-            })
-        };
+        let to_radio = account.flows().iter().rev().find(|flow| {
+            *flow.key().destination.ip() == message.radio && !account.is_from_radio(flow)
+        });
         let channel = message.channel;
         let (kind, mut finding) = match message.event {
             Event::RxOverrun => {
-                let sentence = format!("The radio reported an overrun on channel {channel}.");
-                let socket = flow_of(true).and_then(|flow| {
-                    self.history.socket(flow.key().destination, flow.key().source, at_ns)
+                let of_radio = |flow: &&DataFlow| *flow.key().source.ip() == message.radio;
+                let told = account.flows().iter().filter(of_radio).find_map(|flow| {
+                    let (told_ns, credit) = flow.overrun()?;
+                    (told_ns == message.at_ns).then_some((flow, credit))
                 });
-                let story = socket.map(|socket| self.story(socket, time));
-                let is_full = socket.is_some_and(|socket| fills(self.fullest(socket, time)));
-                let kept = story.filter(|story| is_full || story.kept_ns >= KEPT_MIN_NS);
-                let finding = match kept {
-                    Some(story) => {
-                        let cause = story.cause;
-                        let mut finding =
-                            Finding::at(Hop::Program, Certainty::Perhaps, cause, sentence);
-                        finding.values.pid = socket.and_then(|socket| socket.pid);
-                        finding.with(story)
+                let finding = match told {
+                    Some((flow, credit)) => self.overrun(flow, at_ns, credit),
+                    None => {
+                        let text = format!("The radio reported an overrun on channel {channel}.");
+                        Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, text)
                     }
-                    None => Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, sentence),
                 };
                 (LossKind::Overrun, finding)
             }
@@ -381,7 +361,7 @@ impl Judge {
                     _ => (LossKind::Underflow, "an underflow: it had no samples in time"),
                 };
                 let sentence = format!("The radio reported on channel {channel} {what}.");
-                let finding = self.sent_late(account, message, flow_of(false), time, sentence);
+                let finding = self.sent_late(account, message, to_radio, time, sentence);
                 (kind, finding)
             }
         };

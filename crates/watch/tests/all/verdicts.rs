@@ -96,11 +96,11 @@ impl Run {
         Self { account, judge }
     }
 
-    fn message(&mut self, ms: u64, event: Event) {
+    fn message(&mut self, ms: u64, event: Event, ticks: u64) {
         let repr = CtrlRepr {
             op: Op::Write,
             address: event.address(0),
-            timestamp: Some(1234),
+            timestamp: Some(ticks),
             data: DataWords::new(&[event.code()]).unwrap(),
             ..CtrlRepr::default()
         };
@@ -347,84 +347,111 @@ fn a_gap_that_two_hops_have_made_is_two_losses() {
     is(outside, Hop::Wire, Certainty::Sure, 6);
 }
 
-/// A stream whose radio stops at packet 100 with an overrun, and goes on 50 ms later. The next
-/// report comes so many milliseconds behind packet 99.
-fn overrun(room: u64, report_ms: u64, change: impl Fn(u64, &mut HopReading)) -> Run {
-    let mut account = CaptureAccount::new();
-    let length = sample_packet(0).len() as u64;
-    let report = |packets: u64| {
-        let repr = StatusRepr {
-            capacity_bytes: 8 * length,
-            capacity_packets: PACKETS_UNLIMITED,
-            count_packets: packets,
-            ..StatusRepr::default()
+/// A stream whose radio stops to send behind packet 99, at 99 ms, and reports an overrun some
+/// milliseconds later. The next report to it comes `report_ms` behind packet 99. It goes on with
+/// packets that it has kept, and then leaves out the time of 50 packets.
+struct Overrun {
+    room: u64,
+    message_ms: u64,
+    report_ms: u64,
+    kept: u64,
+}
+
+impl Overrun {
+    fn run(self, change: impl Fn(u64, &mut HopReading)) -> Run {
+        let length = sample_packet(0).len() as u64;
+        let report = |packets: u64| {
+            let repr = StatusRepr {
+                capacity_bytes: 8 * length,
+                capacity_packets: PACKETS_UNLIMITED,
+                count_packets: packets,
+                ..StatusRepr::default()
+            };
+            packet(HOST, RADIO, &status(Width::W64, repr))
         };
-        packet(HOST, RADIO, &status(Width::W64, repr))
-    };
-    let mut run = Run { account: CaptureAccount::new(), judge: Judge::new() };
-    take(&mut account, START, &report(0));
-    for n in 0..100 {
-        if n > 8 && n < 92 + room {
-            take(&mut account, START + n * MS, &report(n));
+        let mut run = Run { account: CaptureAccount::new(), judge: Judge::new() };
+        take(&mut run.account, START, &report(0));
+        for n in 0..100 {
+            if n > 8 && n < 93 + self.room {
+                take(&mut run.account, START + n * MS, &report(n));
+            }
+            let bytes = packet(RADIO, HOST, &sample_packet(n));
+            take(&mut run.account, START + n * MS + 1000, &bytes);
         }
-        take(&mut account, START + n * MS + 1000, &packet(RADIO, HOST, &sample_packet(n)));
+        let last = 100 + self.kept;
+        run.message(99 + self.message_ms, Event::RxOverrun, last * SAMPLES * TICKS);
+        take(&mut run.account, START + (99 + self.report_ms) * MS, &report(100));
+        for n in 100..last {
+            let bytes = packet(RADIO, HOST, &sample_packet(n));
+            take(&mut run.account, START + (99 + self.report_ms) * MS + n, &bytes);
+        }
+        for n in last..last + 100 {
+            let ticks = (n + 50) * SAMPLES * TICKS;
+            let bytes = packet(RADIO, HOST, &data(Width::W64, n as u16, ticks));
+            take(&mut run.account, START + (n + 50) * MS, &bytes);
+        }
+        Run::with_readings(run.account, change)
     }
-    run.account = account;
-    let ticks = 100 * SAMPLES * TICKS;
-    let message = |run: &mut Run| {
-        let repr = CtrlRepr {
-            op: Op::Write,
-            address: Event::RxOverrun.address(0),
-            timestamp: Some(ticks),
-            data: DataWords::new(&[Event::RxOverrun.code()]).unwrap(),
-            ..CtrlRepr::default()
-        };
-        let mut bytes = vec![0; Protocol::V1.packet_len(&repr, Width::W64)];
-        Protocol::V1.emit(&repr, Width::W64, &mut bytes).unwrap();
-        take(&mut run.account, START + 100 * MS, &packet(RADIO, HOST, &bytes));
-    };
-    if report_ms > 1 {
-        message(&mut run);
-    }
-    take(&mut run.account, START + (99 + report_ms) * MS, &report(100));
-    if report_ms <= 1 {
-        message(&mut run);
-    }
-    for n in 100..200 {
-        let bytes = packet(RADIO, HOST, &data(Width::W64, n as u16, (n + 50) * SAMPLES * TICKS));
-        take(&mut run.account, START + (n + 50) * MS, &bytes);
-    }
-    Run::with_readings(run.account, change)
 }
 
 #[test]
 fn a_stopped_program_uses_up_the_radios_credit() {
-    let mut run = overrun(0, 45, |ms, reading| {
-        if (60..140).contains(&ms) {
-            reading.threads[0].state = 'T';
-            reading.sockets[0].queued_bytes = 400_000;
-        }
-    });
-    let loss = run.only();
-    is(&loss, Hop::Program, Certainty::Sure, 0);
-    assert_eq!((loss.kind, loss.samples), (LossKind::NotSent, Some(50 * SAMPLES)));
-    says(&loss, &["credit was used up", "was stopped", "400000 of 425984", "kill -CONT 4700"]);
-    // Nothing else shows that the program was late.
-    is(&overrun(0, 45, |_, _| ()).only(), Hop::Program, Certainty::Perhaps, 0);
+    for kept in [0, 10] {
+        let mut run =
+            Overrun { room: 0, message_ms: 20, report_ms: 45, kept }.run(|ms, reading| {
+                if (60..140).contains(&ms) {
+                    reading.threads[0].state = 'T';
+                    reading.sockets[0].queued_bytes = 400_000;
+                }
+            });
+        let loss = run.only();
+        is(&loss, Hop::Program, Certainty::Sure, 0);
+        assert_eq!((loss.kind, loss.samples), (LossKind::NotSent, Some(50 * SAMPLES)));
+        says(&loss, &["used up for 20.0 ms", "was stopped", "400000 of 425984", "-CONT 4700"]);
+        // Nothing else shows that the program was late.
+        let mut run = Overrun { room: 0, message_ms: 20, report_ms: 45, kept }.run(|_, _| ());
+        is(&run.only(), Hop::Program, Certainty::Perhaps, 0);
+    }
 }
 
 #[test]
 fn a_radio_that_stops_with_credit_or_for_a_round_trip_has_itself_failed() {
+    let mut run = Overrun { room: 0, message_ms: 1, report_ms: 2, kept: 0 }.run(|_, _| ());
+    is(&run.only(), Hop::Radio, Certainty::Perhaps, 0);
     // Or the reports did not reach it.
-    is(&overrun(6, 45, |_, _| ()).only(), Hop::Radio, Certainty::Between, 0);
-    is(&overrun(0, 1, |_, _| ()).only(), Hop::Radio, Certainty::Perhaps, 0);
+    let mut run = Overrun { room: 6, message_ms: 20, report_ms: 45, kept: 0 }.run(|_, _| ());
+    is(&run.only(), Hop::Radio, Certainty::Between, 0);
+}
+
+#[test]
+fn packets_of_another_namespace_or_of_no_stream_are_no_loss() {
+    let mut run = Run::receive(|_| false, |_, reading| reading.namespace = Some(1));
+    for n in 100..110 {
+        let elsewhere = dropped(n, "SOCKET_RCVBUFF", false);
+        run.judge.dropped(DroppedPacket { namespace: Some(2), ..elsewhere.clone() });
+        let stranger = std::net::SocketAddrV4::new(*HOST.ip(), 9);
+        run.judge.dropped(DroppedPacket { destination: stranger, ..elsewhere });
+    }
+    assert_eq!(run.losses(), []);
+}
+
+#[test]
+fn a_program_that_closes_its_stream_loses_nothing() {
+    let closes = |packets: std::ops::Range<u64>| {
+        let mut run = Run::receive(|_| false, |_, _| ());
+        packets.for_each(|n| run.judge.dropped(dropped(n, "NO_SOCKET", false)));
+        run
+    };
+    assert_eq!(closes(398..400).losses(), []);
+    // It has opened it again.
+    is(&closes(200..210).only(), Hop::Program, Certainty::Sure, 10);
 }
 
 #[test]
 fn messages_of_a_radio_need_no_flow() {
     let mut run = Run::with_readings(CaptureAccount::new(), |_, _| ());
-    run.message(100, Event::RxLateCommand);
-    run.message(200, Event::RxOverrun);
+    run.message(100, Event::RxLateCommand, 1234);
+    run.message(200, Event::RxOverrun, 1234);
     let losses = run.losses();
     let [late, overrun] = &losses[..] else { panic!("{losses:#?}") };
     is(late, Hop::Program, Certainty::Sure, 0);
@@ -435,7 +462,7 @@ fn messages_of_a_radio_need_no_flow() {
 #[test]
 fn an_underflow_is_the_programs_unless_packets_were_lost_before_it() {
     let mut run = Run::send(|_| false, |_, _| ());
-    run.message(200, Event::TxUnderrun);
+    run.message(200, Event::TxUnderrun, 1234);
     is(&run.only(), Hop::Program, Certainty::Perhaps, 0);
     let mut run = Run::send(
         |_| false,
@@ -443,12 +470,12 @@ fn an_underflow_is_the_programs_unless_packets_were_lost_before_it() {
             reading.threads[0].run_delay_ns = Some(if ms > 190 { 30 * MS } else { 0 });
         },
     );
-    run.message(200, Event::TxUnderrun);
+    run.message(200, Event::TxUnderrun, 1234);
     let loss = run.only();
     is(&loss, Hop::Program, Certainty::Sure, 0);
     says(&loss, &["waited 30.0 ms of", "taskset -cp CPU 4711"]);
     let mut run = Run::send(|n| n == 190, |_, _| ());
-    run.message(200, Event::TxUnderrun);
+    run.message(200, Event::TxUnderrun, 1234);
     let losses = run.losses();
     let [_, underflow] = &losses[..] else { panic!("{losses:#?}") };
     is(underflow, Hop::Stack, Certainty::Between, 0);
