@@ -9,12 +9,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use millstream_host::bpf::{Btf, MapKind, RecordRing, create_map};
+use millstream_host::bpf::{Btf, MapKind, RecordRing};
 use millstream_host::mapping::Mapping;
 use millstream_watch::DroppedPacket;
 use rustix::mm::ProtFlags;
 
-use crate::probe::{ProbeError, attach, real_minus_monotonic_ns};
+use crate::probe::{ProbeError, attach, create_map, real_minus_monotonic_ns};
 use program::{DropRecord, DropTarget, Offsets, Shared};
 use taps::Taps;
 
@@ -57,8 +57,9 @@ impl DropWatch {
         let point = types.tracepoint("kfree_skb")?;
         let offsets = Offsets::new(types)?;
         let bytes = size_of::<Shared>();
-        let shared = create_map("ms_drop_ports", MapKind::Value { bytes: bytes as u32 })?;
-        let records = create_map("ms_drops", MapKind::Records { bytes: RECORDS_BYTES })?;
+        let shared = create_map("ms_drop_ports", MapKind::Value { bytes: bytes as u32 }, bytes)?;
+        let kind = MapKind::Records { bytes: RECORDS_BYTES };
+        let records = create_map("ms_drops", kind, RECORDS_BYTES as usize)?;
         let code = program::assemble(DropTarget {
             offsets,
             arguments: point.arguments,
