@@ -99,11 +99,13 @@ struct Found {
 
 impl Found {
     fn packet(&mut self, packet: &CapturedPacket<'_>) {
-        let CapturedPacket { at_ns, bytes, interface, .. } = *packet;
-        let interface = interface + 1;
+        let CapturedPacket { at_ns, bytes, .. } = *packet;
         self.begin_ns = self.begin_ns.or(at_ns);
         match LinkType::of(packet.link_type) {
-            Some(link) => self.account.take(&Captured { at_ns, interface, link, bytes }),
+            Some(link) => {
+                let interface = link.interface(bytes).unwrap_or(packet.interface);
+                self.account.take(&Captured { at_ns, interface, link, bytes });
+            }
             None => self.other_links += 1,
         }
     }
