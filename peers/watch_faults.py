@@ -12,6 +12,7 @@ number and its length. Of the watcher's verdicts none may be wrong without "perh
 cases at least 98 % have to name the right hop.
 
 Usage: watch_faults.py [--cases N] [--seed S] [--only KIND,...] [--case NUMBER] [--uhd SUITE] [--keep FOLDER]
+       watch_faults.py --cost PAIRS    what watching costs the program and the machine
 KIND `backlog` changes net.core.netdev_max_backlog of the whole machine for seconds: only with --only.
 Exit status: 0 agrees, 1 not, 77 skipped because a needed program is not there.
 """
@@ -22,8 +23,10 @@ import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,13 +34,13 @@ import time
 
 import namespace
 import watching
-from common import (LIMIT_S, MILLSTREAM, PYTHON, ROOT, SHORT, Radio, beside, built, die_with_parent,
-                    eventually, skip, uhd_example)
+from common import (LIMIT_S, MILLSTREAM, PYTHON, ROOT, SHORT, Radio, beside, die_with_parent,
+                    skip, uhd_example)
 from watching import Capture, Truth, Void, judged
 
 HOST, RADIO, CONTROL = "10.77.0.1", "10.77.0.2", "10.77.0.2:5555"
 ARGS = f"addr={RADIO}"
-SECONDS, BEGUN_BYTES = 2.5, 2_000_000
+SECONDS, BEGUN_BYTES = 3.0, 2_000_000
 RIGHT_SHARE = 0.98
 BACKLOG_FILE = "MILLSTREAM_PEER_BACKLOG"
 BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
@@ -53,7 +56,7 @@ class Wrong(Exception):
     """The watcher itself fails."""
 
 
-Setting = collections.namedtuple("Setting", "kind program rate mtu link buffer radio_buffer draw")
+Setting = collections.namedtuple("Setting", "kind program rate mtu link buffer radio_buffer joins draw")
 
 
 def uhd_rx(case):
@@ -77,6 +80,30 @@ def bench_both(case):
 
 def bench_two(case):
     return [*bench_rx(case), "--rx_channels", "0,1"]
+
+
+# UHD's Python API, with a new stream every half second.
+REOPENING = """
+import sys, numpy, uhd
+radio, rate, seconds = uhd.usrp.MultiUSRP(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+radio.set_rx_rate(rate)
+for turn in range(int(2 * seconds)):
+    options = uhd.usrp.StreamArgs("sc16", "sc16")
+    options.channels = [0]
+    stream = radio.get_rx_stream(options)
+    command = uhd.types.StreamCMD(uhd.types.StreamMode.start_cont)
+    command.stream_now = True
+    stream.issue_stream_cmd(command)
+    buffer, got = numpy.zeros((1, 10000), dtype=numpy.int32), 0
+    while got < rate / 2:
+        got += stream.recv(buffer, uhd.types.RXMetadata(), 1.0)
+    stream.issue_stream_cmd(uhd.types.StreamCMD(uhd.types.StreamMode.stop_cont))
+    del stream
+"""
+
+
+def uhd_reopening(case):
+    return [PYTHON, "-c", REOPENING, uhd_args(case), str(case.rate), str(SECONDS)]
 
 
 def gnuradio(case):
@@ -182,7 +209,9 @@ def tiny_socket(running):
     for _ in range(draw.randrange(1, 4)):
         running.stop(draw.uniform(0.02, 0.08))
         time.sleep(0.2)
-    watching.check_socket_drops(running.socket_dropped)
+    if running.case.program is not uhd_reopening:
+        # It has all its sockets still.
+        watching.check_socket_drops(running.socket_dropped)
 
 
 def stop_reader(running):
@@ -252,9 +281,9 @@ def open_backlog():
         os.environ[BACKLOG_FILE] = str(setting)
 
 
-RECEIVERS = [uhd_rx, bench_rx, bench_two, gnuradio, soapy, ours]
+RECEIVERS = [uhd_rx, bench_rx, bench_two, uhd_reopening, gnuradio, soapy, ours]
 # With the UHD of another Debian (roots.sh).
-OF_UHD = {uhd_rx, bench_rx, bench_two, bench_both, uhd_tx, late, late_command}
+OF_UHD = {uhd_rx, uhd_reopening, bench_rx, bench_two, bench_both, uhd_tx, late, late_command}
 STALLED = [uhd_rx, bench_rx, gnuradio, ours]
 KINDS = {
     "healthy": Kind([*RECEIVERS, uhd_tx, bench_both], nothing, None),
@@ -264,7 +293,7 @@ KINDS = {
     "tx-lost": Kind([uhd_tx, bench_both], lose_to_device, "wire"),
     "reordered": Kind(RECEIVERS, reorder, None),
     "doubled": Kind(RECEIVERS, duplicate, None),
-    "socket": Kind(STALLED, tiny_socket, "socket"),
+    "socket": Kind([*STALLED, uhd_reopening], tiny_socket, "socket"),
     "stopped": Kind(STALLED, stop_reader, "program"),
     "busy": Kind(STALLED, busy_neighbour, "program"),
     "radio": Kind(RECEIVERS, stall_radio, "radio"),
@@ -284,14 +313,16 @@ def draw_case(name, kind, seed, uhd):
     """One case; the same for the same seed."""
     draw = random.Random(seed)
     program = draw.choice([one for one in kind.programs if not uhd or one in OF_UHD])
-    mtu = draw.choice([1500, 9000])
+    mtu = 1500 if name == "backlog" else draw.choice([1500, 9000])
     rate = draw.choice([1_000_000, 2_000_000, 4_000_000])
     small = name in SMALL
     buffer = draw.randrange(150_000, 500_000) if small else 0
     radio_buffer = rate // 10 if small or name == "radio" else 4 * rate
     # The kernel drops a train as one packet.
     link = "udp" if name not in ("wire", "backlog") and draw.random() < 0.5 else "udp:gso=off"
-    return Setting(name, program, rate, mtu, link, buffer, radio_buffer, draw)
+    # Whoever looks begins when the stream has begun.
+    joins = not name.startswith("late") and draw.random() < 0.3
+    return Setting(name, program, rate, mtu, link, buffer, radio_buffer, joins, draw)
 
 
 def flowing():
@@ -299,6 +330,23 @@ def flowing():
     with open("/proc/net/dev", encoding="ascii") as lines:
         fields = next(line for line in lines if line.strip().startswith("peer0:")).split(":")[1].split()
     return int(fields[0]) + int(fields[8])
+
+
+def children_s():
+    """CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def wait_for_stream(case, process, begin):
+    """Waits until a stream has begun, or until the program ends; one with late commands has no stream."""
+    end = time.monotonic() + 15
+    while process.poll() is None and flowing() - begin < BEGUN_BYTES:
+        if time.monotonic() > end:
+            if case.program is late_command:
+                return
+            raise Void("no stream begins")
+        time.sleep(0.05)
 
 
 def run_case(case, kind, neighbour, options, folder):
@@ -317,15 +365,21 @@ def run_case(case, kind, neighbour, options, folder):
                   "--rx-buffer-samples", str(case.radio_buffer), addr=RADIO, inside=where)
     paths = {side: os.path.join(folder, f"{side}.pcap") for side in ("near", "far")}
     with radio:
-        near = Capture("peer0", paths["near"], snaplen)
+        if not case.joins:
+            near = Capture("peer0", paths["near"], snaplen)
         far = Capture("device0", paths["far"], snaplen, neighbour.inside())
+        spent_s = children_s()
         with open(os.path.join(folder, "program.log"), "w+", encoding="utf-8") as log:
             prefix = [os.path.join(ROOT, "peers/roots.sh"), options.uhd] if options.uhd else []
             process = subprocess.Popen([*prefix, *case.program(case)], stdout=log, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-            watcher = Watcher(process.pid, case, folder) if options.watch else None
-            eventually("the stream begins", lambda: process.poll() is not None
-                       or flowing() - begin > BEGUN_BYTES, 40)
+            watcher = Watcher(process.pid, case, neighbour, folder) if options.watch and not case.joins else None
+            wait_for_stream(case, process, begin)
+            if case.joins:
+                near = Capture("peer0", paths["near"], snaplen)
+                watcher = Watcher(process.pid, case, neighbour, folder) if options.watch else None
+                # It says nothing when it has begun.
+                time.sleep(0.5)
             if process.poll() is None:
                 kind.fault(Running(case, process, neighbour, socket_dropped))
             try:
@@ -337,6 +391,8 @@ def run_case(case, kind, neighbour, options, folder):
                 status = 0
             if status and case.program is not late_command:
                 raise Void(f"{case.program.__name__} ended with {status}")
+            # Of a healthy run no other child has ended since.
+            program_s = children_s() - spent_s
             seen = watcher.end() if watcher else None
             queue_dropped = watching.queue_dropped("peer0")
         faults = json.loads(subprocess.run(
@@ -347,28 +403,40 @@ def run_case(case, kind, neighbour, options, folder):
     if options.keep:
         with open(os.path.join(folder, "radio.json"), "w", encoding="utf-8") as file:
             json.dump({"counters": radio.counters, "faults": faults["results"], "watch": seen}, file, indent=1)
-    truth = Truth(near, far, radio.counters, faults)
+    truth = Truth(near, far, radio.counters, faults, case.joins)
     truth.socket = watching.udp_counters()["RcvbufErrors"] - socket_dropped
+    truth.program_s = program_s
     if truth.missing(False) > queue_dropped:
         raise Void(f"{truth.missing(False)} packets of the program are missing, tc counts {queue_dropped} dropped")
-    account = json.loads(subprocess.run([MILLSTREAM, "inspect", "--json", paths["near"]],
-                                        capture_output=True, text=True, check=True).stdout)["results"]
-    return truth, account, seen
+    return truth, inspect(paths["near"]), seen, watcher and list(differences(seen, watcher.later()))
+
+
+# Shares of a core that watchers took.
+COST = []
 
 
 class Watcher:
-    """`millstream watch` beside a program: with its number, or with nothing, so that it has to find it."""
+    """`millstream watch` beside a program: in its network or another, with its number or without."""
 
-    def __init__(self, pid, case, folder):
-        self.errors = os.path.join(folder, "watch.log")
-        how = ["--pid", str(pid)] if case.draw.random() < 0.7 else []
+    def __init__(self, pid, case, neighbour, folder):
+        self.errors, self.began = os.path.join(folder, "watch.log"), time.monotonic()
+        self.recording = os.path.join(folder, "watch.pcapng")
+        # A program without a stream is found by its number only.
+        ways = {"pid": [[], ["--pid", str(pid)]], "elsewhere": [neighbour.inside(), ["--pid", str(pid)]],
+                "any": [[], []], "interface": [[], ["--interface", "peer0"]]}
+        self.way = "pid" if case.kind == "late-command" else case.draw.choice([*ways, "pid"])
+        inside, how = ways[self.way]
         with open(self.errors, "w", encoding="utf-8") as errors:
-            self.process = subprocess.Popen([MILLSTREAM, "watch", "--json", *how], stdout=subprocess.PIPE,
-                                            stderr=errors, stdin=subprocess.DEVNULL, text=True,
-                                            preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(
+                [*inside, MILLSTREAM, "watch", "--json", "--record", self.recording, *how], stdout=subprocess.PIPE,
+                stderr=errors, stdin=subprocess.DEVNULL, text=True, preexec_fn=die_with_parent)
 
     def end(self):
         """Its document: it ends by itself, as the program has ended."""
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        COST.append(cpu_s / (time.monotonic() - self.began))
         try:
             said = self.process.communicate(timeout=10)[0]
         except subprocess.TimeoutExpired:
@@ -379,6 +447,26 @@ class Watcher:
                 raise Wrong(f"watch ended with {self.process.returncode}: {errors.read()}")
         return json.loads(said)["results"]
 
+    def later(self):
+        """The account of what it has recorded."""
+        return inspect(self.recording)
+
+
+def inspect(path):
+    """The account of a capture."""
+    done = subprocess.run([MILLSTREAM, "inspect", "--json", path], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Wrong(f"inspect of {path} ended with {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)["results"]
+
+
+def differences(live, later):
+    """Where the account of a recording is not the one that was made live."""
+    for name in ("flows", "gaps", "messages", "losses"):
+        if live[name] != later[name]:
+            at = next((pair for pair in zip(live[name], later[name]) if pair[0] != pair[1]), "their number")
+            yield f"{name} of the recording: {len(later[name])}, live {len(live[name])}; {at}"
+
 
 def main():
     """All cases, then the table."""
@@ -388,6 +476,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--case", type=int, help="the number of one case, as the output shows it")
     parser.add_argument("--uhd")
+    parser.add_argument("--cost", type=int, metavar="PAIRS")
     parser.add_argument("--keep", help="folder for what was seen of each wrong case")
     options = parser.parse_args()
     if os.geteuid() != 0:
@@ -416,6 +505,9 @@ def main():
     names = list(chosen)
     with tempfile.TemporaryFile("w+") as log, \
             namespace.Neighbour(["sleep", str(LIMIT_S)], HOST, RADIO, log, mtu=9000) as neighbour:
+        if options.cost:
+            compared(options.cost, neighbour, options)
+            return
         for number in range(count):
             name = names[number % len(names)] if not SHORT else draw.choice(names)
             program, word = tried(name, chosen[name], draw, neighbour, options)
@@ -429,10 +521,29 @@ def summed(table, seconds):
     print(f"{'kind':<14}{'program':<14}" + "".join(f"{word:>11}" for word in WORDS))
     for (kind, program), counts in sorted(table.items()):
         print(f"{kind:<14}{program:<14}" + "".join(f"{counts[word] or '':>11}" for word in WORDS))
+    if COST:
+        print(f"watch took {statistics.median(COST):.1%} of a core, at most {max(COST):.1%}")
     share = total["right"] / total.total()
     print(f"{total.total()} cases, {seconds:.1f} s each: {share:.1%} right, "
           + ", ".join(f"{total[word]} {word}" for word in WORDS[1:]))
     return share >= RIGHT_SHARE and not total["wrong"]
+
+
+def compared(pairs, neighbour, options):
+    """The same healthy run with a watcher and without one, by turns: what it costs the program."""
+    taken, lost = {True: [], False: []}, collections.Counter()
+    case = Setting("healthy", uhd_rx, 4_000_000, 1500, "udp:gso=off", 0, 16_000_000, False, random.Random(1))
+    while len(taken[True]) < pairs or len(taken[False]) < pairs:
+        options.watch = len(taken[True]) < len(taken[False]) or (
+            len(taken[True]) == len(taken[False]) and len(taken[True]) % 2 == 0)
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Void):
+            truth = run_case(case, KINDS["healthy"], neighbour, options, folder)[0]
+            taken[options.watch].append(truth.program_s)
+            lost[options.watch] += sum(truth.hops().values())
+    for watched, what in [(True, "watched"), (False, "alone  ")]:
+        print(f"{what}: CPU time of the program {statistics.median(taken[watched]):.3f} s "
+              f"({min(taken[watched]):.3f} to {max(taken[watched]):.3f}), lost {lost[watched]}")
+    print(f"{pairs} pairs of {SECONDS:g} s at 4 MS/s, MTU 1500: watch took {statistics.median(COST):.1%} of a core")
 
 
 def tried(name, kind, draw, neighbour, options):
@@ -447,9 +558,9 @@ def tried(name, kind, draw, neighbour, options):
             else:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
             what = (f"{name} {case.program.__name__} {case.rate / 1e6:g} MS/s MTU {case.mtu} {case.link}"
-                    f" (--only {name} --case {seed})")
+                    f"{' joined' if case.joins else ''} (--only {name} --case {seed})")
             try:
-                truth, account, seen = run_case(case, kind, neighbour, options, folder)
+                truth, account, seen, differing = run_case(case, kind, neighbour, options, folder)
                 if kind.hop and not truth.hops()[kind.hop]:
                     raise Void(f"the fault took nothing at {kind.hop}: {dict(truth.hops())}")
             except Wrong as wrong:
@@ -459,9 +570,11 @@ def tried(name, kind, draw, neighbour, options):
                 print(f"{what}: drawn again: {void!r}", flush=True)
                 continue
         word, problems = judged(truth, seen["losses"]) if seen else ("right", [])
-        # What the watcher's own capture missed is missing in its account.
-        accounts = [account, seen] if seen and not seen["missed_by_capture"] else [account]
+        # What the watcher's own capture missed, or began too late for, is missing in its account.
+        is_whole = seen and not seen["missed_by_capture"] and not case.joins
+        accounts = [account, seen] if is_whole else [account]
         wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
+        wrong += [f"wrong: {one}" for one in differing or ()]
         word = "wrong" if wrong else word
         if options.keep and word == "right":
             shutil.rmtree(folder)

@@ -10,12 +10,10 @@ use millstream_host::netlink::LinkCounters;
 /// Where a driver counts the packets for which its ring had no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RingCounter {
-    /// Nowhere: it has no ring.
-    Nowhere,
+    /// In the kernel's counters. Where there is no ring they stay zero.
+    Kernel,
     /// Nowhere: what fills the ring drops without a word.
     Untold,
-    /// In the kernel's counters.
-    Kernel,
     /// In the kernel's counters, and others in those of these names.
     Beside(&'static [&'static str]),
     /// In those of these names; the kernel's counters have some of them or none, by the version.
@@ -25,11 +23,7 @@ enum RingCounter {
 /// The drivers that do not count in the kernel's counters alone, by their sources in Linux,
 /// `drivers/net/`. (`rx_no_buffer_count` of Intel's drivers is left out: the card's own memory may
 /// still have held the packet. So are `rx_queue_N_drops`, which `rx_dropped` contains.)
-const DRIVERS: [(&str, RingCounter); 10] = [
-    ("veth", RingCounter::Nowhere),
-    ("bridge", RingCounter::Nowhere),
-    ("tun", RingCounter::Nowhere),
-    ("dummy", RingCounter::Nowhere),
+const DRIVERS: [(&str, RingCounter); 6] = [
     // The hypervisor fills its ring.
     ("virtio_net", RingCounter::Untold),
     // `out_of_buffer`: no buffer in the ring (in `rx_dropped` before Linux 6.10, then in
@@ -69,7 +63,6 @@ impl CardRing {
         let row = DRIVERS.iter().find(|(name, _)| *name == driver);
         let counter = match row {
             Some((_, counter)) => *counter,
-            None if driver.is_empty() => RingCounter::Nowhere,
             None => RingCounter::Kernel,
         };
         Self { driver, counter, places: (Vec::new(), 0) }
@@ -120,7 +113,7 @@ impl CardRing {
         let general = [kernel.rx_missed_errors, kernel.rx_fifo_errors, kernel.rx_over_errors];
         let general = general.into_iter().fold(0, u64::wrapping_add);
         match self.counter {
-            RingCounter::Nowhere | RingCounter::Untold => None,
+            RingCounter::Untold => None,
             RingCounter::Kernel => Some(general),
             RingCounter::Beside(_) => Some(general.wrapping_add(card.own.unwrap_or(0))),
             RingCounter::Instead(_) => Some(card.own.unwrap_or(general)),
@@ -153,7 +146,7 @@ mod tests {
         let kernel = LinkCounters { rx_missed_errors: 5, rx_fifo_errors: 1, ..Default::default() };
         let card = CardReading { own: Some(7), entries: None };
         let full = |driver| of(driver).full(&kernel, &card);
-        assert_eq!(full("veth"), None, "it has no ring");
+        assert_eq!(full("virtio_net"), None, "nobody counts them");
         assert_eq!(full("ixgbe"), Some(13), "one counts what the other does not");
         assert_eq!(full("mlx5_core"), Some(7), "both count the same");
         let silent = CardReading::default();

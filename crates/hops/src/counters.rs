@@ -3,7 +3,7 @@
 use crate::card::{CardReading, CardRing};
 use crate::pace::Paced;
 use millstream_host::ethtool::{CardCounters, Ethtool};
-use millstream_host::netlink::{Netlink, NetlinkError};
+use millstream_host::netlink::{Netlink, NetlinkError, NetlinkInterface, Queued};
 use millstream_watch::{InterfaceReading, StackReading};
 use std::fs::File;
 use std::io;
@@ -22,8 +22,6 @@ pub(crate) struct Counters {
     ethtool: Ethtool,
     card_counters: CardCounters,
     interfaces: Vec<Interface>,
-    /// Packets that the queues dropped, by the number of the interface.
-    queues: Paced<Vec<(u32, u64)>>,
     backlog: ProcFile,
     stack: ProcFile,
     machine: ProcFile,
@@ -38,27 +36,42 @@ struct Interface {
 }
 
 impl Counters {
-    /// Opens the counters of the calling thread's namespace: of these interfaces, or of all.
+    /// Opens the counters of the calling thread's namespace: of these interfaces and of those below
+    /// them (the card of a VLAN, the cards of a bond), or of all.
     pub(crate) fn open(names: &[String]) -> Result<Self, NetlinkError> {
         let refused = |source| NetlinkError::Refused { what: "read the cards' counters", source };
         let mut netlink = Netlink::open()?;
-        let mut names = names.to_vec();
-        if names.is_empty() {
-            names.extend(netlink.interfaces()?.into_iter().map(|interface| interface.name));
+        let all = netlink.interfaces()?;
+        let mut wanted: Vec<_> = all.iter().map(|interface| interface.index).collect();
+        if !names.is_empty() {
+            let named = names.iter().map(|name| Ok(netlink.interface(name)?.index));
+            wanted = named.collect::<Result<_, NetlinkError>>()?;
+            let layers = netlink.layers()?;
+            let mut place = 0;
+            while let Some(upper) = wanted.get(place).copied() {
+                let below = layers.iter().filter(|(index, _)| *index == upper);
+                let new: Vec<_> = below
+                    .map(|(_, lower)| *lower)
+                    .filter(|lower| !wanted.contains(lower))
+                    .collect();
+                wanted.extend(new);
+                place += 1;
+            }
         }
         let ethtool = Ethtool::open().map_err(refused)?;
-        let mut interfaces = Vec::new();
-        for name in names {
-            netlink.interface(&name)?;
-            let card = CardRing::of(&ethtool, &name);
-            interfaces.push(Interface { name, card, reading: Paced::new(SLOW) });
-        }
+        let names = wanted.iter().filter_map(|index| all.iter().find(|one| one.index == *index));
+        let interfaces = names
+            .map(|NetlinkInterface { name, .. }| Interface {
+                name: name.clone(),
+                card: CardRing::of(&ethtool, name),
+                reading: Paced::new(SLOW),
+            })
+            .collect();
         Ok(Self {
             netlink,
             ethtool,
             card_counters: CardCounters::new().map_err(refused)?,
             interfaces,
-            queues: Paced::new(Duration::ZERO),
             backlog: ProcFile::open("/proc/thread-self/net/softnet_stat"),
             stack: ProcFile::open("/proc/thread-self/net/snmp"),
             machine: ProcFile::open("/proc/stat"),
@@ -66,16 +79,13 @@ impl Counters {
         })
     }
 
-    /// Reads the interfaces, in the order of their names in `open`.
+    /// Reads the interfaces, those that were named first.
     pub(crate) fn interfaces(&mut self, now: Instant) -> Vec<InterfaceReading> {
-        let Self { netlink, ethtool, card_counters, interfaces, queues, .. } = self;
-        let queues = queues.read(now, || {
-            let all = netlink.root_queues().unwrap_or_default();
-            all.into_iter().map(|(index, queue)| (index, u64::from(queue.drops))).collect()
-        });
+        let Self { netlink, ethtool, card_counters, interfaces, .. } = self;
+        let queues = netlink.root_queues().unwrap_or_default();
         let read = |one: &mut Interface| {
             let name = one.name.clone();
-            one.read(now, netlink, ethtool, card_counters, queues)
+            one.read(now, netlink, ethtool, card_counters, &queues)
                 .unwrap_or(InterfaceReading { name, ..Default::default() })
         };
         interfaces.iter_mut().map(read).collect()
@@ -124,7 +134,7 @@ impl Interface {
         netlink: &mut Netlink,
         ethtool: &Ethtool,
         card_counters: &mut CardCounters,
-        queues: &[(u32, u64)],
+        queues: &[(u32, Queued)],
     ) -> Option<InterfaceReading> {
         let Self { name, card, reading } = self;
         // Anew each time: an interface that is made again has another number.
@@ -139,7 +149,7 @@ impl Interface {
             damaged: Some(damaged.into_iter().fold(0, u64::wrapping_add)),
             receive_dropped: Some(kernel.rx_dropped),
             send_dropped: Some(kernel.tx_dropped.wrapping_add(kernel.tx_errors)),
-            queue_dropped: queue.map(|(_, drops)| *drops),
+            queue_dropped: queue.map(|(_, queue)| u64::from(queue.drops)),
             ring_entries: said.entries,
         })
     }
@@ -150,16 +160,19 @@ impl Interface {
 pub(crate) struct ProcFile {
     file: Option<File>,
     text: Vec<u8>,
+    /// Whether the kernel refused the last reading.
+    pub(crate) is_refused: bool,
 }
 
 impl ProcFile {
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
-        Self { file: File::open(path).ok(), text: Vec::new() }
+        Self { file: File::open(path).ok(), text: Vec::new(), is_refused: false }
     }
 
     /// Returns the text as it is now; `None` if it cannot be read, or is no text.
     pub(crate) fn read(&mut self) -> Option<&str> {
         let file = self.file.as_ref()?;
+        self.is_refused = false;
         let mut length = 0;
         loop {
             self.text.resize(self.text.len().max(length + 4096), 0);
@@ -167,7 +180,10 @@ impl ProcFile {
                 Ok(0) => break,
                 Ok(bytes) => length += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return None,
+                Err(error) => {
+                    self.is_refused = error.kind() == io::ErrorKind::PermissionDenied;
+                    return None;
+                }
             }
         }
         std::str::from_utf8(&self.text[..length]).ok()

@@ -23,6 +23,7 @@ mod record;
 mod sockets;
 mod threads;
 mod waiting;
+mod waits;
 
 pub use drops::DropWatch;
 pub use namespace::{NetworkNamespace, namespaces, within};
@@ -30,3 +31,4 @@ pub use probe::ProbeError;
 pub use reader::{HopError, HopReader};
 pub use record::{FIELD, HopNote, HopRecorder, MEMORY_BYTES, RecordedPart};
 pub use sockets::radio_sockets;
+pub use waits::WaitWatch;

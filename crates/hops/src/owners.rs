@@ -8,6 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The open files of a process that are looked at.
+const FILES_MAX: usize = 16_384;
+
 /// The owners of sockets, by their inodes.
 #[derive(Debug)]
 pub(crate) struct Owners {
@@ -81,7 +84,7 @@ impl Owners {
 /// Returns the inodes of the sockets that a process has open; none where that may not be seen.
 fn sockets_of(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| socket_at(&entry.path())).collect()
+    entries.take(FILES_MAX).filter_map(|entry| socket_at(&entry.path())).collect()
 }
 
 /// Returns the inode of a socket by the link of its descriptor.

@@ -3,11 +3,13 @@
 use millstream_cpu::usage::thread_cpu_time;
 use std::time::{Duration, Instant};
 
-/// The share of a CPU that one kind of reading may cost: 1 in so many.
+/// The share of a CPU that one kind of dear reading may cost: 1 in so many.
 const SHARE: u32 = 100;
+/// The CPU time of a reading that is not dear.
+const CHEAP: Duration = Duration::from_micros(100);
 
-/// A reading that is kept until the next is due: after a least time, and not before the last one's
-/// CPU time is at most a hundredth of the time since.
+/// A reading that is kept until the next is due: after a least time, and, if it was dear, not
+/// before its CPU time is at most a hundredth of the time since.
 #[derive(Debug)]
 pub(crate) struct Paced<T> {
     least: Duration,
@@ -26,14 +28,10 @@ impl<T> Paced<T> {
             let before = thread_cpu_time();
             let value = read();
             let cost = thread_cpu_time().saturating_sub(before);
-            (value, now + self.least.max(cost * SHARE))
+            let dear = if cost > CHEAP { cost * SHARE } else { Duration::ZERO };
+            (value, now + self.least.max(dear))
         }));
         value
-    }
-
-    /// Returns the last reading.
-    pub(crate) fn kept(&self) -> Option<&T> {
-        self.kept.as_ref().map(|(value, _)| value)
     }
 }
 
@@ -52,11 +50,9 @@ mod tests {
             }
             value
         };
-        assert_eq!(paced.kept(), None);
         assert_eq!(*paced.read(start, || burn(1)), 1);
         assert_eq!(*paced.read(start + Duration::from_millis(199), || 2), 1);
         assert_eq!(*paced.read(start + Duration::from_secs(60), || 3), 3);
         assert_eq!(*paced.read(start + Duration::from_secs(61), || 4), 4, "that one was cheap");
-        assert_eq!(paced.kept(), Some(&4));
     }
 }

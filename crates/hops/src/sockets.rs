@@ -40,13 +40,23 @@ impl Sockets {
         Self { pid, list, owners: Owners::new(pid), hidden: Vec::new() }
     }
 
-    /// Reads those that receive at one of these ends, and those of the program.
-    pub(crate) fn read(&mut self, now: Instant, ends: &[SocketAddrV4]) -> Vec<SocketReading> {
-        let states = match &mut self.list {
+    /// Returns all of the namespace.
+    pub(crate) fn list(&mut self) -> Vec<UdpSocketState> {
+        match &mut self.list {
             List::Netlink(list) => list.list().unwrap_or_default(),
             List::Table(file) => file.read().map(table).unwrap_or_default(),
-        };
-        let followed = |state: &UdpSocketState| ends.iter().any(|end| receives(state.local, *end));
+        }
+    }
+
+    /// Chooses those that receive at one of these ends, which are sorted by port, and those of the
+    /// program.
+    pub(crate) fn read(
+        &mut self,
+        now: Instant,
+        states: Vec<UdpSocketState>,
+        ends: &[SocketAddrV4],
+    ) -> Vec<SocketReading> {
+        let followed = |state: &UdpSocketState| receives(state.local, ends);
         self.owners.refresh(now, &states, followed);
         let mut readings = Vec::new();
         for state in states {
@@ -107,10 +117,13 @@ pub fn radio_sockets() -> Vec<(Option<u32>, SocketReading)> {
     found
 }
 
-/// Returns whether a socket at `local` receives what is sent to `end`.
-fn receives(local: SocketAddrV4, end: SocketAddrV4) -> bool {
+/// Returns whether a socket at `local` receives what is sent to one of these ends, which are sorted
+/// by port.
+fn receives(local: SocketAddrV4, ends: &[SocketAddrV4]) -> bool {
     let all = local.ip().is_unspecified() || local.ip().is_multicast();
-    local.port() == end.port() && (all || local.ip() == end.ip())
+    let from = ends.partition_point(|end| end.port() < local.port());
+    let mut same = ends[from..].iter().take_while(|end| end.port() == local.port());
+    same.any(|end| all || local.ip() == end.ip())
 }
 
 fn reading(state: UdpSocketState, pid: Option<u32>) -> SocketReading {
@@ -187,9 +200,10 @@ mod tests {
 
     #[test]
     fn a_socket_receives_at_its_address_or_at_all() {
-        let receives =
-            |local: &str, end: &str| super::receives(local.parse().unwrap(), end.parse().unwrap());
-        assert!(receives("10.0.0.1:5", "10.0.0.1:5") && receives("0.0.0.0:5", "10.0.0.1:5"));
-        assert!(!receives("10.0.0.2:5", "10.0.0.1:5") && !receives("0.0.0.0:6", "10.0.0.1:5"));
+        let ends = ["10.0.0.9:4", "10.0.0.1:5", "10.0.0.2:5", "10.0.0.9:6"];
+        let ends = ends.map(|end| end.parse().unwrap());
+        let receives = |local: &str| receives(local.parse().unwrap(), &ends);
+        assert!(receives("10.0.0.2:5") && receives("0.0.0.0:5") && receives("10.0.0.9:4"));
+        assert!(!receives("10.0.0.9:5") && !receives("0.0.0.0:3") && !receives("0.0.0.0:7"));
     }
 }

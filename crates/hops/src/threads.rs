@@ -14,17 +14,24 @@ use std::time::{Duration, Instant};
 /// The least time between two looks for new threads, and at what is dear to read.
 const SLOW: Duration = Duration::from_millis(100);
 
+/// The threads that are read: each has three files open.
+const THREADS_MAX: usize = 200;
+
 /// The threads of some processes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Threads {
     processes: HashMap<u32, Process>,
-    readings: Paced<Vec<ThreadReading>>,
+    /// Whether the kernel does not keep the run-queue delay.
+    no_delay: bool,
+    /// Threads beyond the most that are read.
+    left_out: usize,
 }
 
 #[derive(Debug)]
 struct Process {
     threads: Vec<Thread>,
-    listed: Paced<()>,
+    /// How many it has, counted when they were listed.
+    listed: Paced<usize>,
 }
 
 /// A thread, with its files open.
@@ -38,52 +45,47 @@ struct Thread {
     migrations: Paced<Option<u64>>,
     /// The socket that it was last seen to wait for.
     reads: Option<u64>,
-    /// Whether its calls may not be seen.
-    hidden: bool,
-}
-
-impl Default for Threads {
-    fn default() -> Self {
-        Self { processes: HashMap::new(), readings: Paced::new(Duration::ZERO) }
-    }
 }
 
 impl Threads {
-    /// Reads the threads of these processes, and which of the sockets each waits for.
+    /// Reads the threads of these processes, the first ones first, and which of the sockets each
+    /// waits for.
     pub(crate) fn read(
         &mut self,
         now: Instant,
         pids: &[u32],
         sockets: &[SocketReading],
     ) -> Vec<ThreadReading> {
-        let Self { processes, readings } = self;
-        let read = || {
-            processes.retain(|pid, _| pids.contains(pid));
-            let mut found = Vec::new();
-            for pid in pids {
-                let process = processes
-                    .entry(*pid)
-                    .or_insert_with(|| Process { threads: Vec::new(), listed: Paced::new(SLOW) });
-                process.read(now, *pid, sockets, &mut found);
-            }
-            found
-        };
-        readings.read(now, read).clone()
+        self.processes.retain(|pid, _| pids.contains(pid));
+        self.left_out = 0;
+        let mut found = Vec::new();
+        for pid in pids {
+            let new = || Process { threads: Vec::new(), listed: Paced::new(SLOW) };
+            let process = self.processes.entry(*pid).or_insert_with(new);
+            self.left_out += process.read(now, *pid, sockets, &mut found);
+        }
+        self.no_delay = found.iter().any(|thread| thread.run_delay_ns.is_none());
+        found
     }
 
     /// Says what these readings leave open.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
+        if self.left_out > 0 {
+            lacks.push(format!(
+                "only the first {THREADS_MAX} threads are read, not {} others",
+                self.left_out
+            ));
+        }
         for (pid, process) in &self.processes {
-            if process.threads.iter().any(|thread| thread.hidden) {
+            if process.threads.iter().any(|thread| thread.call.is_refused) {
                 lacks.push(format!(
                     "which thread of process {pid} reads which socket is not visible: run with \
                      sudo, or with the capability CAP_SYS_PTRACE"
                 ));
             }
         }
-        let readings = self.readings.kept().map_or(&[][..], Vec::as_slice);
-        if readings.iter().any(|thread| thread.run_delay_ns.is_none()) {
+        if self.no_delay {
             lacks.push(
                 "this kernel does not keep how long threads wait for a CPU (CONFIG_SCHED_INFO)"
                     .into(),
@@ -94,21 +96,25 @@ impl Threads {
 }
 
 impl Process {
+    /// Reads its threads, and returns how many are left out.
     fn read(
         &mut self,
         now: Instant,
         pid: u32,
         sockets: &[SocketReading],
         found: &mut Vec<ThreadReading>,
-    ) {
+    ) -> usize {
         let Self { threads, listed } = self;
-        listed.read(now, || {
+        let most = THREADS_MAX.saturating_sub(found.len());
+        let tids = listed.read(now, || {
             let folder = PathBuf::from(format!("/proc/{pid}/task"));
-            for tid in folders::numbers(&folder) {
-                if threads.iter().all(|thread| thread.tid != tid) {
-                    threads.push(Thread::open(tid, folder.join(tid.to_string())));
+            let tids = folders::numbers(&folder);
+            for tid in &tids {
+                if threads.len() < most && threads.iter().all(|thread| thread.tid != *tid) {
+                    threads.push(Thread::open(*tid, folder.join(tid.to_string())));
                 }
             }
+            tids.len()
         });
         threads.retain_mut(|thread| {
             let reading = thread.read(now, pid, sockets);
@@ -116,6 +122,7 @@ impl Process {
             found.extend(reading);
             lives
         });
+        tids.saturating_sub(most)
     }
 }
 
@@ -129,21 +136,18 @@ impl Thread {
             call: file("syscall"),
             migrations: Paced::new(SLOW),
             reads: None,
-            hidden: false,
             folder,
         }
     }
 
     /// Reads its files; `None` if it has ended.
     fn read(&mut self, now: Instant, pid: u32, sockets: &[SocketReading]) -> Option<ThreadReading> {
-        let Self { tid, folder, stat, schedstat, call, migrations: moves, reads, hidden } = self;
+        let Self { tid, folder, stat, schedstat, call, migrations: moves, reads } = self;
         let stat = Stat::parse(stat.read()?)?;
         let (cpu_ns, run_delay_ns) = times(&stat, schedstat.read().unwrap_or_default());
-        let call = call.read();
-        *hidden = call.is_none();
         let is_ours = |inode| sockets.iter().any(|socket| socket.inode == inode);
         // One that runs waits for nothing just now: what it was seen to read remains.
-        *reads = call.and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
+        *reads = call.read().and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
         Some(ThreadReading {
             pid,
             tid: *tid,

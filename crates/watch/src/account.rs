@@ -11,6 +11,7 @@ use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 use crate::flow::{DataFlow, DataPacket, FlowGap, FlowKey};
 use crate::frame::{Captured, Datagram, NoDatagram};
 use crate::numbered::Numbered;
+use crate::plain::{FlowProtocol, PlainFlows};
 use crate::reading::DroppedPacket;
 
 /// The most flows that are kept (a program may open one each second), and pairs of sockets:
@@ -31,7 +32,7 @@ pub struct AccountCounts {
     pub fragments: u64,
     /// Frames that were cut off too early, or have impossible lengths.
     pub short: u64,
-    /// Datagrams that are no CHDR packets of a known kind.
+    /// Datagrams that are no CHDR packets of a known kind, and of no other flow with numbers.
     pub foreign: u64,
     /// Packets of flows beyond the limit of an account.
     pub not_kept: u64,
@@ -71,6 +72,7 @@ pub struct CaptureAccount {
     /// Sockets between which packets passed, each pair once, the lower one first, and the interface
     /// where they did first.
     pairs: HashMap<(SocketAddrV4, SocketAddrV4), u32>,
+    plain: PlainFlows,
     /// With how many others a socket speaks.
     peers: HashMap<SocketAddrV4, u32>,
 }
@@ -86,6 +88,7 @@ impl Default for CaptureAccount {
             gaps: Numbered::new(GAPS_MAX),
             messages: Numbered::new(MESSAGES_MAX),
             pairs: HashMap::new(),
+            plain: PlainFlows::default(),
             peers: HashMap::new(),
         }
     }
@@ -106,8 +109,12 @@ impl CaptureAccount {
 
     /// Returns whether a flow comes from a radio: its sender's port is that of CHDR, or speaks with
     /// more ports than the other end. A program has a port for each stream, and a radio has one.
+    /// Flows of other protocols come from one unless this host sends them.
     #[must_use]
     pub fn is_from_radio(&self, flow: &DataFlow) -> bool {
+        if flow.protocol() != FlowProtocol::Chdr {
+            return flow.is_outgoing() != Some(true);
+        }
         let (source, destination) = (flow.key().source, flow.key().destination);
         let peers = |end| self.peers.get(&end).copied().unwrap_or(0);
         match (source.port() == UDP_PORT, destination.port() == UDP_PORT) {
@@ -120,15 +127,22 @@ impl CaptureAccount {
     /// Returns the position of a flow.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<usize> {
-        self.places.get(&packed(key)).copied()
+        let number = *self.places.get(&packed(key))?;
+        (self.flows[number].key() == key).then_some(number)
     }
 
     /// Returns the position of the flow that a dropped packet is of, its number, and the bits that
     /// its number has; `None` for a packet without samples.
     pub(crate) fn place_of(&self, dropped: &DroppedPacket) -> Option<(usize, u64, u64)> {
-        let header = Header::peek(dropped.header.as_ref()?).ok()?;
         let (source, destination) = (dropped.source, dropped.destination);
-        let flow = self.find(&FlowKey { source, destination, epid: header.dst_epid.0 })?;
+        let first = dropped.header.as_ref()?;
+        if let Some((stream, number, bits)) = self.plain.peek((source, destination), first) {
+            let flow = self.find(&FlowKey { source, destination, epid: 0, stream })?;
+            return Some((flow, number, bits));
+        }
+        let header = Header::peek(first).ok()?;
+        let epid = header.dst_epid.0;
+        let flow = self.find(&FlowKey { source, destination, epid, stream: 0 })?;
         header.kind.is_data().then_some((flow, header.seq.into(), u16::MAX.into()))
     }
 
@@ -192,18 +206,15 @@ impl CaptureAccount {
 
     fn datagram(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
         let (at_ns, interface) = (frame.at_ns, frame.interface);
-        let header = Header::peek(datagram.payload);
-        let Ok(header) = header.map_err(|_| self.counts.foreign += 1) else { return };
-        // Anything may begin with these bits; a length within the datagram is rare.
-        let slack = datagram.length.wrapping_sub(header.length.into());
-        if header.vc != 0 || header.length < 8 || slack >= Width::W512.bytes() {
-            // Trains that the kernel has joined or not yet parted have several packets.
-            let trains = header.kind.is_data() && datagram.length > header.length.into();
-            if !trains {
-                self.counts.foreign += 1;
-                return;
-            }
-        }
+        let header = Header::peek(datagram.payload).ok().filter(|header| {
+            // Anything may begin with these bits; a length within the datagram is rare. Trains that
+            // the kernel has joined or not yet parted have several packets.
+            let length = usize::from(header.length);
+            let slack = datagram.length.wrapping_sub(length);
+            let is_train = header.kind.is_data() && datagram.length > length;
+            header.vc == 0 && length >= 8 && (slack < Width::W512.bytes() || is_train)
+        });
+        let Some(header) = header else { return self.plain(datagram, frame) };
         if !header.kind.is_data() {
             let first = self.note_pair(datagram.source, datagram.destination, interface);
             if first != interface {
@@ -243,17 +254,15 @@ impl CaptureAccount {
                 PacketType::TimedData => bytes.get(8..16).and_then(|word| word.try_into().ok()),
                 _ => None,
             };
-            let packet = DataPacket { header, ticks: ticks.map(u64::from_le_bytes), at_ns };
+            let ticks = ticks.map(u64::from_le_bytes);
+            let packet = DataPacket { header, ticks, at_ns, is_least: false };
             let key = FlowKey {
                 source: datagram.source,
                 destination: datagram.destination,
                 epid: header.dst_epid.0,
+                stream: 0,
             };
-            let Some(number) = self.flow_of(key, frame.interface) else { return };
-            if !self.flows[number].passes(frame) {
-                self.counts.elsewhere += 1;
-                return;
-            }
+            let Some(number) = self.flow_of(key, FlowProtocol::Chdr, frame) else { return };
             let end = self.flows[number].end_ticks();
             let overran = || told(&self.messages, *datagram.source.ip(), end);
             self.flows[number].data(number, &packet, overran, &mut self.gaps);
@@ -264,20 +273,58 @@ impl CaptureAccount {
         }
     }
 
-    /// Returns the position of a flow; a new one if there is room.
-    fn flow_of(&mut self, key: FlowKey, interface: u32) -> Option<usize> {
+    /// Takes a datagram that is not CHDR.
+    fn plain(&mut self, datagram: &Datagram<'_>, frame: &Captured<'_>) {
+        let Some(found) = self.plain.number(datagram) else {
+            self.counts.foreign += 1;
+            return;
+        };
+        let key = FlowKey {
+            source: datagram.source,
+            destination: datagram.destination,
+            epid: 0,
+            stream: found.stream,
+        };
+        let Some(number) = self.flow_of(key, found.protocol, frame) else { return };
+        let length = u16::try_from(datagram.length).unwrap_or(u16::MAX);
+        let header = Header { seq: found.number, length, ..Header::default() };
+        let (at_ns, is_least) = (frame.at_ns, found.is_least);
+        let packet = DataPacket { header, ticks: None, at_ns, is_least };
+        self.flows[number].data(number, &packet, || false, &mut self.gaps);
+    }
+
+    /// Returns the position of a frame's flow; a new one if there is room. `None` if the flow is
+    /// not followed, or not on the frame's interface.
+    fn flow_of(
+        &mut self,
+        key: FlowKey,
+        protocol: FlowProtocol,
+        frame: &Captured<'_>,
+    ) -> Option<usize> {
+        let number = self.place(key, protocol, frame)?;
+        let passes = self.flows[number].passes(frame);
+        self.counts.elsewhere += u64::from(!passes);
+        passes.then_some(number)
+    }
+
+    fn place(
+        &mut self,
+        key: FlowKey,
+        protocol: FlowProtocol,
+        frame: &Captured<'_>,
+    ) -> Option<usize> {
         if let Some((_, number)) = self.last.filter(|(last, _)| *last == key) {
             return Some(number);
         }
         let number = match self.find(&key) {
             Some(number) => number,
-            None if self.flows.len() == FLOWS_MAX => {
+            None if self.flows.len() == FLOWS_MAX || self.places.contains_key(&packed(&key)) => {
                 self.counts.not_kept += 1;
                 return None;
             }
             None => {
-                let interface = self.note_pair(key.source, key.destination, interface);
-                let mut flow = DataFlow::new(key, interface);
+                let interface = self.note_pair(key.source, key.destination, frame.interface);
+                let mut flow = DataFlow::new(key, protocol, interface, frame.is_outgoing);
                 if let Some(width) = self.widths.get(&between(key.source, key.destination)) {
                     flow.set_width(*width);
                 }
@@ -337,7 +384,7 @@ impl CaptureAccount {
         };
         // The flow whose receiver, with this endpoint, has sent it.
         let (source, destination) = (datagram.destination, datagram.source);
-        let key = FlowKey { source, destination, epid: status.src_epid.0 };
+        let key = FlowKey { source, destination, epid: status.src_epid.0, stream: 0 };
         if let Some(number) = self.find(&key) {
             self.flows[number].status(number, &status, at_ns, &mut self.gaps);
         }
@@ -355,6 +402,7 @@ impl CaptureAccount {
             source: datagram.source,
             destination: datagram.destination,
             epid: command.dst_epid.0,
+            stream: 0,
         };
         if let Some(number) = self.find(&key).filter(|_| command.op == CommandOp::Init) {
             self.flows[number].set_up();
@@ -404,5 +452,8 @@ fn between(one: SocketAddrV4, other: SocketAddrV4) -> (Ipv4Addr, Ipv4Addr) {
 /// Returns a key as one number, which is hashed fast.
 fn packed(key: &FlowKey) -> u128 {
     let end = |end: SocketAddrV4| u128::from(end.ip().to_bits()) << 16 | u128::from(end.port());
-    end(key.source) << 80 | end(key.destination) << 32 | u128::from(key.epid)
+    // Only one of both is not 0.
+    end(key.source) << 80
+        | end(key.destination) << 32
+        | u128::from(key.stream | u32::from(key.epid))
 }

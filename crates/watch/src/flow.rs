@@ -8,6 +8,7 @@ use millstream_wire::stream::{PACKETS_UNLIMITED, SequenceGap, StatusRepr};
 
 use crate::frame::Captured;
 use crate::numbered::Numbered;
+use crate::plain::FlowProtocol;
 
 /// The most gaps whose packets may still come.
 const OPEN_GAPS: usize = 64;
@@ -19,8 +20,10 @@ pub struct FlowKey {
     pub source: SocketAddrV4,
     /// The receiver.
     pub destination: SocketAddrV4,
-    /// The receiver's endpoint.
+    /// The receiver's endpoint; 0 in other protocols than CHDR.
     pub epid: u16,
+    /// The stream identifier of VITA 49; 0 in other protocols.
+    pub stream: u32,
 }
 
 /// Where samples of a flow were lost, seen from the place of the capture.
@@ -72,8 +75,9 @@ pub struct FlowGap {
     pub overrun: bool,
     /// The sender's credit, where reports were captured.
     pub credit: Option<Credit>,
-    /// Nothing else explains it. Otherwise the header of the packet before was cut off, and it may
-    /// have ended its burst.
+    /// Nothing else explains it, and its number is exact. Otherwise the header of the packet before
+    /// was cut off, and it may have ended its burst; or numbers have only four bits, and 16 packets
+    /// more may be missing, or 32 and so on.
     pub is_sure: bool,
 }
 
@@ -88,7 +92,9 @@ impl FlowGap {
 #[derive(Debug)]
 pub struct DataFlow {
     key: FlowKey,
+    protocol: FlowProtocol,
     interface: u32,
+    is_outgoing: Option<bool>,
     packets: u64,
     bytes: u64,
     bursts: u64,
@@ -160,13 +166,22 @@ pub(crate) struct DataPacket {
     pub header: Header,
     pub ticks: Option<u64>,
     pub at_ns: Option<u64>,
+    /// Packets before it may be missing 16 at a time besides.
+    pub is_least: bool,
 }
 
 impl DataFlow {
-    pub(crate) fn new(key: FlowKey, interface: u32) -> Self {
+    pub(crate) fn new(
+        key: FlowKey,
+        protocol: FlowProtocol,
+        interface: u32,
+        is_outgoing: Option<bool>,
+    ) -> Self {
         Self {
             key,
+            protocol,
             interface,
+            is_outgoing,
             packets: 0,
             bytes: 0,
             bursts: 0,
@@ -192,6 +207,18 @@ impl DataFlow {
     #[must_use]
     pub fn key(&self) -> &FlowKey {
         &self.key
+    }
+
+    /// Returns how its packets are numbered.
+    #[must_use]
+    pub fn protocol(&self) -> FlowProtocol {
+        self.protocol
+    }
+
+    /// Returns whether this host sends it; `None` where that is not known.
+    #[must_use]
+    pub fn is_outgoing(&self) -> Option<bool> {
+        self.is_outgoing
     }
 
     /// Returns its packets, each copy counted.
@@ -335,7 +362,7 @@ impl DataFlow {
         overran: impl Fn() -> bool,
         found: &mut Numbered<FlowGap>,
     ) {
-        let DataPacket { header, ticks, at_ns } = *packet;
+        let DataPacket { header, ticks, at_ns, is_least } = *packet;
         self.packets += 1;
         self.bytes += u64::from(header.length);
         self.bursts += u64::from(header.eob);
@@ -375,7 +402,7 @@ impl DataFlow {
                 samples: ticks.and_then(|ticks| self.samples_in(ticks)),
                 overrun: false,
                 credit: None,
-                is_sure: true,
+                is_sure: !is_least,
             });
             if rest > 0 {
                 found.push(self.pause(number, packet, &last, rest, overrun, overrun));
@@ -425,7 +452,7 @@ impl DataFlow {
 
     /// Goes on behind a packet.
     fn pass(&mut self, packet: &DataPacket) {
-        let DataPacket { header, ticks, at_ns } = *packet;
+        let DataPacket { header, ticks, at_ns, .. } = *packet;
         if let Some(ticks) = ticks {
             self.ticks.get_or_insert((ticks, ticks)).1 = ticks;
         }

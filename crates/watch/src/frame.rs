@@ -64,6 +64,8 @@ pub struct Captured<'a> {
     pub at_ns: Option<u64>,
     /// The number of the interface that it passed; 0 where that is not known.
     pub interface: u32,
+    /// This host sent it; `None` where that is not known.
+    pub is_outgoing: Option<bool>,
     /// What it begins with.
     pub link: LinkType,
     /// Its bytes, or the first of them.

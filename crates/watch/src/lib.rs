@@ -19,6 +19,7 @@ mod flow;
 mod frame;
 mod judge;
 mod numbered;
+mod plain;
 mod reading;
 mod verdict;
 
@@ -26,6 +27,7 @@ pub use account::{AccountCounts, CaptureAccount, RadioMessage};
 pub use flow::{Credit, DataFlow, FlowGap, FlowKey, LossPlace};
 pub use frame::{Captured, LinkType};
 pub use judge::{Judge, LossCause};
+pub use plain::FlowProtocol;
 pub use reading::{
     DroppedPacket, HopReading, InterfaceReading, SocketReading, StackReading, ThreadReading,
     ThreadWait,

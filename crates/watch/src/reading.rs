@@ -39,15 +39,18 @@ pub struct InterfaceReading {
     /// Its name.
     pub name: String,
     /// Packets for which the card's ring had no room: `rx_missed_errors`, `rx_fifo_errors`,
-    /// `rx_over_errors`, and the card's own names for them.
+    /// `rx_over_errors`, and the card's own names for them. `None` where the driver does not count
+    /// them; 0 for an interface without a ring.
     pub ring_full: Option<u64>,
     /// Packets that came damaged: checksum, framing, length.
     pub damaged: Option<u64>,
-    /// Packets that the driver or the kernel dropped on receiving (`rx_dropped`).
+    /// Packets that the driver or the kernel dropped on receiving (`rx_dropped`). Those of a full
+    /// backlog and those of an unknown protocol count here, too, and with some drivers those of a
+    /// full ring.
     pub receive_dropped: Option<u64>,
     /// Packets that the driver dropped on sending (`tx_dropped`, `tx_errors`).
     pub send_dropped: Option<u64>,
-    /// Packets that the queueing discipline dropped.
+    /// Packets that the queueing discipline dropped, modulo 2³². `None` without one.
     pub queue_dropped: Option<u64>,
     /// Entries of the card's receive ring, and the most that it can have.
     pub ring_entries: Option<(u32, u32)>,
@@ -84,11 +87,11 @@ pub struct SocketReading {
     pub pid: Option<u32>,
     /// Memory that unread datagrams take, bytes as the kernel counts them (with its own overhead).
     pub queued_bytes: u64,
-    /// The most that they may take, bytes counted the same way.
+    /// The most that they may take, bytes counted the same way; 0 where the kernel does not say it.
     pub buffer_bytes: u64,
     /// Memory that datagrams not yet sent take, bytes.
     pub send_queued_bytes: u64,
-    /// Datagrams for which there was no room.
+    /// Datagrams for which there was no room, and damaged ones; modulo 2³².
     pub dropped: u64,
 }
 
@@ -115,7 +118,7 @@ pub struct ThreadReading {
     pub major_faults: u64,
     /// Moves to another CPU, where the kernel says it.
     pub migrations: Option<u64>,
-    /// The inode of the socket that it was seen to read or to wait for.
+    /// The inode of the socket that it was last seen to read or to wait for.
     pub reads: Option<u64>,
 }
 

@@ -1,5 +1,6 @@
 //! Packets of samples by ANSI/VITA 49.2-2017, in the profile of DIFI (IEEE-ISTO 4900-2021, 1.1):
-//! signal data and its context. Clauses are those of VITA 49.2.
+//! signal data and its context. Clauses are those of VITA 49.2. The header that is read is that of
+//! any profile, and of VITA 49.0, which has the same one.
 //!
 //! All words are big-endian. A packet has a header, a stream identifier, a class identifier and a
 //! timestamp of whole seconds and picoseconds (clause 5.1), then data without a trailer (clause 6),
@@ -92,6 +93,80 @@ impl PrologueRepr {
         out.put(CLASSES[kind])?;
         out.put(self.seconds)?;
         out.put_wide(self.picoseconds)
+    }
+}
+
+/// What the header of any packet says, in the order of its words (clause 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// It carries signal data; otherwise context, commands or data of another kind.
+    pub is_data: bool,
+    /// The number of the packet among those of its kind, modulo 16.
+    pub count: u8,
+    /// Bytes of the whole packet.
+    pub len: usize,
+    /// The stream; `None` for data without a stream identifier.
+    pub stream: Option<u32>,
+    /// Whole seconds of an epoch.
+    pub seconds: Option<u32>,
+    /// The rest of the time.
+    pub fraction: Option<Fraction>,
+    /// Bytes before the payload.
+    pub header_len: usize,
+}
+
+/// The fractional part of a time (clause 5.1.1, TSF).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fraction {
+    /// Samples since the last whole second.
+    Samples(u64),
+    /// Picoseconds since the last whole second.
+    Picoseconds(u64),
+    /// A count of samples that runs freely.
+    Free(u64),
+}
+
+impl Header {
+    /// Reads a header; the packet behind it may be cut off.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], [`Error::UnknownPacketType`] for types that the standard does not
+    /// define, [`Error::LengthTooSmall`] for a packet that ends within its header.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut words = bytes
+            .chunks_exact(4)
+            .map(|word| word.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)));
+        let mut next = || words.next().ok_or(Error::Truncated);
+        let first = next()?;
+        let (kind, mut header_len) = (first >> 28, 4);
+        if kind > 7 {
+            return Err(Error::UnknownPacketType);
+        }
+        let mut word = |is_there: bool| {
+            header_len += if is_there { 4 } else { 0 };
+            is_there.then(&mut next).transpose()
+        };
+        // Signal data and extension data, each without and with a stream identifier.
+        let stream = word(!matches!(kind, 0 | 2))?;
+        let has_class = first >> 27 & 1 == 1;
+        for _ in 0..2 {
+            word(has_class)?;
+        }
+        let seconds = word(first >> 22 & 3 != 0)?;
+        let mode = first >> 20 & 3;
+        let fraction = word(mode != 0)?.zip(word(mode != 0)?);
+        let fraction = fraction.map(|(high, low)| u64::from(high) << 32 | u64::from(low));
+        let fraction = fraction.map(match mode {
+            1 => Fraction::Samples,
+            2 => Fraction::Picoseconds,
+            _ => Fraction::Free,
+        });
+        let len = 4 * (first & 0xFFFF) as usize;
+        if len < header_len {
+            return Err(Error::LengthTooSmall);
+        }
+        let count = (first >> 16 & 0xF) as u8;
+        Ok(Self { is_data: kind < 2, count, len, stream, seconds, fraction, header_len })
     }
 }
 
@@ -247,6 +322,34 @@ mod tests {
         }
         expected.extend([0, 1, 0xFF, 0xFE, 0x12, 0x34, 0, 0]);
         assert_eq!(packet[..], expected);
+    }
+
+    #[test]
+    fn headers_of_any_profile_are_read() {
+        let mut packet = [0; 36];
+        emit_data_header(&PROLOGUE, 2, &mut packet).unwrap();
+        let header = Header {
+            is_data: true,
+            count: 10,
+            len: 36,
+            stream: Some(0x0102_0304),
+            seconds: Some(5),
+            fraction: Some(Fraction::Picoseconds(500_000_000_000)),
+            header_len: DATA_HEADER_LEN,
+        };
+        assert_eq!(Header::parse(&packet), Ok(header));
+        assert_eq!(Header::parse(&packet[..27]), Err(Error::Truncated));
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        // Data without a stream identifier, class or seconds, and with a count that runs freely.
+        let bytes: Vec<u8> = words(&[0x0033_0004, 1, 2, 9]);
+        let found = Header::parse(&bytes).unwrap();
+        assert_eq!((found.stream, found.seconds, found.count), (None, None, 3));
+        assert_eq!((found.fraction, found.header_len), (Some(Fraction::Free(1 << 32 | 2)), 12));
+        let context: Vec<u8> = words(&[0x4000_0002, 7]);
+        assert!(!Header::parse(&context).unwrap().is_data);
+        let short: Vec<u8> = words(&[0x1000_0001, 7]);
+        assert_eq!(Header::parse(&short), Err(Error::LengthTooSmall));
+        assert_eq!(Header::parse(&[0x80, 0, 0, 1]), Err(Error::UnknownPacketType));
     }
 
     #[test]

@@ -10,7 +10,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let (mut account, mut frames) = (CaptureAccount::new(), 0);
     while let Ok(Some(packet)) = reader.next_packet() {
         let Some(link) = LinkType::of(packet.link_type) else { continue };
-        account.take(&Captured { at_ns: packet.at_ns, interface: 0, link, bytes: packet.bytes });
+        account.take(&Captured {
+            at_ns: packet.at_ns,
+            interface: 0,
+            is_outgoing: None,
+            link,
+            bytes: packet.bytes,
+        });
         frames += 1;
     }
     assert_eq!(account.counts().frames, frames);

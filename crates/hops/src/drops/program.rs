@@ -180,7 +180,7 @@ pub fn assemble(target: DropTarget) -> Vec<Insn> {
     asm.jump_if_imm(If::Equal, R0, 0, done);
     asm.map_value(R1, shared);
     asm.alu_imm(AluOp::Move, R2, 1);
-    asm.fetch_add(R1, std::mem::offset_of!(Shared, missed) as i16, R2);
+    asm.atomic_add(R1, std::mem::offset_of!(Shared, missed) as i16, R2);
     asm.place(done);
     asm.alu_imm(AluOp::Move, R0, 0);
     asm.exit();

@@ -87,10 +87,6 @@ pub enum BpfHelper {
     ProbeRead = 113,
     /// `bpf_ringbuf_output` (Linux 5.8).
     RingOutput = 130,
-    /// `bpf_ringbuf_reserve`.
-    RingReserve = 131,
-    /// `bpf_ringbuf_submit`.
-    RingSubmit = 132,
     /// `bpf_xdp_get_buff_len`.
     BufferLength = 188,
     /// `bpf_dynptr_read` (Linux 5.19).
@@ -196,7 +192,13 @@ impl Asm {
         self.push(CLASS_ST | MODE_MEM | size as u8, dst, 0, offset, immediate);
     }
 
-    /// `src = *(dst + offset); *(dst + offset) += src`, atomically, 8 bytes.
+    /// `*(dst + offset) += src`, atomically, 8 bytes.
+    pub fn atomic_add(&mut self, dst: Reg, offset: i16, src: Reg) {
+        let code = CLASS_STX | MODE_ATOMIC | Size::Double as u8;
+        self.push(code, dst, src as u8, offset, 0);
+    }
+
+    /// `src = *(dst + offset); *(dst + offset) += src`, atomically, 8 bytes (Linux 5.12).
     pub fn fetch_add(&mut self, dst: Reg, offset: i16, src: Reg) {
         let code = CLASS_STX | MODE_ATOMIC | Size::Double as u8;
         self.push(code, dst, src as u8, offset, FETCH_ADD);

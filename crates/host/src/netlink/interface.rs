@@ -88,6 +88,17 @@ impl Netlink {
         self.socket.ask("switch an interface", &request, |_| None::<()>).map(drop)
     }
 
+    /// Returns which interface of the namespace sends and receives for which other: pairs of the
+    /// numbers of an upper one (VLAN, macvlan, bond, bridge) and of one below it.
+    ///
+    /// # Errors
+    /// As [`Netlink::interfaces`].
+    pub fn layers(&mut self) -> Result<Vec<(u32, u32)>, NetlinkError> {
+        let request = NetlinkRequest::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; FIXED_BYTES])
+            .with(libc::IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS.to_ne_bytes());
+        Ok(self.socket.ask("list the network interfaces", &request, layers)?.concat())
+    }
+
     /// Returns the interface of a name.
     ///
     /// # Errors
@@ -141,6 +152,27 @@ fn parse(message: &NetlinkMessage<'_>) -> Option<NetlinkInterface> {
     Some(interface)
 }
 
+fn layers(message: &NetlinkMessage<'_>) -> Option<Vec<(u32, u32)>> {
+    let index = u32_at(message.body, 4).filter(|_| message.kind == libc::RTM_NEWLINK)?;
+    let (mut link, mut master, mut is_other_end) = (None, None, false);
+    for (kind, value) in attributes_after(message.body, FIXED_BYTES) {
+        match kind {
+            libc::IFLA_LINK => link = u32_at(value, 0),
+            libc::IFLA_MASTER => master = u32_at(value, 0),
+            libc::IFLA_LINKINFO => {
+                let kind = nested(value, libc::IFLA_INFO_KIND).map(text);
+                is_other_end |= kind.as_deref() == Some("veth");
+            }
+            // It is in another namespace.
+            libc::IFLA_LINK_NETNSID => is_other_end = true,
+            _ => {}
+        }
+    }
+    let below = link.filter(|link| !is_other_end && *link != 0 && *link != index);
+    let below = below.map(|link| (index, link)).into_iter();
+    Some(below.chain(master.map(|master| (master, index))).collect())
+}
+
 fn nested(value: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(value).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
@@ -173,6 +205,23 @@ mod tests {
         let error = Netlink::open().unwrap().interface("nonsense").unwrap_err().to_string();
         let start = "there is no network interface \"nonsense\"; there are: ";
         assert!(error.starts_with(start) && error.contains("lo"), "{error}");
+    }
+
+    #[test]
+    fn what_an_interface_stands_on_is_below_it_and_the_other_end_of_a_pair_is_not() {
+        let Some(alone) = millstream_testkit::netns::Namespace::alone() else { return };
+        alone.sh("ip link add one type veth peer other");
+        alone.sh("ip link add link one name upper type macvlan");
+        alone.sh("ip link add bridge type bridge");
+        alone.sh("ip link set other master bridge");
+        alone.run(|| {
+            let mut netlink = Netlink::open().unwrap();
+            let [one, other, upper, bridge] = ["one", "other", "upper", "bridge"]
+                .map(|name| netlink.interface(name).unwrap().index);
+            let mut layers = netlink.layers().unwrap();
+            layers.sort_unstable();
+            assert_eq!(layers, [(upper, one), (bridge, other)]);
+        });
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Counters {
     }
 
     /// Returns between which hops so many packets were lost, and how sure that is; `None` if no
-    /// counter grew. `is_shared` says which counters are known to count other packets, too.
+    /// counter grew. `is_shared` says which counters may count other packets, too.
     pub fn explain(
         &self,
         way: Way,

@@ -49,6 +49,8 @@ pub(super) struct Window<'a> {
     pub packets: u64,
     /// Slow counters have counted, too.
     pub is_late: bool,
+    /// Slow counters may count here what was lost before it.
+    pub is_behind_others: bool,
 }
 
 /// Why there is no window around a loss.
@@ -143,6 +145,13 @@ impl History {
             if grows {
                 continue;
             }
+            let early = earliest.saturating_sub(LAG_NS);
+            let is_behind_others = self
+                .spans
+                .range(..first)
+                .rev()
+                .take_while(|one| one.at_ns >= early)
+                .any(|one| one.way == span.way && one.counted.is_none());
             let readings: Vec<_> = self.readings.range(before - 1..=behind).collect();
             let mut counters = growth(span.way, &readings);
             for one in counters.grown.iter_mut().filter(|one| one.is_exact) {
@@ -155,7 +164,8 @@ impl History {
                 one.by = one.by.saturating_sub(named).saturating_sub(known);
             }
             counters.grown.retain(|one| one.by > 0 || !one.is_exact);
-            return Ok(Window { readings, counters, packets, is_late: lag_ns >= LAG_NS });
+            let is_late = lag_ns >= LAG_NS;
+            return Ok(Window { readings, counters, packets, is_late, is_behind_others });
         }
     }
 
@@ -191,6 +201,10 @@ impl History {
         if let Some(last) = until.checked_sub(1).and_then(|last| self.readings.get(last)) {
             self.compared_ns = self.compared_ns.max(last.at_ns);
         }
+    }
+
+    /// Forgets what is old.
+    pub fn prune(&mut self, now_ns: u64) {
         let old = now_ns.saturating_sub(KEPT_NS);
         while self.readings.front().is_some_and(|one| one.at_ns < old) {
             self.readings.pop_front();

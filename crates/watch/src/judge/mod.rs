@@ -98,7 +98,9 @@ impl Judge {
     }
 
     /// Returns the losses about which all is known at a time, in the order of time. What was
-    /// captured, read and dropped until then has been taken, but for the last 100 ms.
+    /// captured, read and dropped until then has been taken, but for the last 100 ms. Call it some
+    /// ten times for each second of packets, live or of a recording: a judge keeps the readings and
+    /// dropped packets of 10 s.
     pub fn settle(&mut self, account: &CaptureAccount, now_ns: u64) -> Vec<JudgedLoss> {
         let mut judged = Vec::new();
         self.take_new(account);
@@ -122,7 +124,7 @@ impl Judge {
         }
         self.counted(account, counted, &mut judged);
         self.radio_messages(account, now_ns, &mut judged);
-        self.history.compare(&self.drops, now_ns);
+        self.history.prune(now_ns);
         self.drops.prune(now_ns);
         let old = now_ns.saturating_sub(2 * LAG_NS);
         self.waits.retain(|wait| wait.until_ns >= old);
@@ -166,6 +168,7 @@ impl Judge {
             }
             self.name(account, one, gap, judged);
         }
+        self.history.compare(&self.drops, now_ns);
         // Beyond the limit the oldest are judged by what is there.
         let over = pending.len().saturating_sub(PENDING_MAX);
         let mut n = 0;
@@ -254,7 +257,7 @@ impl Judge {
             Err(NoWindow::Ever) => None,
             Ok(found) => Some(found),
         };
-        let (kind, verdict) = self.lost_verdict(way, rest, found.as_ref());
+        let (kind, verdict) = self.lost_verdict(gap, way, rest, found.as_ref());
         if let (Some(found), Certainty::Sure) = (&found, verdict.certainty) {
             if let [counter] = &found.counters.grown[..] {
                 let counter = (counter.cause, counter.interface.clone());

@@ -121,6 +121,7 @@ impl Judge {
     /// Says where packets were lost that nobody named, by the counters around them.
     pub(super) fn lost_verdict(
         &self,
+        gap: &FlowGap,
         way: Option<Way>,
         packets: u64,
         window: Option<&Window<'_>>,
@@ -150,7 +151,11 @@ impl Judge {
         };
         let counters = &window.counters;
         let is_shared = |counter: &Growth| self.history.is_shared(counter);
-        let found = counters.explain(way, window.packets, is_shared);
+        let may_be_others = |counter: &Growth| {
+            let is_slow = way == Way::In && !counter.interface.is_empty();
+            is_shared(counter) || is_slow && window.is_behind_others
+        };
+        let found = counters.explain(way, window.packets, may_be_others);
         let missed = counters.capture_missed;
         let (mut kind, mut finding) = (
             LossKind::Lost,
@@ -205,6 +210,13 @@ impl Judge {
                     .map_or(0.0, |(last, first)| { ms(last.at_ns - first.at_ns) }),
                 window.packets
             ));
+        }
+        if !gap.is_sure {
+            let text = "Numbers repeat after 16 packets: 16 more may be missing, or 32 and so on.";
+            finding.evidence.push(text.into());
+            if finding.certainty == Certainty::Sure && !counters.grown.is_empty() {
+                finding.certainty = Certainty::Perhaps;
+            }
         }
         let interface = counters.grown.iter().map(|one| &one.interface).find(|one| !one.is_empty());
         finding.values = self.values(interface.map(String::as_str));

@@ -129,7 +129,8 @@ proptest! {
     ) {
         let link = [1, 101, 113, 276].map(|number| LinkType::of(number).unwrap())[link];
         let mut account = CaptureAccount::new();
-        account.take(&Captured { at_ns: None, interface: 0, link, bytes: &bytes });
+        let (at_ns, bytes) = (None, &bytes[..]);
+        account.take(&Captured { at_ns, interface: 0, is_outgoing: None, link, bytes });
         prop_assert_eq!(account.counts().frames, 1);
     }
 }

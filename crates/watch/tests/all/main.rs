@@ -3,4 +3,5 @@
 mod drawn;
 mod judged;
 mod packets;
+mod plain;
 mod verdicts;

@@ -54,5 +54,11 @@ pub fn status(width: Width, repr: StatusRepr) -> Vec<u8> {
 /// Gives an account a packet, cut off as a sparing capture does.
 pub fn take(account: &mut CaptureAccount, at_ns: u64, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(SNAPLEN)];
-    account.take(&Captured { at_ns: Some(at_ns), interface: 0, link: LinkType::Raw, bytes });
+    account.take(&Captured {
+        at_ns: Some(at_ns),
+        interface: 0,
+        is_outgoing: None,
+        link: LinkType::Raw,
+        bytes,
+    });
 }

@@ -4,7 +4,9 @@ use crate::account::{self, FlowAccount, LOSSES_MAX};
 use crate::output::{Report, shown};
 use anyhow::{Context, anyhow};
 use millstream_hops::HopNote;
-use millstream_link::pcapng::{CaptureError, CaptureItem, CaptureReader, CapturedPacket};
+use millstream_link::pcapng::{
+    CaptureError, CaptureItem, CaptureReader, CapturedPacket, FrameDirection,
+};
 use millstream_watch::{CaptureAccount, Captured, Judge, JudgedLoss, LinkType};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -99,12 +101,14 @@ struct Found {
 
 impl Found {
     fn packet(&mut self, packet: &CapturedPacket<'_>) {
-        let CapturedPacket { at_ns, bytes, .. } = *packet;
+        let CapturedPacket { at_ns, bytes, direction, .. } = *packet;
+        let is_outgoing = direction.map(|direction| direction == FrameDirection::Out);
         self.begin_ns = self.begin_ns.or(at_ns);
         match LinkType::of(packet.link_type) {
             Some(link) => {
-                let interface = link.interface(bytes).unwrap_or(packet.interface);
-                self.account.take(&Captured { at_ns, interface, link, bytes });
+                // 0 is one that is not known.
+                let interface = link.interface(bytes).unwrap_or(packet.interface + 1);
+                self.account.take(&Captured { at_ns, interface, is_outgoing, link, bytes });
             }
             None => self.other_links += 1,
         }

@@ -5,10 +5,10 @@ mod recording;
 mod view;
 
 use crate::account::FlowAccount;
-use crate::interrupt;
 use crate::live::{Live, Picture};
 use crate::numbers::{seconds, whole};
 use crate::output::{Report, note};
+use crate::{interrupt, stdout};
 use anyhow::Context;
 use observer::Observer;
 use recording::{RecordArgs, WatchRecording};
@@ -188,7 +188,12 @@ struct Started {
 impl Started {
     fn new(command: &[OsString]) -> anyhow::Result<Self> {
         let (program, arguments) = command.split_first().context("a command is needed")?;
-        let child = Command::new(program).args(arguments).spawn();
+        let mut command = Command::new(program);
+        if stdout::is_json() {
+            // Standard output belongs to the document.
+            command.stdout(rustix::io::dup(std::io::stderr())?);
+        }
+        let child = command.args(arguments).spawn();
         let child =
             child.with_context(|| format!("cannot start {}", Path::new(program).display()))?;
         Ok(Self { child, told: false })

@@ -3,7 +3,9 @@
 use super::recording::{HopRecording, WatchRecording};
 use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
 use anyhow::anyhow;
-use millstream_hops::{HopNote, HopReader, radio_sockets, within};
+use millstream_hops::{
+    DropWatch, HopNote, HopReader, ProbeError, WaitWatch, radio_sockets, within,
+};
 use millstream_host::netlink::{Netlink, NetlinkError};
 use millstream_link::packet::{HeaderCapture, HeaderFilter};
 use millstream_watch::{
@@ -33,6 +35,8 @@ pub struct Program {
 pub struct Observer {
     capture: HeaderCapture,
     hops: HopReader,
+    /// The packets that the kernel drops and the waits of threads, or why they are not seen.
+    probes: Result<(DropWatch, WaitWatch), ProbeError>,
     pub account: CaptureAccount,
     judge: Judge,
     recording: Option<HopRecording>,
@@ -61,6 +65,10 @@ impl Observer {
         recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
+        let probes = DropWatch::open().and_then(|mut drops| {
+            drops.watch_ports(&ports);
+            Ok((drops, WaitWatch::open(WaitWatch::THRESHOLD)?))
+        });
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
             let filter = HeaderFilter { ports, interfaces, bytes: SNAPLEN as u32 };
@@ -79,6 +87,7 @@ impl Observer {
         Ok(Self {
             capture,
             hops,
+            probes,
             account: CaptureAccount::new(),
             judge: Judge::new(),
             recording,
@@ -112,6 +121,7 @@ impl Observer {
             account.take(&Captured {
                 at_ns: Some(frame.at_ns),
                 interface: frame.interface,
+                is_outgoing: Some(frame.is_outgoing),
                 link: if frame.is_ethernet { LinkType::Ethernet } else { LinkType::Raw },
                 bytes: frame.bytes,
             });
@@ -119,9 +129,20 @@ impl Observer {
         recorded?;
         let now = Instant::now();
         if now >= self.next_reading {
-            self.next_reading = now + READING;
             self.missed = self.capture.missed()?;
             self.reading = self.hops.read(self.missed);
+            self.next_reading = now + READING.max(self.hops.rest());
+            let (mut dropped, mut waited) = (Vec::new(), Vec::new());
+            if let Ok((drops, waits)) = &mut self.probes {
+                drops.read(&mut dropped);
+                waits.read(&mut waited);
+            }
+            for note in dropped.into_iter().map(HopNote::Dropped) {
+                self.note(note)?;
+            }
+            for note in waited.into_iter().map(HopNote::Waited) {
+                self.note(note)?;
+            }
             self.note(HopNote::Reading(self.reading.clone()))?;
         }
         if now < self.next_settle {
@@ -189,7 +210,22 @@ impl Observer {
 
     /// Says what could not be seen, and what would help.
     pub fn lacks(&self) -> Vec<String> {
-        self.hops.lacks()
+        let mut lacks = self.hops.lacks();
+        let (dropped, waited) = match &self.probes {
+            Ok((drops, waits)) => (drops.missed(), waits.missed()),
+            Err(error) => {
+                lacks.push(format!(
+                    "Which packets the kernel dropped, and what ran when a thread waited: {error}."
+                ));
+                (0, 0)
+            }
+        };
+        for (missed, what) in [(dropped, "dropped packets"), (waited, "waits of threads")] {
+            if missed > 0 {
+                lacks.push(format!("{missed} {what}, which were too many at once."));
+            }
+        }
+        lacks
     }
 
     fn keep(&mut self, judged: Vec<JudgedLoss>) {
@@ -208,6 +244,11 @@ impl Observer {
         let ends = |flow: &millstream_watch::DataFlow| [flow.key().source, flow.key().destination];
         let ends: Vec<SocketAddrV4> = self.account.flows().iter().flat_map(ends).collect();
         self.hops.follow(&ends);
+        if let Ok((_, waits)) = &mut self.probes {
+            let threads: Vec<_> = self.reading.threads.iter().map(|thread| thread.tid).collect();
+            // Beyond its limit the first are watched.
+            let _ = waits.watch_threads(&threads);
+        }
         for pid in self.reading.sockets.iter().filter_map(|socket| socket.pid) {
             if self.programs.iter().all(|program| program.pid != pid) {
                 let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
