@@ -25,6 +25,8 @@ crate::results! {
         short_frames: u64,
         /// Datagrams that are no CHDR packets.
         foreign_datagrams: u64,
+        /// Packets that passed another interface than the one where their flow is followed.
+        elsewhere: u64,
         /// Packets that the capture says it missed; null where its format does not say it.
         missed_by_capture: Option<u64>,
         /// The directions of streams, in the order of their first packets.
@@ -158,6 +160,7 @@ impl FlowAccount {
             fragments: counts.fragments,
             short_frames: counts.short,
             foreign_datagrams: counts.foreign,
+            elsewhere: counts.elsewhere,
             missed_by_capture: missed,
             flows: account.flows().iter().map(|flow| CapturedFlow::of(account, flow)).collect(),
             gaps: account.gaps().map(|gap| CapturedGap::of(gap, at_s(gap.at_ns))).collect(),

@@ -50,6 +50,7 @@ impl FlowAccount {
             (self.foreign_datagrams, "datagrams that are not CHDR"),
             (self.fragments, "later parts of datagrams"),
             (self.short_frames, "cut off too early"),
+            (self.elsewhere, "on a second interface"),
         ] {
             if count > 0 {
                 let _ = write!(words, ", {count} {what}");
