@@ -572,8 +572,8 @@ def tried(name, kind, draw, neighbour, options):
         word, problems = judged(truth, seen["losses"]) if seen else ("right", [])
         # What the watcher's own capture missed, or began too late for, is missing in its account.
         is_whole = seen and not seen["missed_by_capture"] and not case.joins
-        accounts = [account, seen] if is_whole else [account]
-        wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
+        accounts = [(account, False)] + ([(seen, case.link == "udp")] if is_whole else [])
+        wrong = [f"wrong: {one}" for account, is_cut in accounts for one in truth.disagreements(account, is_cut)]
         wrong += [f"wrong: {one}" for one in differing or ()]
         word = "wrong" if wrong else word
         if options.keep and word == "right":
