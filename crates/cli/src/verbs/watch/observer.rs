@@ -61,16 +61,17 @@ impl Observer {
     pub fn open(
         pid: Option<u32>,
         interfaces: &[String],
-        ports: Vec<u16>,
+        ports: &[u16],
         recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
         let probes = DropWatch::open().and_then(|mut drops| {
-            drops.watch_ports(&ports);
+            drops.watch_ports(ports);
             Ok((drops, WaitWatch::open(WaitWatch::THRESHOLD)?))
         });
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
+            let ports = ports.to_vec();
             let filter = HeaderFilter { ports, interfaces, bytes: SNAPLEN as u32 };
             HeaderCapture::begin(HeaderCapture::socket()?, &filter)
         };
@@ -274,11 +275,11 @@ pub fn is_alive(pid: u32) -> bool {
     })
 }
 
-/// Returns a process whose network namespace has radio streams, if ours has none.
-pub fn elsewhere() -> Option<u32> {
-    let sockets = radio_sockets();
-    match sockets.iter().any(|(namespace, _)| namespace.is_none()) {
-        true => None,
-        false => sockets.first()?.0,
-    }
+/// Returns where a program has sockets for a radio's samples: in the network namespace of this
+/// process, of another one, or nowhere.
+pub fn streams_at() -> Option<Option<u32>> {
+    let mut places = radio_sockets().into_iter().map(|(place, _)| place);
+    let first = places.next()?;
+    // Ours has priority.
+    Some(first.filter(|_| places.all(|place| place.is_some())))
 }
