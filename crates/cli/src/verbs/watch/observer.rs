@@ -1,7 +1,7 @@
 //! What passes, what the hops say of it, and which losses follow.
 
 use super::recording::{HopRecording, WatchRecording};
-use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
+use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX, LossGroups};
 use anyhow::anyhow;
 use millstream_hops::{
     DropWatch, HopNote, HopReader, ProbeError, WaitWatch, radio_sockets, within,
