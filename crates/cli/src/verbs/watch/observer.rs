@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The time between two readings of the hops.
-const READING: Duration = Duration::from_millis(20);
+const READING: Duration = Duration::from_millis(40);
 /// The time between two looks for verdicts, and for new flows.
 const SETTLE: Duration = Duration::from_millis(100);
 /// The time between two pictures.
