@@ -26,7 +26,7 @@ const PICTURE: Duration = Duration::from_millis(500);
 
 /// A program whose sockets the flows use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct StreamingProcess {
     pub pid: u32,
     pub name: String,
 }
@@ -47,7 +47,7 @@ pub struct Observer {
     pub lost: u64,
     pub begin_ns: Option<u64>,
     pub missed: u64,
-    pub programs: Vec<Program>,
+    pub programs: Vec<StreamingProcess>,
     reading: HopReading,
     /// The readings of the picture before and of this one.
     pub shown: [HopReading; 2],
@@ -262,7 +262,7 @@ impl Observer {
             if self.programs.iter().all(|program| program.pid != pid) {
                 let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
                 let name = name.unwrap_or_default().trim_end().to_owned();
-                self.programs.push(Program { pid, name });
+                self.programs.push(StreamingProcess { pid, name });
             }
         }
     }
