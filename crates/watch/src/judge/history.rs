@@ -117,6 +117,9 @@ impl History {
             };
             let before =
                 self.readings.partition_point(|one| one.at_ns.saturating_add(SLACK_NS) <= since_ns);
+            // What waited in a queue when the readings began is counted in part.
+            let is_begun = span.way == Way::Out && behind > 0;
+            let before = if is_begun { before.max(1) } else { before };
             let Some(from) = before.checked_sub(1).map(|from| &self.readings[from]) else {
                 return Err(NoWindow::Ever);
             };
