@@ -75,7 +75,7 @@ pub struct FlowGap {
     pub overrun: bool,
     /// When that report was captured, nanoseconds. The radio may have sent older samples behind it.
     pub overrun_ns: Option<u64>,
-    /// The sender's credit, where reports were captured: when it reported an overrun, or else before
+    /// The sender's credit where reports were captured: at its report of an overrun, or else before
     /// the gap.
     pub credit: Option<Credit>,
     /// Nothing else explains it, and its number is exact. Otherwise the header of the packet before

@@ -277,7 +277,7 @@ impl Judge {
                 let certainty =
                     if is_full || is_kept { Certainty::Sure } else { Certainty::Perhaps };
                 let sentence = format!(
-                    "The radio reported an overrun: the program had sent it no report for {:.1} ms.",
+                    "The radio reported an overrun: it had got no report for {:.1} ms.",
                     ms(credit.report_age_ns.saturating_add(silent_ns))
                 );
                 Finding::at(Hop::Program, certainty, cause, sentence)
@@ -474,8 +474,8 @@ fn counted(packets: u64) -> String {
     format!("{packets} packet{}", if packets == 1 { "" } else { "s" })
 }
 
-/// Returns whether a socket held so much that its program must have been late: bytes, and its limit,
-/// which is 0 where it is not known.
+/// Returns whether a socket held so much that its program must have been late: bytes, and a limit
+/// that is 0 where it is not known.
 fn fills((queued, buffer): (u64, u64)) -> bool {
     buffer > 0 && queued >= buffer / 4
 }
