@@ -40,8 +40,10 @@ pub enum LossPlace {
 pub struct Credit {
     /// The packets for which there was room; none where the credit was used up.
     pub room_packets: u64,
-    /// The time since the last report, nanoseconds.
+    /// The time from the last report to that packet, nanoseconds.
     pub report_age_ns: u64,
+    /// The usual time from one report to the next, nanoseconds.
+    pub usual_ns: Option<u64>,
     /// The time from that packet to the next report, or to the radio's report of an overrun,
     /// nanoseconds; `None` if the next packet came first. A receiver that reads takes about a round
     /// trip, and one that is kept from it longer.
@@ -73,7 +75,7 @@ pub struct FlowGap {
     pub overrun: bool,
     /// When that report was captured, nanoseconds. The radio may have sent older samples behind it.
     pub overrun_ns: Option<u64>,
-    /// The sender's credit, where reports were captured: when it reported an overrun, or else before
+    /// The sender's credit where reports were captured: at its report of an overrun, or else before
     /// the gap.
     pub credit: Option<Credit>,
     /// Nothing else explains it, and its number is exact. Otherwise the header of the packet before
@@ -115,6 +117,7 @@ pub struct DataFlow {
     open: OpenGaps,
     received: Received,
     report: Option<Report>,
+    usual_ns: Option<u64>,
     /// When the radio reported its last overrun, and its credit then.
     overrun: Option<(Option<u64>, Option<Credit>)>,
 }
@@ -160,7 +163,8 @@ struct Received {
 #[derive(Debug, Clone, Copy)]
 struct Report {
     at_ns: Option<u64>,
-    packets: u16,
+    packets: u64,
+    bytes: u64,
     capacity_bytes: u64,
     capacity_packets: u32,
 }
@@ -206,6 +210,7 @@ impl DataFlow {
             open: OpenGaps::default(),
             received: Received::default(),
             report: None,
+            usual_ns: None,
             overrun: None,
         }
     }
@@ -584,10 +589,18 @@ impl DataFlow {
         }
         let before = self.report.replace(Report {
             at_ns,
-            packets: status.count_packets as u16,
+            packets: status.count_packets,
+            bytes: status.count_bytes,
             capacity_bytes: status.capacity_bytes,
             capacity_packets: status.capacity_packets,
         });
+        let passed = at_ns.zip(before.and_then(|report| report.at_ns));
+        if let Some(passed) = passed.map(|(now, before)| now.saturating_sub(before)) {
+            let usual = self.usual_ns.unwrap_or(passed);
+            // A pause hardly counts.
+            self.usual_ns =
+                Some((7 * (usual / 8)).saturating_add(passed.min(usual.saturating_mul(4)) / 8));
+        }
         if status.status != millstream_wire::stream::StreamCondition::SequenceError {
             return;
         }
@@ -638,15 +651,21 @@ impl DataFlow {
     /// Returns the credit behind a packet.
     fn credit(&self, last: &LastPacket) -> Option<Credit> {
         let (report, step) = (last.report?, self.step?);
-        let in_flight = last.seq.wrapping_add(1).wrapping_sub(report.packets);
-        let mut capacity = report.capacity_bytes / u64::from(step.length.max(1));
+        let in_flight = u64::from(last.seq.wrapping_add(1).wrapping_sub(report.packets as u16));
+        let word = self.width.map_or(8, Width::bytes);
+        let length = usize::from(step.length).next_multiple_of(word).max(word) as u64;
+        // The count of bytes may be behind that of packets, and it is the one that gives credit.
+        let behind = report.packets.saturating_mul(length).checked_sub(report.bytes);
+        let behind = behind.filter(|bytes| *bytes < 64 * length).unwrap_or(0);
+        let mut capacity = report.capacity_bytes.saturating_sub(behind) / length;
         if report.capacity_packets != PACKETS_UNLIMITED {
             capacity = capacity.min(report.capacity_packets.into());
         }
         let at_ns = last.at_ns?;
         Some(Credit {
-            room_packets: capacity.saturating_sub(in_flight.into()),
+            room_packets: capacity.saturating_sub(in_flight),
             report_age_ns: at_ns.saturating_sub(report.at_ns?),
+            usual_ns: self.usual_ns,
             next_report_ns: last.reported_ns.map(|next| next.saturating_sub(at_ns)),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{GRACE_NS, SLACK_NS};
+use super::{GRACE_NS, QUEUED_NS, SLACK_NS};
 use crate::account::CaptureAccount;
 use crate::flow::{FlowGap, LossPlace};
 use crate::reading::DroppedPacket;
@@ -24,7 +24,7 @@ pub(crate) fn hop_of(reason: &str) -> Option<Hop> {
     Some(match reason {
         "SOCKET_RCVBUFF" | "PROTO_MEM" | "SOCKET_BACKLOG" => Hop::Socket,
         "CPU_BACKLOG" => Hop::Backlog,
-        "FULL_RING" | "DEV_HDR" => Hop::Card,
+        "FULL_RING" | "DEV_HDR" | "XDP" => Hop::Card,
         "NO_SOCKET" | "SOCKET_CLOSE" | "SOCKET_FILTER" => Hop::Program,
         "NOT_SPECIFIED" | "UNKNOWN" | "NOT_DROPPED_YET" | "CONSUMED" | "PACKET_SOCK_ERROR" => {
             return None;
@@ -108,7 +108,10 @@ impl Drops {
         let (mut runs, mut known): (Vec<Run>, _) = (Vec::new(), 0);
         let at_ns = gap.at_ns.unwrap_or(u64::MAX);
         let until = at_ns.saturating_add(SLACK_NS);
-        let since = gap.since_ns.unwrap_or(at_ns).saturating_sub(SLACK_NS);
+        // The packet before the gap may have waited in a queue when those behind it were dropped.
+        let is_out = !account.is_from_radio(&account.flows()[gap.flow]);
+        let early_ns = if is_out { QUEUED_NS } else { SLACK_NS };
+        let since = gap.since_ns.unwrap_or(at_ns).saturating_sub(early_ns);
         let first = self.kept.partition_point(|one| one.packet.at_ns < since);
         for one in self.kept.range_mut(first..) {
             if one.packet.at_ns > until || known == gap.packets {
@@ -116,7 +119,8 @@ impl Drops {
             }
             let Some((flow, number, mask)) = account.place_of(&one.packet) else { continue };
             let from_first = number.wrapping_sub(gap.first) & mask;
-            if flow != gap.flow || from_first >= gap.numbers {
+            let is_there = can_explain(one.hop, gap.place, !is_out);
+            if flow != gap.flow || from_first >= gap.numbers || !is_there {
                 continue;
             }
             let count = one.count().min(gap.numbers - from_first).min(gap.packets - known);
@@ -157,7 +161,7 @@ impl Drops {
             members.iter().for_each(|n| self.kept[*n].is_told = true);
             // A program that ends its stream closes its socket with packets under way.
             let last_ns = account.flows()[run.flow].captured_ns().map_or(0, |(_, last)| last);
-            let goes_on = last_ns > run.last_ns + PAUSE_NS;
+            let goes_on = last_ns > run.last_ns.saturating_add(PAUSE_NS);
             (run.hop != Hop::Program || goes_on).then_some(run)
         });
         runs.collect()
@@ -180,6 +184,18 @@ impl Drops {
         while self.kept.front().is_some_and(|one| one.packet.at_ns < old) {
             self.kept.pop_front();
         }
+    }
+}
+
+/// Returns whether a packet that was dropped at a hop can be missing at this place.
+fn can_explain(hop: Hop, place: LossPlace, is_received: bool) -> bool {
+    let is_behind = matches!(hop, Hop::Stack | Hop::Socket | Hop::Program);
+    match (place, is_received) {
+        (LossPlace::Before, true) => !is_behind,
+        (LossPlace::Before, false) => matches!(hop, Hop::Stack | Hop::SendQueue),
+        (LossPlace::Behind, true) => is_behind,
+        (LossPlace::Behind, false) => true,
+        (LossPlace::Sender, _) => false,
     }
 }
 

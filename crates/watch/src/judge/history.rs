@@ -117,13 +117,18 @@ impl History {
             };
             let before =
                 self.readings.partition_point(|one| one.at_ns.saturating_add(SLACK_NS) <= since_ns);
+            // What waited in a queue when the readings began is counted in part.
+            let is_begun = span.way == Way::Out && behind > 0;
+            let before = if is_begun { before.max(1) } else { before };
             let Some(from) = before.checked_sub(1).map(|from| &self.readings[from]) else {
                 return Err(NoWindow::Ever);
             };
             if now_ns < to.at_ns.saturating_add(GRACE_NS + SLACK_NS) {
                 return Err(NoWindow::Yet);
             }
-            if to.at_ns - from.at_ns > WINDOW_MAX_NS.max(2 * (span.at_ns - span.since_ns)) {
+            if to.at_ns - from.at_ns
+                > WINDOW_MAX_NS.max((span.at_ns - span.since_ns).saturating_mul(2))
+            {
                 return Err(NoWindow::Ever);
             }
             let (earliest, latest) =

@@ -39,6 +39,8 @@ use crate::verdict::{Certainty, HopVerdict, JudgedLoss, LossKind, LossSource};
 const GRACE_NS: u64 = 200_000_000;
 /// How far the times of packets and of readings may differ.
 const SLACK_NS: u64 = 2_000_000;
+/// For how long a packet may wait in a queue on the way out.
+const QUEUED_NS: u64 = 300_000_000;
 /// Some cards count so late.
 const LAG_NS: u64 = 2_500_000_000;
 /// A radio that overran goes on within this time, and then shows what is missing.
@@ -360,7 +362,10 @@ fn way_of(gap: &FlowGap, is_received: bool) -> Option<Way> {
 
 fn span_of(number: u64, gap: &FlowGap, way: Option<Way>, packets: u64) -> Option<Span> {
     let (at_ns, way) = (gap.at_ns?, way?);
-    let since_ns = gap.since_ns.unwrap_or(at_ns).min(at_ns);
+    let mut since_ns = gap.since_ns.unwrap_or(at_ns).min(at_ns);
+    if way == Way::Out {
+        since_ns = since_ns.saturating_sub(QUEUED_NS);
+    }
     Some(Span { gap: number, way, since_ns, at_ns, packets, counted: None })
 }
 

@@ -59,7 +59,7 @@ impl Judge {
         let is_received = account.is_from_radio(&account.flows()[run.flow]);
         let hop = seen_from(run.hop, is_received, None);
         let (packets, reason) = (run.packets, &run.packet.reason);
-        let sentence = format!("The kernel dropped {packets} packets of this flow: {reason}.");
+        let sentence = format!("The kernel dropped {} of this flow: {reason}.", counted(packets));
         let (here, there) = (run.packet.destination, run.packet.source);
         let socket = self.history.socket(here, there, run.last_ns);
         if let (Hop::Socket, Some(socket)) = (hop, socket) {
@@ -123,15 +123,14 @@ impl Judge {
         window: Option<&Window<'_>>,
     ) -> (LossKind, HopVerdict) {
         let Some(way) = way else {
-            let sentence =
-                format!("The receiver reports {packets} packets missing that came here.");
+            let sentence = format!("The receiver misses {} that came here.", counted(packets));
             let finding = Finding::between(Hop::Stack, Hop::Program, LossCause::Unknown, sentence);
             return (LossKind::Lost, finding.verdict());
         };
         let sentence = match way {
-            Way::In => format!("{packets} packets did not come to the place of the capture."),
-            Way::Out => format!("{packets} packets did not leave: their numbers are missing."),
-            Way::Sent => format!("The radio reports {packets} packets missing that left here."),
+            Way::In => format!("{} did not come to the place of the capture.", counted(packets)),
+            Way::Out => format!("{} did not leave: the numbers are missing.", counted(packets)),
+            Way::Sent => format!("The radio misses {} that left here.", counted(packets)),
         };
         let (first, last) = match way {
             // What goes through this host's queue unseen is the driver's matter.
@@ -190,7 +189,7 @@ impl Judge {
             },
         );
         if missed > 0 && way != Way::Sent {
-            finding.evidence.push(format!("The capture itself missed {missed} packets."));
+            finding.evidence.push(format!("The capture itself missed {}.", counted(missed)));
         }
         if finding.cause == LossCause::Capture {
             kind = LossKind::NotCaptured;
@@ -268,7 +267,21 @@ impl Judge {
         let least_ns = (silent_ns / 2).max(KEPT_MIN_NS);
         let is_kept = story.as_ref().is_some_and(|story| story.kept_ns >= least_ns);
         let cause = story.as_ref().map_or(LossCause::ProgramSlow, |story| story.cause);
+        // It did not answer packets that came to it: a sender of trains stops with some room left.
+        let is_mute = |credit: &Credit| {
+            let usual_ns = credit.usual_ns.unwrap_or(0).saturating_mul(8);
+            credit.report_age_ns >= usual_ns.max(REPORT_MIN_NS)
+        };
         let mut finding = match credit {
+            Some(credit) if is_mute(&credit) => {
+                let certainty =
+                    if is_full || is_kept { Certainty::Sure } else { Certainty::Perhaps };
+                let sentence = format!(
+                    "The radio reported an overrun: it had got no report for {:.1} ms.",
+                    ms(credit.report_age_ns.saturating_add(silent_ns))
+                );
+                Finding::at(Hop::Program, certainty, cause, sentence)
+            }
             Some(credit) if credit.room_packets <= 1 && silent_ns >= REPORT_MIN_NS => {
                 let is_sure = credit.room_packets == 0 && (is_full || is_kept);
                 let certainty = if is_sure { Certainty::Sure } else { Certainty::Perhaps };
@@ -392,7 +405,9 @@ impl Judge {
                 _ => (Hop::Radio, Hop::Wire, LossCause::Wire),
             };
             let mut finding = Finding::between(hop, until, cause, sentence);
-            finding.evidence.push(format!("Right before it {packets} packets to it were lost."));
+            finding
+                .evidence
+                .push(format!("Right before it, {} on the way to it got lost.", counted(packets)));
             finding.values = self.values(None);
             return finding;
         }
@@ -454,8 +469,13 @@ impl Judge {
     }
 }
 
-/// Returns whether a socket held so much that its program must have been late: bytes, and its limit,
-/// which is 0 where it is not known.
+/// Returns a number of packets in words.
+fn counted(packets: u64) -> String {
+    format!("{packets} packet{}", if packets == 1 { "" } else { "s" })
+}
+
+/// Returns whether a socket held so much that its program must have been late: bytes, and a limit
+/// that is 0 where it is not known.
 fn fills((queued, buffer): (u64, u64)) -> bool {
     buffer > 0 && queued >= buffer / 4
 }
@@ -490,5 +510,5 @@ fn bytes_per_s(flow: &DataFlow) -> Option<f64> {
 /// Returns a buffer for 100 ms, at least four times of what is there: a power of two.
 fn bytes_wanted(buffer_bytes: u64, bytes_per_s: Option<f64>) -> u64 {
     let of_rate = bytes_per_s.map_or(0, |rate| (rate / 10.0) as u64);
-    (buffer_bytes * 2).max(of_rate).clamp(1 << 20, 1 << 28).next_power_of_two()
+    buffer_bytes.saturating_mul(2).max(of_rate).clamp(1 << 20, 1 << 28).next_power_of_two()
 }

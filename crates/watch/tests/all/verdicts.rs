@@ -351,7 +351,9 @@ fn a_gap_that_two_hops_have_made_is_two_losses() {
 /// milliseconds later. The next report to it comes `report_ms` behind packet 99. It goes on with
 /// packets that it has kept, and then leaves out the time of 50 packets.
 struct Overrun {
+    /// The packets for which there is room, unless reports ended so many milliseconds earlier.
     room: u64,
+    mute_ms: u64,
     message_ms: u64,
     report_ms: u64,
     kept: u64,
@@ -362,9 +364,10 @@ impl Overrun {
         let length = sample_packet(0).len() as u64;
         let report = |packets: u64| {
             let repr = StatusRepr {
-                capacity_bytes: 8 * length,
+                capacity_bytes: (8 + 2 * self.mute_ms) * length,
                 capacity_packets: PACKETS_UNLIMITED,
                 count_packets: packets,
+                count_bytes: packets * length,
                 ..StatusRepr::default()
             };
             packet(HOST, RADIO, &status(Width::W64, repr))
@@ -372,7 +375,7 @@ impl Overrun {
         let mut run = Run { account: CaptureAccount::new(), judge: Judge::new() };
         take(&mut run.account, START, &report(0));
         for n in 0..100 {
-            if n > 8 && n < 93 + self.room {
+            if n > 8 && n < 93 + self.room - self.mute_ms {
                 take(&mut run.account, START + n * MS, &report(n));
             }
             let bytes = packet(RADIO, HOST, &sample_packet(n));
@@ -397,30 +400,42 @@ impl Overrun {
 #[test]
 fn a_stopped_program_uses_up_the_radios_credit() {
     for kept in [0, 10] {
-        let mut run =
-            Overrun { room: 0, message_ms: 20, report_ms: 45, kept }.run(|ms, reading| {
+        let mut run = Overrun { room: 0, mute_ms: 0, message_ms: 20, report_ms: 45, kept }.run(
+            |ms, reading| {
                 if (60..140).contains(&ms) {
                     reading.threads[0].state = 'T';
                     reading.sockets[0].queued_bytes = 400_000;
                 }
-            });
+            },
+        );
         let loss = run.only();
         is(&loss, Hop::Program, Certainty::Sure, 0);
         assert_eq!((loss.kind, loss.samples), (LossKind::NotSent, Some(50 * SAMPLES)));
         says(&loss, &["used up for 20.0 ms", "was stopped", "400000 of 425984", "-CONT 4700"]);
         // Nothing else shows that the program was late.
-        let mut run = Overrun { room: 0, message_ms: 20, report_ms: 45, kept }.run(|_, _| ());
+        let mut run =
+            Overrun { room: 0, mute_ms: 0, message_ms: 20, report_ms: 45, kept }.run(|_, _| ());
         is(&run.only(), Hop::Program, Certainty::Perhaps, 0);
     }
 }
 
 #[test]
 fn a_radio_that_stops_with_credit_or_for_a_round_trip_has_itself_failed() {
-    let mut run = Overrun { room: 0, message_ms: 1, report_ms: 2, kept: 0 }.run(|_, _| ());
+    let mut run =
+        Overrun { room: 0, mute_ms: 0, message_ms: 1, report_ms: 2, kept: 0 }.run(|_, _| ());
     is(&run.only(), Hop::Radio, Certainty::Perhaps, 0);
     // Or the reports did not reach it.
-    let mut run = Overrun { room: 6, message_ms: 20, report_ms: 45, kept: 0 }.run(|_, _| ());
+    let mut run =
+        Overrun { room: 6, mute_ms: 0, message_ms: 20, report_ms: 45, kept: 0 }.run(|_, _| ());
     is(&run.only(), Hop::Radio, Certainty::Between, 0);
+}
+
+#[test]
+fn a_program_that_answers_no_packets_is_late_also_with_room_left() {
+    let overrun = Overrun { room: 0, mute_ms: 15, message_ms: 20, report_ms: 45, kept: 0 };
+    let loss = overrun.run(|_, _| ()).only();
+    is(&loss, Hop::Program, Certainty::Perhaps, 0);
+    says(&loss, &["no report for 42.0 ms"]);
 }
 
 #[test]
