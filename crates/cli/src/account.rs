@@ -1,7 +1,10 @@
 //! The account of radio streams that are not ours, as a document and as text: `inspect` makes it of
 //! a capture, and `watch` of what passes now.
 
+mod groups;
 mod words;
+
+pub use groups::LossGroups;
 
 use millstream_watch::{
     CaptureAccount, Certainty, DataFlow, FlowGap, Hop, HopVerdict, JudgedLoss, LossKind, LossPlace,

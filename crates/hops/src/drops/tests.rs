@@ -301,3 +301,29 @@ fn without_rights_the_error_names_the_capabilities() {
         }
     }
 }
+
+#[test]
+fn packets_of_a_list_are_told_one_by_one() {
+    let Some(pair) = VethPair::new(PairOptions::default()) else { return };
+    let sender = socket(&pair.left);
+    set(sender.as_fd(), libc::SOL_UDP, UDP_SEGMENT, &(BYTES as i32)).unwrap();
+    let closed = port(&socket(&pair.right));
+    let Some(mut seen) = Seen::new(DropWatch::open(), &pair.right, &[closed]) else { return };
+    if pair.left.command("ethtool").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no `ethtool` here (Debian package ethtool)");
+        return;
+    }
+    // The sender's kernel divides the trains, the receiver's hangs the packets together.
+    pair.left.sh("ethtool -K veth0 tx-udp-segmentation off");
+    pair.right.sh("ethtool -K veth0 gro on rx-gro-list on");
+    for train in 0..4 {
+        sender.send_to(&numbered(8 * train, 8), (pair.right.address, closed)).unwrap();
+    }
+    let packets = seen.wait(32);
+    assert_eq!(packets.len(), 32);
+    if reads_pages() {
+        assert_eq!(numbers_of(packets), (0..32).collect::<Vec<_>>());
+    }
+    assert!(packets.iter().all(|packet| packet.segments == 1), "{packets:?}");
+    assert_eq!(seen.reasons(), [word("NO_SOCKET")]);
+}

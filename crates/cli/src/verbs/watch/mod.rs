@@ -126,9 +126,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let draws = !begins && std::io::stderr().is_terminal();
     let mut ended = None;
     loop {
-        for loss in observer.step()? {
+        for line in observer.step()? {
             if !draws {
-                note(loss.line());
+                note(line);
             }
         }
         let now = Instant::now();
