@@ -47,7 +47,8 @@ pub(super) fn growth(way: Way, readings: &[&HopReading]) -> Counters {
     for pair in readings.windows(2) {
         let [before, now] = pair else { continue };
         let missed = now.capture_missed.checked_sub(before.capture_missed);
-        found.capture_missed += missed.unwrap_or(now.capture_missed);
+        let missed = missed.unwrap_or(now.capture_missed);
+        found.capture_missed = found.capture_missed.saturating_add(missed);
         found.pair(way, before, now);
     }
     if let Some(last) = readings.last() {
@@ -113,20 +114,20 @@ impl Counters {
     fn part(&mut self) {
         let by = |grown: &[Growth], cause, interface: &str| -> u64 {
             let same = |one: &&Growth| one.cause == cause && one.interface == interface;
-            grown.iter().filter(same).map(|one| one.by).sum()
+            total(grown.iter().filter(same))
         };
         for n in 0..self.grown.len() {
             let one = &self.grown[n];
             let others = match one.cause {
                 // What the ring or a backlog had no room for, the interface may count as dropped.
                 LossCause::Driver => {
-                    by(&self.grown, LossCause::CardRing, &one.interface)
-                        + by(&self.grown, LossCause::Backlog, "")
+                    let ring = by(&self.grown, LossCause::CardRing, &one.interface);
+                    ring.saturating_add(by(&self.grown, LossCause::Backlog, ""))
                 }
                 // What the queue drops could not be sent: by UDP, and perhaps by IP once more.
                 LossCause::Stack => {
                     let queues = self.grown.iter().filter(|one| one.cause == LossCause::SendQueue);
-                    2 * queues.map(|one| one.by).sum::<u64>()
+                    total(queues).saturating_mul(2)
                 }
                 _ => 0,
             };
@@ -148,7 +149,7 @@ impl Counters {
             return;
         };
         // Some have 32 bits: one that begins anew right before it wraps is not to be expected.
-        let wrapped = || (now + (1 << 32)).checked_sub(before).filter(|by| *by < 1 << 20);
+        let wrapped = || now.checked_add(1 << 32)?.checked_sub(before).filter(|by| *by < 1 << 20);
         let by = now.checked_sub(before).or_else(wrapped);
         let same = |one: &&mut Growth| one.cause == cause && one.interface == name;
         let growth = match self.grown.iter_mut().find(same) {
@@ -160,7 +161,7 @@ impl Counters {
             }
         };
         growth.is_exact &= by.is_some();
-        growth.by += by.unwrap_or(now);
+        growth.by = growth.by.saturating_add(by.unwrap_or(now));
     }
 
     /// Returns between which hops so many packets were lost, and how sure that is; `None` if no
@@ -173,7 +174,7 @@ impl Counters {
     ) -> Option<(Hop, Hop, Certainty)> {
         let first = self.grown.iter().map(|one| one.hop).min()?;
         let last = self.grown.iter().map(|one| one.hop).max()?;
-        let sum: u64 = self.grown.iter().map(|one| one.by).sum();
+        let sum = total(self.grown.iter());
         let are_exact = self.grown.iter().all(|one| one.is_exact);
         let is_just = are_exact && sum == packets;
         Some(match &self.grown[..] {
@@ -187,4 +188,9 @@ impl Counters {
             _ => (way.range().0, way.range().1, Certainty::Between),
         })
     }
+}
+
+/// Returns by how much some counters grew together.
+fn total<'a>(grown: impl Iterator<Item = &'a Growth>) -> u64 {
+    grown.fold(0, |sum, one| sum.saturating_add(one.by))
 }

@@ -157,7 +157,7 @@ impl Drops {
             members.iter().for_each(|n| self.kept[*n].is_told = true);
             // A program that ends its stream closes its socket with packets under way.
             let last_ns = account.flows()[run.flow].captured_ns().map_or(0, |(_, last)| last);
-            let goes_on = last_ns > run.last_ns + PAUSE_NS;
+            let goes_on = last_ns > run.last_ns.saturating_add(PAUSE_NS);
             (run.hop != Hop::Program || goes_on).then_some(run)
         });
         runs.collect()

@@ -123,7 +123,9 @@ impl History {
             if now_ns < to.at_ns.saturating_add(GRACE_NS + SLACK_NS) {
                 return Err(NoWindow::Yet);
             }
-            if to.at_ns - from.at_ns > WINDOW_MAX_NS.max(2 * (span.at_ns - span.since_ns)) {
+            if to.at_ns - from.at_ns
+                > WINDOW_MAX_NS.max((span.at_ns - span.since_ns).saturating_mul(2))
+            {
                 return Err(NoWindow::Ever);
             }
             let (earliest, latest) =

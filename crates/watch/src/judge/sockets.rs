@@ -112,7 +112,7 @@ impl Counted {
         let grown = match (socket.dropped, self.socket.dropped) {
             (now, before) if now >= before => now - before,
             // It has 32 bits.
-            (now, before) if before > 1 << 31 => (now + (1 << 32)).saturating_sub(before),
+            (now, before) if before > 1 << 31 => now.saturating_add(1 << 32).saturating_sub(before),
             (now, _) => now,
         };
         let named: u64 = drops

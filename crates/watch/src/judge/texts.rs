@@ -490,5 +490,5 @@ fn bytes_per_s(flow: &DataFlow) -> Option<f64> {
 /// Returns a buffer for 100 ms, at least four times of what is there: a power of two.
 fn bytes_wanted(buffer_bytes: u64, bytes_per_s: Option<f64>) -> u64 {
     let of_rate = bytes_per_s.map_or(0, |rate| (rate / 10.0) as u64);
-    (buffer_bytes * 2).max(of_rate).clamp(1 << 20, 1 << 28).next_power_of_two()
+    buffer_bytes.saturating_mul(2).max(of_rate).clamp(1 << 20, 1 << 28).next_power_of_two()
 }

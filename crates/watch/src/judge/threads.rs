@@ -59,7 +59,7 @@ pub(super) fn story(
         story.sentences.push(format!(
             "Thread {name} ({}) was ready and waited {:.1} ms for CPU {}{instead}.",
             wait.tid,
-            ms(wait.until_ns - wait.from_ns),
+            ms(wait.until_ns.saturating_sub(wait.from_ns)),
             wait.cpu
         ));
         (story.cause, story.tid) = (LossCause::ThreadWaited, Some(wait.tid));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use millstream_watch::{
     CaptureAccount, Certainty, DroppedPacket, Hop, HopReading, InterfaceReading, Judge, JudgedLoss,
-    LossKind, LossSource, SocketReading, StackReading,
+    LossKind, LossSource, SocketReading, StackReading, ThreadReading, ThreadWait,
 };
 use millstream_wire::chdr::Width;
 use millstream_wire::stream::{PACKETS_UNLIMITED, StatusRepr};
@@ -238,6 +238,87 @@ proptest! {
         }
         judged.extend(judge.finish(&account));
         check(&account, &judged, &truth, begin, &host)?;
+    }
+}
+
+/// Returns a number of a recording that anybody may have written.
+fn number() -> impl Strategy<Value = u64> {
+    let edges = [0, 1, u64::from(u32::MAX), 1 << 63, u64::MAX - 1, u64::MAX];
+    prop_oneof![proptest::sample::select(edges.to_vec()), any::<u64>(), 0..5_000_000_000_u64]
+}
+
+proptest! {
+    #[test]
+    fn any_recording_is_judged(
+        numbers in proptest::collection::vec(number(), 20..400),
+        packets in proptest::collection::vec((number(), any::<u16>(), any::<bool>()), 0..60),
+    ) {
+        let (mut account, mut judge) = (CaptureAccount::new(), Judge::new());
+        let report = StatusRepr::default();
+        take(&mut account, 0, &packet(HOST, RADIO, &status(Width::W64, report)));
+        for (at_ns, seq, is_sent) in packets {
+            let (source, destination) = if is_sent { (HOST, RADIO) } else { (RADIO, HOST) };
+            let bytes = packet(source, destination, &data(Width::W64, seq, u64::from(seq) * 9));
+            take(&mut account, at_ns, &bytes);
+        }
+        for some in numbers.chunks_exact(10) {
+            let (n, small) = (|n: usize| some[n], |n: usize| some[n] as u32);
+            let socket = SocketReading {
+                local: HOST,
+                remote: None,
+                inode: n(0) % 3,
+                pid: Some(small(1) % 3),
+                queued_bytes: n(2),
+                buffer_bytes: n(3),
+                send_queued_bytes: n(4),
+                dropped: n(5),
+            };
+            let thread = ThreadReading {
+                pid: small(1) % 3,
+                tid: small(2) % 3,
+                name: String::new(),
+                cpu: small(3),
+                state: if n(4) % 2 == 0 { 'S' } else { 'D' },
+                cpu_ns: n(5),
+                run_delay_ns: Some(n(6)),
+                major_faults: n(7),
+                migrations: Some(n(8)),
+                reads: Some(n(0) % 3),
+            };
+            judge.reading(HopReading {
+                at_ns: n(9),
+                namespace: None,
+                capture_missed: n(8) % 2 * n(7),
+                interfaces: vec![InterfaceReading {
+                    name: "eth0".into(),
+                    ring_full: Some(n(0)),
+                    damaged: Some(n(1)),
+                    receive_dropped: Some(n(2)),
+                    send_dropped: Some(n(3)),
+                    queue_dropped: Some(n(4)),
+                    ring_entries: Some((small(5), small(6))),
+                }],
+                backlog_dropped: Some(n(5)),
+                stack: StackReading { send_dropped: Some(n(6)), ..StackReading::default() },
+                sockets: vec![socket],
+                threads: vec![thread],
+                stolen_ns: Some(n(7)),
+            });
+            let reason = ["SOCKET_RCVBUFF", "CPU_BACKLOG", "NO_SOCKET", ""][n(1) as usize % 4];
+            judge.dropped(DroppedPacket {
+                at_ns: n(2),
+                reason: reason.into(),
+                namespace: None,
+                segments: small(3),
+                source: RADIO,
+                destination: HOST,
+                header: data(Width::W64, n(4) as u16, 0).first_chunk().copied(),
+            });
+            let (tid, cpu) = (small(2) % 3, small(6));
+            judge.wait(ThreadWait { tid, from_ns: n(7), until_ns: n(8), cpu, instead: None });
+            judge.settle(&account, n(9));
+        }
+        judge.finish(&account);
     }
 }
 
