@@ -172,6 +172,9 @@ impl FlowAccount {
                 .map(|message| CapturedMessage::of(message, at_s(message.at_ns)))
                 .collect(),
             losses: losses.map(|losses| {
+                // Some became known later than losses behind them.
+                let mut losses: Vec<_> = losses.iter().collect();
+                losses.sort_by_key(|loss| loss.at_ns);
                 losses.iter().map(|loss| FoundLoss::of(loss, at_s(loss.at_ns))).collect()
             }),
         }

@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream watch
-  sudo millstream watch --pid $(pidof rx_samples_to_file)
+  sudo millstream watch --pid 4711
   sudo millstream watch --max-lost 0 -- rx_samples_to_file --rate 10e6 --duration 60
   sudo millstream watch --interface eth1 --duration 10 --json
   sudo millstream watch --record radio.pcapng; millstream inspect radio.pcapng")]
