@@ -234,15 +234,24 @@ class Truth:
         counters, found = self.counters, collections.Counter()
         # A tap on receiving lies behind the backlog, one on sending behind the queue.
         found["backlog"] = self.on_the_way(True)
-        found["wire"] = (self.missing(True) - found["backlog"] + self.on_the_way(False)
-                         + self.hits("lose to_device data"))
+        found["wire"] = self.missing(True) - found["backlog"] + self.lost_sent() - self.missing(False)
         found["socket"] = self.socket
         found["send_queue"] = self.missing(False)
         stalled = counters["rx_overruns"] - counters["rx_overruns_own"]
         found["wire" if self.lost_reports() else "program"] += stalled
-        found["program"] += sum(counters[name] for name in ("tx_underflows", "tx_late_packets", "rx_late_commands"))
+        found["program"] += counters["tx_late_packets"] + counters["rx_late_commands"]
+        if not self.lost_sent():
+            found["program"] += counters["tx_underflows"]
         found["radio"] = counters["rx_overruns_own"] + self.hits("clock_jump")
         return +found
+
+    def lost_sent(self):
+        """Packets of the program that did not come to the radio, which then may have had no samples in time."""
+        return self.missing(False) + self.on_the_way(False) + self.hits("lose to_device data")
+
+    def excused(self):
+        """Hops that may be named, too: what is lost elsewhere may look like this."""
+        return ({"radio"} if self.lost_reports() else set()) | ({"program"} if self.lost_sent() else set())
 
     def lost_reports(self):
         """Credit that did not come to the radio. From the program's side the radio may as well not have heeded it."""
@@ -295,7 +304,7 @@ def judged(truth, losses):
     """A word for the watcher's verdicts, and what is not right with them."""
     lost, said, word = truth.hops(), collections.Counter(), "right"
     problems, named, between = [], set(), set()
-    excused = {"radio"} if truth.lost_reports() else set()
+    excused = truth.excused()
     for loss in losses:
         if loss["kind"] == "not_captured":
             continue
@@ -313,7 +322,7 @@ def judged(truth, losses):
     for hop, count in lost.items():
         if hop not in named:
             problems.append(("perhaps" if hop in between else "not found", f"{count} at {hop}"))
-        elif hop in COUNTED and not excused:
+        elif hop in COUNTED and not truth.lost_reports():
             most = count + (truth.queue_tail if hop == "send_queue" else 0)
             if not count <= said[hop] <= most:
                 problems.append(("count", f"{said[hop]} at {hop}, not {count} to {most}"))
