@@ -1,12 +1,18 @@
-//! Transmits a burst at a time, and receives it through a cable to the same radio at that time.
+//! Transmits a burst at a set time, and receives it through a cable to the same radio.
 
 use millstream::prelude::*;
 use std::error::Error;
 use std::time::Duration;
 
-const CABLE: &str = "radio=emulated,antenna=loopback:0;delay=100,rx_buffer_samples=16777216";
+/// The radio receives what it transmits, 100 samples (100 µs) later.
+const CABLE: &str = "radio=emulated,antenna=loopback:0;delay=100";
 const DELAY: Duration = Duration::from_micros(100);
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Arguments of a write: the burst has its time from the start of the stream, and ends with the
+/// last sample.
+const TIME_OF_START: Option<DeviceTime> = None;
+const END_OF_BURST: bool = true;
 
 /// Returns what was sent, and what came back.
 fn run() -> Result<[Vec<[i16; 2]>; 2], Box<dyn Error>> {
@@ -21,7 +27,10 @@ fn run() -> Result<[Vec<[i16; 2]>; 2], Box<dyn Error>> {
     let start = now + Duration::from_millis(500);
     input.start(StreamStart::at(start + DELAY).with_samples(5000))?;
     output.start(StreamStart::at(start))?;
-    output.write(&[&sent], None, true, PATIENCE)?;
+    let written = output.write(&[&sent], TIME_OF_START, END_OF_BURST, PATIENCE)?;
+    if !written.end_of_burst {
+        return Err(format!("the radio took only {} samples", written.samples).into());
+    }
     let mut received = vec![[0; 2]; 5000];
     let got = input.read(&mut [&mut received], PATIENCE)?;
     println!("{} samples sent at {start}, {} received at {:?}", sent.len(), got.samples, got.time);

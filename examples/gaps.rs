@@ -4,6 +4,7 @@ use millstream::prelude::*;
 use std::error::Error;
 use std::path::Path;
 
+const RATE_HZ: f64 = 1e6;
 const SAMPLES: u64 = 100_000;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -11,23 +12,27 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// Records a tenth of a second; returns the recording and the number of samples lost.
 fn record(args: DeviceArgs, path: &Path) -> Outcome<(SigmfRecording, u64)> {
     let mut device = Device::open(args)?;
-    device.set_rate(1e6)?;
+    device.set_rate(RATE_HZ)?;
     let stream = device.rx_stream(RxArgs::new(0).with_samples_per_packet(500))?;
     let (source, _segments) = RadioSource::<[i16; 2]>::new(device, stream, Some(SAMPLES));
     let mut graph = Graph::new();
     graph.add("radio", source)?;
-    graph.add("file", SigmfSink::<[i16; 2]>::new(path, Some(1e6))?)?;
+    graph.add("file", SigmfSink::<[i16; 2]>::new(path, Some(RATE_HZ))?.overwrite())?;
     graph.chain(&["radio", "file"])?;
     let end = graph.run(&Plan::default())?;
     let radio = end.block("radio").ok_or("the graph has no radio")?;
-    let count = |name| radio.metric(name).unwrap_or_default() as u64;
-    Ok((SigmfRecording::open(path, None)?, count("expected") - count("delivered")))
+    let count = |name| radio.metric(name).ok_or(format!("the radio has no metric {name}"));
+    let lost = count("expected")? - count("delivered")?;
+    Ok((SigmfRecording::open(path, None)?, lost as u64))
 }
 
 fn record_with_losses(path: &Path) -> Outcome<(SigmfRecording, u64)> {
     let (_radio, args) = millstream::emulated_radio(RadioConfig {
+        // Each sample is its own time.
         rx_antennas: vec!["ramp".to_owned()],
+        // A busy machine that fetches samples late loses none but those of the fault.
         rx_buffer_samples: 1 << 24,
+        // Three packets, each behind fifty others.
         faults: vec!["lose to_host data skip=20 every=50 count=3".to_owned()],
         ..RadioConfig::default()
     })?;

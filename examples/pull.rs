@@ -4,7 +4,7 @@ use millstream::prelude::*;
 use std::error::Error;
 use std::time::Duration;
 
-/// Returns the number of samples, and their mean power.
+/// Returns the number of samples that came, and their mean power.
 fn run() -> Result<(usize, f64), Box<dyn Error + Send + Sync>> {
     let mut graph = Graph::new();
     graph.add("tone", SignalSource::<Complex<f32>>::new(Waveform::Cosine, 1000.0, 48e3)?)?;
@@ -13,16 +13,21 @@ fn run() -> Result<(usize, f64), Box<dyn Error + Send + Sync>> {
     let mut samples = graph.pull::<Complex<f32>>("second")?;
     let running = graph.start(&Plan::default())?;
     let mut buffer = vec![Complex::default(); 4096];
-    let (mut count, mut power) = (0, 0.0);
+    let (mut count, mut missing, mut power) = (0, 0, 0.0);
     loop {
         let read = samples.recv(&mut buffer, Duration::from_secs(5))?;
         if read.missing > 0 {
-            println!("{} samples are missing before sample {count}", read.missing);
+            let position = count as u64 + missing;
+            println!("{} samples are missing from position {position} on", read.missing);
+            missing += read.missing;
         }
         power += buffer[..read.items].iter().map(|x| f64::from(x.norm_sqr())).sum::<f64>();
         count += read.items;
         if read.is_ended {
             break;
+        }
+        if read.items == 0 {
+            return Err("no sample came for five seconds".into());
         }
     }
     running.wait()?;

@@ -5,6 +5,7 @@ use millstream::prelude::*;
 use std::error::Error;
 use std::time::Duration;
 
+/// Each sample is its own time; three packets get lost, the first one behind nine others.
 const EMULATED: &str =
     "radio=emulated,antenna=ramp,fault=lose to_host data skip=9 every=20 count=3";
 
@@ -20,8 +21,11 @@ fn receive(args: &str, count: u64) -> Result<(u64, u64), Box<dyn Error>> {
         match stream.read(&mut [&mut samples], Duration::from_secs(5)) {
             Ok(got) => {
                 received += got.samples as u64;
-                if got.end_of_burst || got.samples == 0 {
+                if got.end_of_burst {
                     return Ok((received, missing));
+                }
+                if got.samples == 0 {
+                    return Err("no sample came for five seconds".into());
                 }
             }
             Err(ClientError::Gap(gap)) => {

@@ -23,9 +23,12 @@ fn repeat(args: &str, count: u64) -> Result<u64, Box<dyn Error>> {
                 // A burst ends before a gap; the next one begins with its own time.
                 let ends = got.abrupt_end || got.end_of_burst;
                 let time = got.time.map(|time| time + Duration::from_millis(100));
-                output.write(&[&samples[..got.samples]], time, ends, PATIENCE)?;
+                let written = output.write(&[&samples[..got.samples]], time, ends, PATIENCE)?;
                 if got.end_of_burst {
                     return Ok(missing);
+                }
+                if got.samples == 0 || written.samples < got.samples {
+                    return Err("the radio gave or took no samples for five seconds".into());
                 }
             }
             Err(ClientError::Gap(gap)) => missing += gap.samples,

@@ -34,7 +34,9 @@ fn peak(lines: &[f32]) -> Option<(f64, f32)> {
 
 fn tone_of_an_emulated_radio() -> Outcome<Vec<f32>> {
     let (_radio, args) = millstream::emulated_radio(RadioConfig {
+        // Half of full scale: -6 dB.
         rx_antennas: vec!["tone:-123e3,0.5".to_owned()],
+        // A busy machine that fetches samples late loses none.
         rx_buffer_samples: 1 << 24,
         ..RadioConfig::default()
     })?;

@@ -18,7 +18,12 @@ fn transmit(args: &str) -> Result<(StatusKind, TxLedger), Box<dyn Error>> {
     let samples: Vec<_> = (0..SAMPLES).map(tone).collect();
     let stream = radio.tx(0).stream(TxOptions::default())?;
     stream.start(StreamStart::now())?;
-    stream.write(&[&samples], None, true, PATIENCE)?;
+    // The start says when; the burst ends with the last sample.
+    let (time, end_of_burst) = (None, true);
+    let written = stream.write(&[&samples], time, end_of_burst, PATIENCE)?;
+    if !written.end_of_burst {
+        return Err(format!("the radio took only {} samples", written.samples).into());
+    }
     let report = stream.take_status(PATIENCE).ok_or("the radio reported nothing")?;
     Ok((report.kind, stream.ledger(0).unwrap_or_default()))
 }

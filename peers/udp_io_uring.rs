@@ -53,7 +53,7 @@ enum Rx {
     MultiGro,
 }
 
-/// Datagrams of a GSO batch.
+/// Datagrams of a train.
 fn train(payload: usize) -> usize {
     (65_507 / payload).min(64)
 }
@@ -65,7 +65,7 @@ fn send(how: Tx, s: &UdpSocket, payload: usize, stop: &AtomicBool) -> (u64, u64)
     if gso {
         set(s, SOL_UDP, UDP_SEGMENT, payload as i32);
     }
-    // One call sends 64 packets, or the GSO batches that hold about as many.
+    // One call sends 64 packets, or the trains that hold about as many.
     let msgs = (64 / per).max(1);
     let mut bytes = vec![1u8; msgs * per * payload];
     let mut iov: Vec<libc::iovec> = (0..msgs)

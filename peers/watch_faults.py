@@ -47,6 +47,8 @@ BACKLOG = "/proc/sys/net/core/netdev_max_backlog"
 # A case whose harness failed is drawn again, so often in a row.
 VOID_MAX = 8
 SHORT_CASES = 5
+# What is wrong with a case, so many lines of it.
+SHOWN = 4
 WORDS = ["right", "perhaps", "count", "not found", "wrong"]
 
 Kind = collections.namedtuple("Kind", "programs fault hop")
@@ -406,7 +408,8 @@ def run_case(case, kind, neighbour, options, folder):
     truth = Truth(near, far, radio.counters, faults, case.joins)
     truth.socket = watching.udp_counters()["RcvbufErrors"] - socket_dropped
     truth.program_s = program_s
-    if truth.missing(False) > queue_dropped:
+    truth.queue_tail = queue_dropped - truth.missing(False)
+    if truth.queue_tail < 0:
         raise Void(f"{truth.missing(False)} packets of the program are missing, tc counts {queue_dropped} dropped")
     return truth, inspect(paths["near"]), seen, watcher and list(differences(seen, watcher.later()))
 
@@ -423,12 +426,12 @@ class Watcher:
         self.recording = os.path.join(folder, "watch.pcapng")
         # A program without a stream is found by its number only.
         ways = {"pid": [[], ["--pid", str(pid)]], "elsewhere": [neighbour.inside(), ["--pid", str(pid)]],
-                "any": [[], []], "interface": [[], ["--interface", "peer0"]]}
+                "interface": [[], ["--interface", "peer0"]]}
         self.way = "pid" if case.kind == "late-command" else case.draw.choice([*ways, "pid"])
         inside, how = ways[self.way]
         with open(self.errors, "w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(
-                [*inside, MILLSTREAM, "watch", "--json", "--record", self.recording, *how], stdout=subprocess.PIPE,
+                [*inside, MILLSTREAM, "watch", "--json", "--force", "--record", self.recording, *how], stdout=subprocess.PIPE,
                 stderr=errors, stdin=subprocess.DEVNULL, text=True, preexec_fn=die_with_parent)
 
     def end(self):
@@ -441,11 +444,11 @@ class Watcher:
             said = self.process.communicate(timeout=10)[0]
         except subprocess.TimeoutExpired:
             self.process.kill()
-            raise Wrong("watch does not end, although the program has ended") from None
+            raise Wrong(f"watch ({self.way}) does not end, although the program has ended") from None
         if self.process.returncode != 0:
             with open(self.errors, encoding="utf-8") as errors:
                 raise Wrong(f"watch ended with {self.process.returncode}: {errors.read()}")
-        return json.loads(said)["results"]
+        return {**json.loads(said)["results"], "way": self.way}
 
     def later(self):
         """The account of what it has recorded."""
@@ -463,8 +466,11 @@ def inspect(path):
 def differences(live, later):
     """Where the account of a recording is not the one that was made live."""
     for name in ("flows", "gaps", "messages", "losses"):
-        if live[name] != later[name]:
-            at = next((pair for pair in zip(live[name], later[name]) if pair[0] != pair[1]), "their number")
+        # The words of a loss have values that a live watcher knew less well; losses of one moment have no order.
+        both = [sorted(json.dumps({key: value for key, value in one.items() if key not in ("evidence", "remedies")})
+                       for one in account[name]) for account in (live, later)]
+        if both[0] != both[1]:
+            at = next((pair for pair in zip(*both) if pair[0] != pair[1]), "their number")
             yield f"{name} of the recording: {len(later[name])}, live {len(live[name])}; {at}"
 
 
@@ -564,21 +570,24 @@ def tried(name, kind, draw, neighbour, options):
                 if kind.hop and not truth.hops()[kind.hop]:
                     raise Void(f"the fault took nothing at {kind.hop}: {dict(truth.hops())}")
             except Wrong as wrong:
-                print(f"{what}\n    wrong: {wrong}", flush=True)
+                print(f"{what}: wrong\n    wrong: {wrong}", flush=True)
                 return case.program.__name__, "wrong"
             except (Void, RuntimeError, subprocess.SubprocessError, OSError, SystemExit) as void:
                 print(f"{what}: drawn again: {void!r}", flush=True)
                 continue
         word, problems = judged(truth, seen["losses"]) if seen else ("right", [])
         # What the watcher's own capture missed, or began too late for, is missing in its account.
-        is_whole = seen and not seen["missed_by_capture"] and not case.joins
-        accounts = [account, seen] if is_whole else [account]
-        wrong = [f"wrong: {one}" for account in accounts for one in truth.disagreements(account)]
+        # The radio sends on for a while to a program that a signal has ended.
+        is_whole = seen and not seen["missed_by_capture"] and not case.joins and case.program is not soapy
+        accounts = [(account, False)] + ([(seen, case.link == "udp")] if is_whole else [])
+        wrong = [f"wrong: {one}" for account, is_cut in accounts for one in truth.disagreements(account, is_cut)]
         wrong += [f"wrong: {one}" for one in differing or ()]
         word = "wrong" if wrong else word
         if options.keep and word == "right":
             shutil.rmtree(folder)
-        print(f"{what}: {word}, {dict(truth.hops())}" + "".join(f"\n    {one}" for one in problems + wrong), flush=True)
+        problems += wrong
+        print(f"{what}: {word}, {dict(truth.hops())}" + "".join(f"\n    {one}" for one in problems[:SHOWN])
+              + (f"\n    and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""), flush=True)
         return case.program.__name__, word
     sys.exit(f"{name}: {VOID_MAX} cases in a row could not be run")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Style that a program can check: crates use only those that ARCHITECTURE.md allows, files and lines stay short, documents
-have short paragraphs and links that lead somewhere, and ordered memory accesses stay where they are explored.
+have short paragraphs and links that lead somewhere, comments name what exists, and ordered memory accesses stay where
+they are explored.
 
 The table of crates in ARCHITECTURE.md is the rule; this script holds no second copy of it.
 """
@@ -59,6 +60,20 @@ SAME_NAME = {
     "Sample": "one type, which two crates show",
 }
 
+# Names in comments that are not of this repository's code, and whose they are.
+OUTSIDE_NAMES = {
+    "BytesMap": "a message of MPM's gRPC",
+    "InAddrErrors": "a counter of /proc/net/snmp",
+    "InDiscards": "a counter of /proc/net/snmp",
+    "InHdrErrors": "a counter of /proc/net/snmp",
+    "Length": "a field of CHDR packets",
+    "ReasmFails": "a counter of /proc/net/snmp",
+    "Repr": "the end of the names of the structs of `wire` that are parsed and emitted",
+    "SigCgt": "proc(5)",
+    "SigIgn": "proc(5)",
+    "StringMap": "a message of MPM's gRPC",
+}
+
 
 def allowed():
     """Crate to whether it may use another, from the table."""
@@ -85,19 +100,24 @@ def crate_problems():
             yield f"{manifest.relative_to(ROOT)}: the crate `{crate}` may not use `{other}`: its row in ARCHITECTURE.md does not list it"
 
 
+def sources():
+    """All files of Rust."""
+    folders = ("crates", "capi", "examples", "fuzz/src", "python/src", "seify/src", "seify/tests", "seify/flowgraphs")
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.rs"))]
+
+
 def file_problems():
     """Files and lines that are too long, and files that are long as a rule."""
     lengths = []
-    for folder in ("crates", "capi", "examples", "fuzz/src", "python/src", "seify/src", "seify/tests", "seify/flowgraphs"):
-        for path in sorted((ROOT / folder).rglob("*.rs")):
-            lines = path.read_text().splitlines()
-            name = path.relative_to(ROOT)
-            lengths.append(len(lines))
-            if len(lines) > FILE_LINES_MAX:
-                yield f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it, one idea a file"
-            for number, line in enumerate(lines, 1):
-                if len(line) > LINE_CHARS_MAX:
-                    yield f"{name}:{number}: {len(line)} characters, at most {LINE_CHARS_MAX}"
+    for path in sources():
+        lines = path.read_text().splitlines()
+        name = path.relative_to(ROOT)
+        lengths.append(len(lines))
+        if len(lines) > FILE_LINES_MAX:
+            yield f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it, one idea a file"
+        for number, line in enumerate(lines, 1):
+            if len(line) > LINE_CHARS_MAX:
+                yield f"{name}:{number}: {len(line)} characters, at most {LINE_CHARS_MAX}"
     if statistics.median(lengths) > FILE_LINES_MEDIAN:
         yield f"half of the Rust files are longer than {statistics.median(lengths)} lines, at most {FILE_LINES_MEDIAN}"
 
@@ -225,6 +245,51 @@ def json_problems():
                 yield f"{name}:{number}: json! outside tests: derive `Serialize` (verbs: `results!`, crates/cli/src/results.rs)"
 
 
+def crates_within(crate, uses, seen):
+    """A crate and the crates of this repository that it uses, directly or not."""
+    if crate in uses and crate not in seen:
+        seen.add(crate)
+        for other in uses[crate]:
+            crates_within(other, uses, seen)
+    return seen
+
+
+def name_problems():
+    """Names in comments that stand for nothing: `Name` and `a::name` are in the code of the crate, or of one that it uses."""
+    files, words, uses = {}, {}, {}
+    for path in sources():
+        name = path.relative_to(ROOT)
+        crate = pathlib.Path(*name.parts[:2]) if name.parts[0] == "crates" else pathlib.Path(name.parts[0])
+        lines = path.read_text().splitlines()
+        files.setdefault(crate.name, []).append((name, lines))
+        code = "\n".join(re.sub(r"(?:^|\s)//.*", "", line) for line in lines)
+        words.setdefault(crate.name, set()).update(re.findall(r"[A-Za-z_]\w*", code))
+        manifest = ROOT / crate / "Cargo.toml"
+        if crate.name not in uses:
+            tables = tomllib.loads(manifest.read_text()) if manifest.exists() else {}
+            tables = [tables, *tables.get("target", {}).values()]
+            uses[crate.name] = {used.removeprefix("millstream-") for table in tables
+                                for kind in ("dependencies", "dev-dependencies", "build-dependencies")
+                                for used in table.get(kind, {})}
+    unused = set(OUTSIDE_NAMES)
+    for crate, its_files in files.items():
+        known = set().union(*(words[other] for other in crates_within(crate, uses, set())))
+        for name, lines in its_files:
+            for number, line in enumerate(lines, 1):
+                comment = re.search(r"//(.*)", line)
+                for named in re.findall(r"`([A-Za-z_][\w:]*(?:<[\w, :<>']*>)?!?(?:\(\))?)`", comment[1] if comment else ""):
+                    # Names of types, and paths; constants in capitals are the kernel's or C's.
+                    if "::" not in named and not re.match(r"[A-Z]\w*[a-z]", named):
+                        continue
+                    unknown = set(re.findall(r"[A-Za-z_]\w*", named)) - known
+                    unused -= unknown
+                    if unknown - set(OUTSIDE_NAMES):
+                        yield (f"{name}:{number}: `{named}` is in no code of this crate, or of those that it uses: correct the "
+                               f"name (one of another program or standard: OUTSIDE_NAMES in scripts/tidy.py)")
+    for name in sorted(unused):
+        yield f"scripts/tidy.py: OUTSIDE_NAMES has `{name}`, which no comment names any more: remove it"
+
+
 def target_problems():
     """Scripts that look for what cargo has built in a folder that they name themselves."""
     # Not the folder that a script gives to cargo, and not `$target`.
@@ -242,9 +307,10 @@ def target_problems():
 def main():
     """Prints every problem."""
     problems = [*crate_problems(), *file_problems(), *document_problems(), *order_problems(),
-                *link_problems(), *type_problems(), *json_problems(), *target_problems()]
+                *link_problems(), *type_problems(), *json_problems(), *name_problems(), *target_problems()]
     print("\n".join(problems) if problems else
-          "tidy: crates, files, lines, documents, ordered accesses, links, type names, documents of JSON and target folders follow the rules")
+          "tidy: crates, files, lines, documents, ordered accesses, links, type names, documents of JSON, names in comments and "
+          "target folders follow the rules")
     sys.exit(1 if problems else 0)
 
 

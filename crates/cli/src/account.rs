@@ -1,7 +1,10 @@
 //! The account of radio streams that are not ours, as a document and as text: `inspect` makes it of
 //! a capture, and `watch` of what passes now.
 
+mod groups;
 mod words;
+
+pub use groups::LossGroups;
 
 use millstream_watch::{
     CaptureAccount, Certainty, DataFlow, FlowGap, Hop, HopVerdict, JudgedLoss, LossKind, LossPlace,
@@ -25,6 +28,8 @@ crate::results! {
         short_frames: u64,
         /// Datagrams that are no CHDR packets.
         foreign_datagrams: u64,
+        /// Packets that passed another interface than the one where their flow is followed.
+        elsewhere: u64,
         /// Packets that the capture says it missed; null where its format does not say it.
         missed_by_capture: Option<u64>,
         /// The directions of streams, in the order of their first packets.
@@ -158,6 +163,7 @@ impl FlowAccount {
             fragments: counts.fragments,
             short_frames: counts.short,
             foreign_datagrams: counts.foreign,
+            elsewhere: counts.elsewhere,
             missed_by_capture: missed,
             flows: account.flows().iter().map(|flow| CapturedFlow::of(account, flow)).collect(),
             gaps: account.gaps().map(|gap| CapturedGap::of(gap, at_s(gap.at_ns))).collect(),
@@ -166,6 +172,9 @@ impl FlowAccount {
                 .map(|message| CapturedMessage::of(message, at_s(message.at_ns)))
                 .collect(),
             losses: losses.map(|losses| {
+                // Some became known later than losses behind them.
+                let mut losses: Vec<_> = losses.iter().collect();
+                losses.sort_by_key(|loss| loss.at_ns);
                 losses.iter().map(|loss| FoundLoss::of(loss, at_s(loss.at_ns))).collect()
             }),
         }

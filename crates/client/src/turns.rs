@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a read or write holds its stream before it lets commands pass.
-pub(crate) const SLICE: Duration = Duration::from_millis(5);
+pub(crate) const HOLD_MAX: Duration = Duration::from_millis(5);
 
 /// The longest wait of a read or write while its stream does not run, whatever its time-out:
 /// clients ask with time-outs of minutes, and end after they have stopped the stream.
@@ -33,8 +33,8 @@ pub(crate) struct Turns<T> {
     line: TurnLine,
 }
 
-/// What comes after a slice of a long use.
-pub(crate) enum Next<R> {
+/// How a slice of a long use ended, and what comes then.
+pub(crate) enum SliceEnd<R> {
     /// The use is over.
     Done(R),
     /// Another slice.
@@ -66,7 +66,7 @@ impl<T> Turns<T> {
         &self,
         until: Instant,
         over: impl Fn() -> bool,
-        mut slice: impl FnMut(&mut T) -> Next<R>,
+        mut slice: impl FnMut(&mut T) -> SliceEnd<R>,
     ) -> Option<R> {
         let _turn = self.line.wait(until, over)?;
         let mut thing = self.thing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,9 +76,9 @@ impl<T> Turns<T> {
                 thing = woken.unwrap_or_else(PoisonError::into_inner).0;
             }
             match slice(&mut thing) {
-                Next::Done(result) => return Some(result),
-                Next::Again => {}
-                Next::Sleep(time) => {
+                SliceEnd::Done(result) => return Some(result),
+                SliceEnd::Again => {}
+                SliceEnd::Sleep(time) => {
                     let woken = self.turn.wait_timeout(thing, time);
                     thing = woken.unwrap_or_else(PoisonError::into_inner).0;
                 }
@@ -133,7 +133,7 @@ impl TurnLine {
                 self.moved.notify_all();
                 return first.then(|| LineTurn(self));
             }
-            let woken = self.moved.wait_timeout(state, left.min(SLICE));
+            let woken = self.moved.wait_timeout(state, left.min(HOLD_MAX));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -174,10 +174,10 @@ mod tests {
                     || false,
                     |count| {
                         if *count >= 1000 {
-                            return Next::Done(());
+                            return SliceEnd::Done(());
                         }
                         std::thread::sleep(Duration::from_millis(1));
-                        Next::Again
+                        SliceEnd::Again
                     },
                 );
             });
@@ -202,7 +202,7 @@ mod tests {
                     hour(),
                     || false,
                     |woken| {
-                        if *woken { Next::Done(()) } else { Next::Sleep(HOUR) }
+                        if *woken { SliceEnd::Done(()) } else { SliceEnd::Sleep(HOUR) }
                     },
                 );
                 begin.elapsed()
@@ -219,7 +219,8 @@ mod tests {
     fn a_second_use_waits_no_longer_than_it_wants() {
         let turns = Turns::new(false);
         let use_until = |until: Instant, over: &dyn Fn() -> bool| {
-            let slice = |ends: &mut bool| if *ends { Next::Done(()) } else { Next::Sleep(HOUR) };
+            let slice =
+                |ends: &mut bool| if *ends { SliceEnd::Done(()) } else { SliceEnd::Sleep(HOUR) };
             turns.slices(until, over, slice)
         };
         std::thread::scope(|scope| {
@@ -228,7 +229,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert_eq!(use_until(Instant::now(), &|| false), None);
-            assert_eq!(use_until(Instant::now() + SLICE, &|| false), None);
+            assert_eq!(use_until(Instant::now() + HOLD_MAX, &|| false), None);
             let calls = AtomicUsize::new(0);
             let third_call = || calls.fetch_add(1, Ordering::Relaxed) == 2;
             assert_eq!(use_until(hour(), &third_call), None);
@@ -246,9 +247,10 @@ mod tests {
     #[test]
     fn a_use_that_panics_leaves_the_line_free() {
         let turns = Turns::new(());
-        let panics = || turns.slices(hour(), || false, |()| -> Next<()> { panic!("on purpose") });
+        let panics =
+            || turns.slices(hour(), || false, |()| -> SliceEnd<()> { panic!("on purpose") });
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
         assert!(outcome.is_err());
-        assert_eq!(turns.slices(Instant::now(), || false, |()| Next::Done(7)), Some(7));
+        assert_eq!(turns.slices(Instant::now(), || false, |()| SliceEnd::Done(7)), Some(7));
     }
 }

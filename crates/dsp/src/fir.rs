@@ -131,7 +131,8 @@ pub struct Fir<T> {
     taps: Vec<f32>,
     /// The last samples of the previous call, then room for the first of the next.
     seam: Vec<T>,
-    /// Outputs that are computed in `seam`: all that reach back, in whole blocks.
+    /// The number of outputs of a call that are computed in `seam`, because their taps reach
+    /// samples of the previous call; in whole blocks.
     seam_outputs: usize,
 }
 

@@ -96,16 +96,18 @@ impl<const N: usize> PairTaps<N> {
         {
             #[cfg(avx512)]
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the slices hold all the numbers read.
+                // SAFETY: `simd` has found the features; the assertions above: the slices hold all
+                // the numbers read.
                 return unsafe { avx512::correlate_512(&self.pairs, x, scale, blocks) };
             }
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the slices hold all the numbers read.
+                // SAFETY: `simd` has found the features; the assertions above: the slices hold all
+                // the numbers read.
                 return unsafe { avx2::correlate_256(&self.pairs, x, scale, blocks) };
             }
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        // SAFETY: the slices hold all the numbers read.
+        // SAFETY: the assertions above: the slices hold all the numbers read.
         return unsafe { neon::correlate(&self.pairs, x, scale, blocks) };
         #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
         correlate_plain(&self.pairs, x, scale, blocks);
@@ -147,16 +149,18 @@ pub fn add_products<const N: usize>(groups: &[Group<N>], x: &[i16], sums: &mut [
     {
         #[cfg(avx512)]
         if crate::simd::has_vnni() {
-            // SAFETY: the processor has the features, and the slices hold all the numbers read.
+            // SAFETY: `simd` has found the features, and `check` that the slices hold all the
+            // numbers read.
             return unsafe { avx512::add_products_512(groups, x, sums) };
         }
         if crate::simd::has_avx2_fma() {
-            // SAFETY: the processor has the features, and the slices hold all the numbers read.
+            // SAFETY: `simd` has found the features, and `check` that the slices hold all the
+            // numbers read.
             return unsafe { avx2::add_products_256(groups, x, sums) };
         }
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    // SAFETY: the slices hold all the numbers read.
+    // SAFETY: `check` has found that the slices hold all the numbers read.
     return unsafe { neon::add_products(groups, x, sums) };
     #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     add_products_plain(groups, x, sums);
@@ -241,7 +245,7 @@ mod tests {
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         {
             let mut fast = vec![[0.0; BLOCK]; blocks];
-            // SAFETY: the slices hold all the numbers read.
+            // SAFETY: this test made long enough slices.
             unsafe { neon::correlate(&taps, &x, 1e-3, &mut fast) };
             assert_eq!(fast, plain);
         }
@@ -249,14 +253,14 @@ mod tests {
         {
             let mut fast = vec![[0.0; BLOCK]; blocks];
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the slices hold all the numbers read.
+                // SAFETY: `simd` has found the features; this test made long enough slices.
                 unsafe { avx2::correlate_256(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
             fast.fill([0.0; BLOCK]);
             #[cfg(avx512)]
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the slices hold all the numbers read.
+                // SAFETY: `simd` has found the features; this test made long enough slices.
                 unsafe { avx512::correlate_512(&taps, &x, 1e-3, &mut fast) };
                 assert_eq!(fast, plain);
             }
@@ -289,7 +293,7 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if crate::simd::has_avx2_fma() {
                 let mut fast = start;
-                // SAFETY: the processor has the features, and the slices hold all the numbers read.
+                // SAFETY: `simd` has found the features; this test made long enough slices.
                 unsafe { avx2::add_products_256(&groups, &x, &mut fast) };
                 assert_eq!(fast, plain);
             }

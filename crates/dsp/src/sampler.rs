@@ -253,16 +253,18 @@ impl Run<'_> {
         {
             #[cfg(avx512)]
             if crate::simd::has_vnni() {
-                // SAFETY: the processor has the features, and the row holds all samples.
+                // SAFETY: `simd` has found the features, and `fits`, which the only caller of `run`
+                // asserts, that the row holds all samples.
                 return unsafe { avx512::sample_512(self, groups) };
             }
             if crate::simd::has_avx2_fma() {
-                // SAFETY: the processor has the features, and the row holds all samples.
+                // SAFETY: `simd` has found the features, and `fits`, which the only caller of `run`
+                // asserts, that the row holds all samples.
                 return unsafe { avx2::sample_256(self, groups) };
             }
         }
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        // SAFETY: the row holds all samples.
+        // SAFETY: `fits`, which the only caller of `run` asserts: the row holds all samples.
         return unsafe { neon::sample(self, groups) };
         #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
         sample_plain(self, groups)

@@ -92,7 +92,7 @@ macro_rules! multiversion {
                     $body::<true>($($arg),*)
                 }
                 if $crate::simd::has_avx2_fma() {
-                    // SAFETY: the processor has the features that `wide` is compiled for.
+                    // SAFETY: just checked: the processor has what `wide` is compiled for.
                     return unsafe { wide($($arg),*) };
                 }
             }
@@ -114,7 +114,7 @@ macro_rules! multiversion {
                     $body::<true>($($arg),*)
                 }
                 if $crate::simd::has_avx512() {
-                    // SAFETY: the processor has the features that `widest` is compiled for.
+                    // SAFETY: just checked: the processor has what `widest` is compiled for.
                     return unsafe { widest($($arg),*) };
                 }
             }

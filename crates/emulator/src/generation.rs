@@ -192,8 +192,9 @@ static ALL: [Generation; 7] = [
 ];
 
 impl Generation {
-    /// Returns the generation whose callers ask for the version of MPM after this.
-    pub(crate) fn of_caller(asked: AskedBefore) -> &'static Generation {
+    /// Returns the generation of a host by what it asked before it asked for the version of MPM:
+    /// UHD changed these first questions with some versions.
+    pub(crate) fn by_first_questions(asked: AskedBefore) -> &'static Generation {
         let is_it = |row: &&Generation| row.asked_before == Some(asked);
         ALL.iter().find(is_it).unwrap_or(&V4_9)
     }
@@ -224,8 +225,8 @@ mod tests {
         let marks: Vec<_> = ALL.iter().filter_map(|row| row.asked_before).collect();
         for (index, mark) in marks.iter().enumerate() {
             assert!(!marks[..index].contains(mark), "{mark:?}");
-            assert_eq!(Generation::of_caller(*mark).asked_before, Some(*mark));
+            assert_eq!(Generation::by_first_questions(*mark).asked_before, Some(*mark));
         }
-        assert_eq!(UhdGeneration::Auto.row(), Generation::of_caller(AskedBefore::Nothing));
+        assert_eq!(UhdGeneration::Auto.row(), Generation::by_first_questions(AskedBefore::Nothing));
     }
 }

@@ -3,7 +3,7 @@
 //! A block lists the messages that it takes ([`BlockFacts`](crate::BlockFacts)) and takes
 //! each message between two calls of `work`, on the thread of `work`
 //! ([`Block::message`](crate::Block::message)); so it needs no lock. Messages come from
-//! [`Running::send`](crate::RunningGraph::send), and from other blocks: a block that has an
+//! [`RunningGraph::send`](crate::RunningGraph::send), and from other blocks: a block that has an
 //! [`Emitter`] can be [connected](crate::Graph::connect_message) to a message of another block. In
 //! graph files:
 //!

@@ -35,7 +35,7 @@ pub use batch::default_batch_bytes;
 pub(crate) use check::{BATCH_BYTES_MAX, RING_BYTES_MAX};
 pub use error::PlanError;
 pub(crate) use latency::LatencyBound;
-pub use latency::{Latency, LatencyError, Positive, SourceLatency};
+pub use latency::{Latency, LatencyError, Positive, SourceLatencyLimit};
 pub use pins::Pins;
 
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@
 //! for a sink. A block puts tags on the items that it produces ([`Out::tag`](crate::Out::tag)) and
 //! sees those on the items that it reads ([`In::tags`](crate::In::tags)). The rest follows its
 //! [`TagRule`]: by default every tag moves on to every output, to the item that its
-//! [`Rate`](crate::ItemRatio) and its [delay](crate::BlockFacts) say, and stays true there: see
-//! [`TagShift`]. Tags are neither lost, repeated nor reordered, and belong to the same items
+//! [`ItemRatio`](crate::ItemRatio) and its [delay](crate::BlockFacts) say, and stays true there:
+//! see [`TagShift`]. Tags are neither lost, repeated nor reordered, and belong to the same items
 //! whatever the partitions and batches of the graph.
 //!
 //! [`keys`] has the names that several blocks use.

@@ -37,7 +37,7 @@ struct Interface {
 
 impl Counters {
     /// Opens the counters of the calling thread's namespace: of these interfaces and of those below
-    /// them (the card of a VLAN, the cards of a bond), or of all.
+    /// them (the card of a VLAN, the cards of a bond), or of all. A bond itself is left out.
     pub(crate) fn open(names: &[String]) -> Result<Self, NetlinkError> {
         let refused = |source| NetlinkError::Refused { what: "read the cards' counters", source };
         let mut netlink = Netlink::open()?;
@@ -59,8 +59,9 @@ impl Counters {
             }
         }
         let ethtool = Ethtool::open().map_err(refused)?;
-        let names = wanted.iter().filter_map(|index| all.iter().find(|one| one.index == *index));
-        let interfaces = names
+        let wanted = wanted.iter().filter_map(|index| all.iter().find(|one| one.index == *index));
+        let interfaces = wanted
+            .filter(|one| !is_sum(one))
             .map(|NetlinkInterface { name, .. }| Interface {
                 name: name.clone(),
                 card: CardRing::of(&ethtool, name),
@@ -124,6 +125,11 @@ impl Counters {
         }
         lacks
     }
+}
+
+/// Whether the counters of an interface are the sums of those of others, and would count twice.
+fn is_sum(interface: &NetlinkInterface) -> bool {
+    matches!(interface.kind.as_deref(), Some("bond" | "team"))
 }
 
 impl Interface {

@@ -8,7 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use millstream_host::bpf::{self, BtfError, Insn, KernelPoint, LoadOptions, ProgramPlace};
+use millstream_host::bpf::{self, BtfError, Insn, KernelPoint, LoadOptions, MapKind, ProgramPlace};
+use millstream_link::rights::raise_lockable;
 
 /// The reason why a program cannot watch the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -24,11 +25,18 @@ pub enum ProbeError {
         missing.join(" and ")
     )]
     Rights {
-        /// The capabilities that this process does not have.
+        /// The capabilities that this thread does not have.
         missing: Vec<&'static str>,
         /// The system's error.
         source: io::Error,
     },
+    /// It has the rights, and the kernel does not let it use them.
+    #[error(
+        "the kernel lets nobody here load a program at its tracepoints ({0}): outside of user \
+         namespaces and containers, without lockdown, and, before Linux 5.11, with more lockable \
+         memory (ulimit -l) it may"
+    )]
+    Forbidden(#[source] io::Error),
     /// The kernel refused it for another reason.
     #[error("the kernel refused a program at its tracepoints: {0}")]
     Refused(#[source] io::Error),
@@ -36,8 +44,10 @@ pub enum ProbeError {
 
 impl From<io::Error> for ProbeError {
     fn from(source: io::Error) -> Self {
-        match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => Self::Rights { missing: missing(), source },
+        // EACCES comes from the verifier.
+        match (source.raw_os_error(), missing()) {
+            (Some(libc::EPERM), missing) if missing.is_empty() => Self::Forbidden(source),
+            (Some(libc::EPERM), missing) => Self::Rights { missing, source },
             _ => Self::Refused(source),
         }
     }
@@ -50,13 +60,14 @@ fn missing() -> Vec<&'static str> {
     let held = millstream_cpu::proc::capabilities(Path::new("/proc/thread-self")).unwrap_or(0);
     let lacks = |bit: u32| held & (1 << bit | 1 << ADMIN) == 0;
     let needed = [(39, "CAP_BPF"), (38, "CAP_PERFMON")];
-    let missing: Vec<_> =
-        needed.iter().filter(|(bit, _)| lacks(*bit)).map(|(_, name)| *name).collect();
-    match missing.is_empty() {
-        // It has them only in its own user namespace, or a security module refuses.
-        true => vec!["CAP_BPF and CAP_PERFMON outside a user namespace"],
-        false => missing,
-    }
+    needed.iter().filter(|(bit, _)| lacks(*bit)).map(|(_, name)| *name).collect()
+}
+
+/// Creates a map. Before Linux 5.11 its memory counts as locked.
+pub(crate) fn create_map(name: &str, kind: MapKind, bytes: usize) -> io::Result<OwnedFd> {
+    // Where the limit may not be raised it may still be high enough.
+    let _ = raise_lockable(None, 2 * bytes as u64);
+    bpf::create_map(name, kind)
 }
 
 /// Loads a program and attaches it to a tracepoint, where it stays until the result is closed.

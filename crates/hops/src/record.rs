@@ -204,8 +204,8 @@ impl<W: Write> HopRecorder<W> {
         Ok(())
     }
 
-    /// Writes what is kept, and returns the file, which is not flushed. `missed` are the frames that
-    /// the capture missed.
+    /// Writes what is kept, and returns the file, which is not flushed. `missed` are the frames
+    /// that the capture missed.
     ///
     /// # Errors
     /// That of the file.

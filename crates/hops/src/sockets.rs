@@ -5,7 +5,7 @@ use crate::namespace::{namespaces, within};
 use crate::owners::Owners;
 use millstream_host::netlink::{UdpSocketState, UdpSockets};
 use millstream_watch::SocketReading;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::time::Instant;
 
 /// The port of a radio for CHDR packets (UHD's `CHDR_PORT`).
@@ -15,8 +15,8 @@ const RADIO_PORT: u16 = 49153;
 #[derive(Debug)]
 enum List {
     Netlink(UdpSockets),
-    /// `/proc/net/udp`, which says nothing of the buffers.
-    Table(ProcFile),
+    /// Tables of IPv4 and IPv6, which say nothing of the buffers.
+    Tables([ProcFile; 2]),
 }
 
 /// The sockets of one network namespace.
@@ -35,7 +35,9 @@ impl Sockets {
     pub(crate) fn open(pid: Option<u32>) -> Self {
         let list = match UdpSockets::open().and_then(|mut list| list.list().map(|_| list)) {
             Ok(list) => List::Netlink(list),
-            Err(_) => List::Table(ProcFile::open("/proc/thread-self/net/udp")),
+            Err(_) => List::Tables(
+                ["udp", "udp6"].map(|name| ProcFile::open(format!("/proc/thread-self/net/{name}"))),
+            ),
         };
         Self { pid, list, owners: Owners::new(pid), hidden: Vec::new() }
     }
@@ -44,7 +46,10 @@ impl Sockets {
     pub(crate) fn list(&mut self) -> Vec<UdpSocketState> {
         match &mut self.list {
             List::Netlink(list) => list.list().unwrap_or_default(),
-            List::Table(file) => file.read().map(table).unwrap_or_default(),
+            List::Tables(files) => {
+                let tables = files.iter_mut().filter_map(ProcFile::read);
+                tables.flat_map(UdpSocketState::of_table).collect()
+            }
         }
     }
 
@@ -78,7 +83,7 @@ impl Sockets {
     /// Says what these readings leave open.
     pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
-        if matches!(self.list, List::Table(_)) {
+        if matches!(self.list, List::Tables(_)) {
             lacks.push(
                 "this kernel does not list its UDP sockets' buffers: load the module that does \
                  (sudo modprobe udp_diag)"
@@ -139,64 +144,9 @@ fn reading(state: UdpSocketState, pid: Option<u32>) -> SocketReading {
     }
 }
 
-/// Reads `/proc/net/udp` (proc_pid_net(5)); lines of another form are left out.
-fn table(text: &str) -> Vec<UdpSocketState> {
-    text.lines().skip(1).filter_map(line).collect()
-}
-
-fn line(line: &str) -> Option<UdpSocketState> {
-    let words: Vec<_> = line.split_whitespace().collect();
-    let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
-    // The kernel prints the four bytes of an address as one number of the machine.
-    let end = |text: &str| {
-        let (address, port) = text.split_once(':')?;
-        let address = Ipv4Addr::from(hexadecimal(address)?.to_ne_bytes());
-        Some(SocketAddrV4::new(address, u16::from_str_radix(port, 16).ok()?))
-    };
-    let (unsent, received) = words.get(4)?.split_once(':')?;
-    Some(UdpSocketState {
-        local: end(words.get(1)?)?,
-        remote: Some(end(words.get(2)?)?).filter(|end| end.port() != 0),
-        inode: words.get(9)?.parse().ok()?,
-        received: hexadecimal(received)?,
-        receive_buffer: 0,
-        unsent: hexadecimal(unsent)?,
-        drops: words.get(12)?.parse().ok()?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
-
-    #[test]
-    fn the_table_says_the_same_as_the_list_but_for_the_buffers() {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port();
-        socket.connect(("127.0.0.1", port)).unwrap();
-        socket.send(&[7; 100]).unwrap();
-        let text = std::fs::read_to_string("/proc/net/udp").unwrap();
-        let is_it = |state: &UdpSocketState| state.local.port() == port;
-        let of_table = table(&text).into_iter().find(is_it).unwrap();
-        let of_list = UdpSockets::open().unwrap().list().unwrap().into_iter().find(is_it).unwrap();
-        assert_eq!(of_table, UdpSocketState { receive_buffer: 0, ..of_list });
-        assert!(of_table.received >= 100, "{of_table:?}");
-    }
-
-    #[test]
-    fn a_table_cut_anywhere_gives_a_part_or_nothing() {
-        let head = "  sl  local_address rem_address   st tx_queue rx_queue\n";
-        let line = "  12: 0100007F:C180 00000000:0000 07 00000001:00000002 00:00000000 00000000 \
-                    0 0 4711 2 0000000000000000 5";
-        let text = format!("{head}{line}\n");
-        let [state] = table(&text)[..] else { panic!("one") };
-        assert_eq!((state.local.to_string(), state.inode), ("127.0.0.1:49536".into(), 4711));
-        assert_eq!((state.remote, state.unsent, state.received, state.drops), (None, 1, 2, 5));
-        for cut in 0..text.len() - 2 {
-            assert!(table(&text[..cut]).is_empty(), "{cut} bytes");
-        }
-    }
 
     #[test]
     fn a_socket_receives_at_its_address_or_at_all() {

@@ -11,8 +11,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The least time between two looks for new threads, and at what is dear to read.
+/// The least time between two looks for new threads, and between two at a thread's migrations,
+/// which are dear to read.
 const SLOW: Duration = Duration::from_millis(100);
+const MIGRATIONS: Duration = Duration::from_secs(1);
 
 /// The threads that are read: each has three files open.
 const THREADS_MAX: usize = 200;
@@ -134,7 +136,7 @@ impl Thread {
             stat: file("stat"),
             schedstat: file("schedstat"),
             call: file("syscall"),
-            migrations: Paced::new(SLOW),
+            migrations: Paced::new(MIGRATIONS),
             reads: None,
             folder,
         }

@@ -19,11 +19,11 @@ pub struct FrameLoan {
 }
 
 impl FrameLoan {
-    /// The largest GSO batch, bytes: one UDP payload over IPv4, which is what the kernel segments
+    /// The largest train, bytes: one UDP payload over IPv4, which is what the kernel segments
     /// at a time.
     pub const BYTES_MAX: usize = 65_507;
 
-    /// The most datagrams in a GSO batch: what every kernel with `UDP_SEGMENT` takes.
+    /// The most datagrams in a train: what every kernel with `UDP_SEGMENT` takes.
     pub const DATAGRAMS_MAX: usize = 64;
 
     /// Whether there is no complete datagram.
@@ -53,7 +53,7 @@ impl FrameLoan {
         &mut self.buffer[self.end..self.end + self.lent][at..]
     }
 
-    /// Whether a datagram can join the GSO batch of the complete ones.
+    /// Whether a datagram can join the train of the complete ones.
     pub(crate) fn joins(&self, bytes: usize, to: SocketAddrV4) -> bool {
         self.is_empty() || self.to == Some(to) && bytes <= self.segment_bytes
     }

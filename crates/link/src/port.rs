@@ -74,7 +74,7 @@ pub trait PortRx: Send {
     /// Returns the datagrams dropped below the port since it was opened, because its queue was
     /// full. The number is updated when the next datagram arrives, or a wait ends without one.
     ///
-    /// Exact without [`Capabilities::coalescing`]. With it the kernel counts a dropped GRO batch as
+    /// Exact without [`Capabilities::coalescing`]. With it the kernel counts a dropped train as
     /// one, so the number of datagrams lies between this value and this value times the longest
     /// batch.
     fn queue_drops(&self) -> u64;

@@ -1,4 +1,6 @@
-//! Link strings: `NAME`, `NAME:INTERFACE` or `NAME:INTERFACE,option=value,option=value`.
+//! Link strings, such as `udp`, `udp:gro=off`, `xdp:eth1` or `xdp:eth1,mode=generic`: a link's
+//! name; then, behind a colon and with commas between them, the interface (or device, or file) that
+//! the link works on, if it works on one, and options `name=value`.
 
 use std::fmt;
 

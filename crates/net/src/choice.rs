@@ -21,7 +21,8 @@ pub const AUTO: &str = "auto";
 pub struct StoredChoice {
     /// The interface of the choice.
     pub interface: String,
-    /// The link string, without an interface where the link needs one.
+    /// The link string, such as `xdp` or `udp:gro=off`. A link that works on an interface gets
+    /// [`Self::interface`] when it is opened.
     pub link: String,
     /// The reason, in one line.
     pub reason: String,

@@ -120,8 +120,9 @@ pub fn complete(plan: &Plan, shape: &Shape, allowed: Option<&CpuSet>) -> Result<
     Ok(Plan { partitions: placed.partitions, ..plan.clone() })
 }
 
-/// Predicts the load of an existing plan, with the same profile and machine: compare its
-/// [`Prediction::ns_per_item`] with that of [`plan()`] before a graph is moved.
+/// Predicts the load of a graph under `plan`, such as the plan under which it runs. With the same
+/// profile and machine, its [`Prediction::ns_per_item`] compares with that of the plan that
+/// [`plan()`] makes: is a move of the graph worth it?
 ///
 /// Blocks that `plan` leaves out and partitions without `cpu` are put where they fit best.
 ///

@@ -11,10 +11,10 @@
 
 mod clock;
 mod courier;
+mod delivery;
 mod document;
 mod foreign;
 mod jsonl;
-mod lane;
 mod ledger;
 mod mqtt;
 mod nats;

@@ -2,8 +2,8 @@
 
 use crate::Outlet;
 use crate::clock::ItemClock;
+use crate::delivery::{Delivery, END_LOOK};
 use crate::document::DocumentWriter;
-use crate::lane::{END_LOOK, Lane};
 use crate::publications::{MetricsInbox, Publications};
 use millstream_flow::blocks::RehearsedBlock;
 use millstream_flow::registry::BlockParameters;
@@ -61,7 +61,7 @@ pub struct PublishSink<T: Item> {
     pub input: In<T>,
     options: PublishOptions,
     writer: DocumentWriter,
-    lane: Lane,
+    delivery: Delivery,
     inbox: Option<MetricsInbox>,
     clock: ItemClock,
     /// Items whose tags have been read.
@@ -79,14 +79,15 @@ impl<T: Item + bytemuck::NoUninit> PublishSink<T> {
         publications: &Publications,
     ) -> Result<Self, BlockError> {
         let sizes = (options.queue_bytes, options.linger);
-        let (lane, inbox) = Lane::new(outlet, sizes, (publications, options.metrics_every))?;
+        let (delivery, inbox) =
+            Delivery::new(outlet, sizes, (publications, options.metrics_every))?;
         let bytes = (options.items * size_of::<T>()).div_ceil(3) * 4 + DOCUMENT_BYTES;
         Ok(Self {
             input: In::with_min_items(options.items.max(1)),
             writer: DocumentWriter::new(&options.label, bytes.max(TEXT_BYTES)),
             clock: ItemClock::new(options.rate_hz),
             options,
-            lane,
+            delivery,
             inbox,
             seen: 0,
         })
@@ -104,7 +105,7 @@ impl<T: Item + bytemuck::NoUninit> PublishSink<T> {
             if self.options.tags {
                 let time = self.clock.time(tag.offset);
                 let message = self.writer.tag(&tag, time);
-                self.lane.offer(message);
+                self.delivery.offer(message);
             }
         }
     }
@@ -115,7 +116,7 @@ impl<T: Item + bytemuck::NoUninit> PublishSink<T> {
         let item = self.input.position();
         while let Some(metrics) = inbox.documents.pop() {
             let message = self.writer.metrics(item, self.clock.time(item), &metrics);
-            self.lane.offer(message);
+            self.delivery.offer(message);
             // It is freed where it was made.
             let _ = inbox.done.push(metrics);
         }
@@ -138,7 +139,7 @@ impl<T: Item + bytemuck::NoUninit> PublishSink<T> {
             self.pass_tags(item + 1);
             let bytes = bytemuck::cast_slice(&self.input.slice()[done..done + items]);
             let message = self.writer.packet(item, self.clock.time(item), bytes);
-            self.lane.offer(message);
+            self.delivery.offer(message);
             done += items;
         }
         self.pass_tags(first + done as u64);
@@ -148,7 +149,7 @@ impl<T: Item + bytemuck::NoUninit> PublishSink<T> {
 
 impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
     fn start(&mut self) -> Result<(), BlockError> {
-        self.lane.start()
+        self.delivery.start()
     }
 
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
@@ -156,21 +157,21 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         let items = self.pass_items();
         self.input.consume(items);
         if self.input.is_ended() && self.input.slice().is_empty() {
-            let is_done = self.lane.is_done();
+            let is_done = self.delivery.is_done();
             return Ok(if is_done { Work::Finished } else { Work::Again(END_LOOK) });
         }
-        self.lane.wake();
+        self.delivery.wake();
         let looks = self.inbox.is_some() && !self.input.is_ended();
         Ok(if looks { Work::Again(LOOK_EVERY) } else { Work::Continue })
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        self.lane.end();
-        self.lane.join()
+        self.delivery.end();
+        self.delivery.join()
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
-        facts.metrics.extend(self.lane.metrics());
+        facts.metrics.extend(self.delivery.metrics());
         facts.messages.extend(MESSAGES);
     }
 
@@ -178,13 +179,13 @@ impl<T: Item + bytemuck::NoUninit> Block for PublishSink<T> {
         let ParameterValue::Text(text) = value else {
             return Err(format!("{name} is `{value}`: expected text").into());
         };
-        if self.lane.is_ended() {
+        if self.delivery.is_ended() {
             return Err("the stream has ended: only what came before is still published".into());
         }
         let item = self.input.position();
         let message = self.writer.event(item, self.clock.time(item), text);
-        self.lane.offer(message);
-        self.lane.wake();
+        self.delivery.offer(message);
+        self.delivery.wake();
         Ok(())
     }
 }

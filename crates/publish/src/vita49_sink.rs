@@ -2,7 +2,7 @@
 
 use crate::Outlet;
 use crate::clock::ItemClock;
-use crate::lane::{END_LOOK, Lane};
+use crate::delivery::{Delivery, END_LOOK};
 use crate::publications::Publications;
 use millstream_flow::{
     Block, BlockError, BlockFacts, Context, In, Ports, Tag, TagTime, Work, keys,
@@ -52,7 +52,7 @@ pub struct Vita49Sink {
     /// Samples.
     pub input: In<[i16; 2]>,
     options: Vita49Options,
-    lanes: Vec<Lane>,
+    deliveries: Vec<Delivery>,
     clock: ItemClock,
     packet: Vec<u8>,
     /// The numbers of the next data packet and of the next context packet.
@@ -78,11 +78,11 @@ impl Vita49Sink {
     ) -> Result<Self, BlockError> {
         let bytes = (DATA_HEADER_LEN + 4 * options.samples).max(CONTEXT_LEN);
         let sizes = (options.queue_bytes, options.linger);
-        let lane = |outlet| Ok(Lane::new(outlet, sizes, (publications, Duration::ZERO))?.0);
-        let lanes = receivers.into_iter().map(lane).collect::<Result<_, BlockError>>()?;
+        let delivery = |outlet| Ok(Delivery::new(outlet, sizes, (publications, Duration::ZERO))?.0);
+        let deliveries = receivers.into_iter().map(delivery).collect::<Result<_, BlockError>>()?;
         let mut sink = Self {
             input: In::with_min_items(options.samples.max(1)),
-            lanes,
+            deliveries,
             clock: ItemClock::new(Some(options.rate_hz)),
             packet: vec![0; bytes],
             data_count: 0,
@@ -125,7 +125,7 @@ impl Vita49Sink {
 
     fn offer(&mut self, bytes: usize) {
         let packet = &self.packet[..bytes];
-        self.lanes.iter_mut().for_each(|lane| lane.offer(packet));
+        self.deliveries.iter_mut().for_each(|delivery| delivery.offer(packet));
     }
 
     /// Reads the tags before item `end`.
@@ -207,7 +207,7 @@ fn is_loss(tag: &Tag) -> bool {
 
 impl Block for Vita49Sink {
     fn start(&mut self) -> Result<(), BlockError> {
-        self.lanes.iter_mut().try_for_each(Lane::start)
+        self.deliveries.iter_mut().try_for_each(Delivery::start)
     }
 
     fn work(&mut self, _: &mut Context) -> Result<Work, BlockError> {
@@ -215,26 +215,29 @@ impl Block for Vita49Sink {
         self.input.consume(samples);
         if self.input.is_ended() && self.input.slice().is_empty() {
             // Each ends by itself, so all are asked.
-            let left = self.lanes.iter_mut().filter_map(|lane| (!lane.is_done()).then_some(()));
+            let left = self
+                .deliveries
+                .iter_mut()
+                .filter_map(|delivery| (!delivery.is_done()).then_some(()));
             let is_done = left.count() == 0;
             return Ok(if is_done { Work::Finished } else { Work::Again(END_LOOK) });
         }
-        self.lanes.iter().for_each(Lane::wake);
+        self.deliveries.iter().for_each(Delivery::wake);
         Ok(Work::Continue)
     }
 
     fn finish(&mut self) -> Result<(), BlockError> {
-        self.lanes.iter_mut().for_each(Lane::end);
-        self.lanes.iter_mut().try_for_each(Lane::join)
+        self.deliveries.iter_mut().for_each(Delivery::end);
+        self.deliveries.iter_mut().try_for_each(Delivery::join)
     }
 
     fn facts(&self, facts: &mut BlockFacts) {
         // Each receiver has a ledger of its own, in the publications.
         facts.metrics.extend(
-            self.lanes
+            self.deliveries
                 .first()
-                .filter(|_| self.lanes.len() == 1)
-                .map_or_else(Vec::new, Lane::metrics),
+                .filter(|_| self.deliveries.len() == 1)
+                .map_or_else(Vec::new, Delivery::metrics),
         );
     }
 }

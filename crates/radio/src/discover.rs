@@ -17,7 +17,7 @@ use crate::rpc::Map;
 pub const DISCOVERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long one port is listened to, while the others wait.
-const SLICE: Duration = Duration::from_millis(10);
+const TURN: Duration = Duration::from_millis(10);
 
 /// The most replies in one search, as a bound against a flood.
 const REPLIES_MAX: usize = 1024;
@@ -88,7 +88,7 @@ pub fn discover(
         for port in &mut asked {
             // The ports wait in turns, and all together no longer than the time.
             let left = until.saturating_duration_since(Instant::now());
-            collect(port, left.min(SLICE), &mut found)?;
+            collect(port, left.min(TURN), &mut found)?;
         }
         if asked.is_empty() || (matches!(target, DiscoveryTarget::Address(_)) && !found.is_empty())
         {

@@ -44,7 +44,6 @@ pub mod block;
 pub mod channel;
 pub mod client_zero;
 mod clock;
-mod connection;
 pub mod control;
 pub mod convert;
 mod deadline;
@@ -64,6 +63,7 @@ pub mod noc;
 mod opening;
 mod remote;
 pub mod rpc;
+mod shared_port;
 pub mod stream;
 #[cfg(test)]
 mod testing;
@@ -72,7 +72,6 @@ pub mod tx;
 
 pub use args::{DeviceArgs, OpenPort};
 pub use clock::Clock;
-pub use connection::Connection;
 pub use convert::StreamSample;
 pub use deadline::OpenDeadline;
 pub use device::{Device, DeviceSet};
@@ -83,6 +82,7 @@ pub use identity::DeviceIdentity;
 pub use ledger::{Cause, Imbalance, Ledger};
 pub use num_complex::{Complex32, Complex64};
 pub use remote::{RemoteDestination, RemoteRxStream};
+pub use shared_port::SharedPort;
 pub use stream::{
     RxArgs, RxCounters, RxError, RxEvent, RxMember, RxMetadata, RxStreamer, SAMPLES_STOPPED,
     StreamRate,

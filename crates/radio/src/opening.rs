@@ -40,11 +40,11 @@ pub(crate) trait Opening {
     /// What is known of the open stream.
     type Opened;
 
-    /// Takes a packet of the device to the stream's endpoint.
-    fn take(&mut self, packet: &Packet<'_>);
+    /// Notes a packet of the device to the stream's endpoint.
+    fn note_packet(&mut self, packet: &Packet<'_>);
 
-    /// Takes a datagram of the device that is no packet.
-    fn take_damaged(&mut self, _payload: &[u8]) {}
+    /// Notes a datagram of the device that is no packet.
+    fn note_damaged(&mut self, _payload: &[u8]) {}
 
     /// Returns what is to be done at `now`.
     ///
@@ -56,15 +56,15 @@ pub(crate) trait Opening {
         out: &mut [u8],
     ) -> Result<OpeningStep<Self::Opened>, RadioError>;
 
-    /// Takes a datagram; those that are no packets of the device to `path` are passed over.
-    fn take_datagram(&mut self, payload: &[u8], source: SocketAddrV4, path: &StreamPath) {
+    /// Notes a datagram; those that are no packets of the device to `path` are passed over.
+    fn note_datagram(&mut self, payload: &[u8], source: SocketAddrV4, path: &StreamPath) {
         if source != path.device {
             return;
         }
         match Packet::parse(payload, path.width) {
-            Ok(packet) if packet.header().dst_epid == path.epid => self.take(&packet),
+            Ok(packet) if packet.header().dst_epid == path.epid => self.note_packet(&packet),
             Ok(_) => {}
-            Err(_) => self.take_damaged(payload),
+            Err(_) => self.note_damaged(payload),
         }
     }
 }
@@ -148,7 +148,7 @@ pub(crate) fn advance<O: Opening>(
                 let count = receive(port, path.clock.left(most))?;
                 for index in 0..count {
                     let datagram = port.rx.datagram(index);
-                    opening.take_datagram(datagram.payload, datagram.source, path);
+                    opening.note_datagram(datagram.payload, datagram.source, path);
                 }
                 *looked = path.clock.now();
                 if count == 0 && most == deadline {

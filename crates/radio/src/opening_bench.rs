@@ -166,7 +166,7 @@ pub fn drive<O: Opening>(
                     Some(reply) => {
                         now = (now + FLIGHT).min(until);
                         if !lost() {
-                            opening.take_datagram(&reply, DEVICE, &path);
+                            opening.note_datagram(&reply, DEVICE, &path);
                         }
                     }
                     None => now = until,

@@ -172,13 +172,13 @@ impl Producer {
         self.shared.consumers.len() == 1 && Arc::ptr_eq(&self.shared, &consumer.shared)
     }
 
-    /// Counts bytes as produced and consumed that went from the owner of this end directly to the
-    /// owner of the other, without the buffer.
+    /// Counts bytes as produced and consumed that bypassed the buffer: the owner of this end gave
+    /// them directly to the owner of the other.
     ///
     /// # Panics
     /// If `consumer` is not the only one of this buffer, or has not consumed everything.
     #[inline]
-    pub fn pass(&mut self, consumer: &mut Consumer, bytes: u64) {
+    pub fn count_bypassed(&mut self, consumer: &mut Consumer, bytes: u64) {
         let drained = self.feeds_only(consumer) && consumer.position == self.position;
         assert!(drained, "bytes can pass a buffer only if it is empty and has these two ends");
         self.position += bytes;

@@ -118,9 +118,10 @@ impl<T: Item> Writer<T> {
         }
         let address = self.place.address(cursor.position());
         // SAFETY: the cursor grants `room` items from its position to the writer alone (ownership
-        // rule in `cursor`), they are contiguous in the double mapping, aligned (see `Place`), and
-        // hold zeros or earlier items, both valid (`Item`). The borrow of `self` keeps the position
-        // unchanged, and room is at most one capacity, so no byte appears twice.
+        // rule in `cursor`), they are contiguous in the double mapping, aligned (see
+        // `ItemLayout`), and hold zeros or earlier items, both valid (`Item`). The borrow of `self`
+        // keeps the position unchanged, and room is at most one capacity, so no byte appears
+        // twice.
         unsafe { std::slice::from_raw_parts_mut(address, items) }
     }
 

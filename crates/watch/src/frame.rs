@@ -32,6 +32,13 @@ impl LinkType {
         })
     }
 
+    /// Returns the number of the interface, if such a header has it.
+    #[must_use]
+    pub fn interface(self, bytes: &[u8]) -> Option<u32> {
+        let number = bytes.get(4..8).filter(|_| self == Self::LinuxCooked2)?;
+        Some(u32::from_be_bytes(*number.first_chunk()?))
+    }
+
     /// Returns the packet inside, if it is IPv4.
     fn ipv4(self, bytes: &[u8]) -> Option<&[u8]> {
         let cooked = |protocol: usize, header: usize| {

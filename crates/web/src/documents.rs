@@ -221,7 +221,7 @@ pub struct Event {
 pub struct LatencyStatus {
     /// Its name.
     pub name: &'static str,
-    /// The stream, or what else has several of this name.
+    /// Which of the histograms of this name it is: the stream, block or link that it is of.
     pub stream: String,
     /// What the latency is, in a few words.
     pub about: &'static str,

@@ -1,4 +1,4 @@
-//! Fuzzes the code that splits GSO batches of datagrams (UDP GSO over a veth pair): the frame is a
+//! Fuzzes the code that splits trains of datagrams (UDP GSO over a veth pair): the frame is a
 //! sender's, the header before it the kernel's.
 #![no_main]
 

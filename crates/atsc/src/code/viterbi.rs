@@ -158,11 +158,11 @@ fn run(decoders: &mut Decoders, first: usize, symbols: &[f32]) {
 fn recur(metrics: &mut [Row; STATES], rows: &[Row], memory: &mut [[u8; LANES]]) {
     #[cfg(target_arch = "x86_64")]
     if millstream_dsp::simd::has_avx2_fma() {
-        // SAFETY: the processor has the features that this is compiled for.
+        // SAFETY: the processor has the features that this is compiled for, as just checked.
         return unsafe { wide::run(metrics, rows, memory) };
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    // SAFETY: every processor of this kind has the features.
+    // SAFETY: every processor with AArch64 has the feature (NEON).
     return unsafe { neon::run(metrics, rows, memory) };
     #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     run_plain(metrics, rows, memory);
@@ -252,11 +252,11 @@ fn step(y: &Row, m: &mut [Row; STATES]) -> [u8; LANES] {
 fn follow(memory: &[[u8; LANES]], state: [u32; LANES], decisions: &mut [[u8; LANES]]) {
     #[cfg(avx512)]
     if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-        // SAFETY: the processor has the features that this is compiled for.
+        // SAFETY: the processor has the features that this is compiled for, as just checked.
         return unsafe { wide::trace(memory, state, decisions) };
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    // SAFETY: every processor of this kind has the features.
+    // SAFETY: every processor with AArch64 has the feature (NEON).
     return unsafe { neon::trace(memory, state, decisions) };
     #[cfg_attr(target_arch = "aarch64", allow(unreachable_code))]
     trace(memory, state, decisions);

@@ -9,7 +9,7 @@
 
 use super::carrier::CarrierLoop;
 use super::level::Level;
-use super::packer::Packer;
+use super::quantiser::Quantiser;
 use super::symbol_block::{BLOCK_SYMBOLS, BlockOrder, Places, SymbolBlock};
 use crate::Sample;
 use crate::params::{PILOT_OFFSET_HZ, ROLL_OFF, SYMBOL_RATE_HZ};
@@ -40,7 +40,7 @@ const RATE_MAX: f64 = 1e-3;
 pub struct Demodulator {
     sample_rate_hz: f64,
     offset_hz: f64,
-    packer: Packer,
+    quantiser: Quantiser,
     filter: Sampler,
     /// Time of the next symbol, samples from the first stored one.
     at: f64,
@@ -68,7 +68,7 @@ impl Demodulator {
         Self {
             sample_rate_hz,
             offset_hz,
-            packer: Packer::new(carrier),
+            quantiser: Quantiser::new(carrier),
             at: filter.before() as f64,
             filter,
             step,
@@ -80,19 +80,19 @@ impl Demodulator {
     /// Takes samples, with a signal to follow unless `held`; returns how many were not finite
     /// numbers and were replaced by zero.
     pub fn push(&mut self, samples: &[Sample], held: bool) -> usize {
-        let kept = self.packer.kept();
+        let kept = self.quantiser.kept();
         let spent = (self.at as usize).saturating_sub(self.filter.before()).min(kept);
-        self.packer.drop_first(spent);
+        self.quantiser.drop_first(spent);
         self.at -= spent as f64;
         self.taken += samples.len() as u64;
-        self.packer.push(samples, held)
+        self.quantiser.push(samples, held)
     }
 
     /// Returns how many samples had been taken before the one that is `symbols` symbols before the
     /// next symbol.
     #[must_use]
     pub fn before(&self, symbols: usize) -> u64 {
-        let dropped = self.taken.saturating_sub(self.packer.kept() as u64);
+        let dropped = self.taken.saturating_sub(self.quantiser.kept() as u64);
         (dropped as f64 + self.at - self.step * symbols as f64).max(0.0) as u64
     }
 
@@ -100,7 +100,7 @@ impl Demodulator {
     /// Without a signal to follow (`held`) the level stays as it is.
     pub fn next_block(&mut self, block: &mut SymbolBlock, order: BlockOrder) -> bool {
         let end = self.at + self.step * BLOCK_SYMBOLS as f64;
-        let Some(row) = self.packer.row() else { return false };
+        let Some(row) = self.quantiser.row() else { return false };
         if end as usize + self.filter.after() > row.0.len() {
             return false;
         }
@@ -128,14 +128,14 @@ impl Demodulator {
 
     /// Restarts the pull-in of carrier and level after an interruption of the signal.
     pub fn reacquire(&mut self) {
-        self.packer.reacquire();
+        self.quantiser.reacquire();
         self.level.reacquire();
     }
 
     /// Returns the pilot's offset from its nominal frequency.
     #[must_use]
     pub fn pilot_offset_hz(&self) -> f64 {
-        self.offset_hz + self.packer.carrier().offset_hz()
+        self.offset_hz + self.quantiser.carrier().offset_hz()
     }
 }
 

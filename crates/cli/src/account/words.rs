@@ -1,6 +1,6 @@
 //! The account as text.
 
-use super::{CapturedFlow, CapturedGap, FlowAccount, FoundLoss};
+use super::{CapturedFlow, CapturedGap, FlowAccount, LossGroups};
 use crate::output::short;
 use std::fmt::Write;
 
@@ -25,19 +25,15 @@ impl FlowAccount {
                 writeln!(text, "flow {number:<8}{way}, {source} to {destination}, endpoint {epid}");
             text += &flow.words();
         }
-        let (mut known, mut of) = (0, "gaps");
-        match &self.losses {
-            Some(losses) => {
-                (known, of) = (losses.len(), "losses");
-                losses.iter().take(GAPS_SHOWN).for_each(|loss| text += &loss.lines());
+        if let Some(losses) = &self.losses {
+            let mut groups = LossGroups::default();
+            losses.iter().for_each(|loss| groups.add(loss));
+            text += &groups.text();
+        } else {
+            self.gaps.iter().take(GAPS_SHOWN).for_each(|gap| text += &self.gap_line(gap));
+            if let Some(more @ 1..) = self.gaps.len().checked_sub(GAPS_SHOWN) {
+                let _ = writeln!(text, "             and {more} more gaps (--json has all)");
             }
-            None => {
-                known += self.gaps.len();
-                self.gaps.iter().take(GAPS_SHOWN).for_each(|gap| text += &self.gap_line(gap));
-            }
-        }
-        if let Some(more @ 1..) = known.checked_sub(GAPS_SHOWN) {
-            let _ = writeln!(text, "             and {more} more {of} (--json has all)");
         }
         text + &self.message_lines()
     }
@@ -50,6 +46,7 @@ impl FlowAccount {
             (self.foreign_datagrams, "datagrams that are not CHDR"),
             (self.fragments, "later parts of datagrams"),
             (self.short_frames, "cut off too early"),
+            (self.elsewhere, "on a second interface"),
         ] {
             if count > 0 {
                 let _ = write!(words, ", {count} {what}");
@@ -161,63 +158,5 @@ impl CapturedGap {
                 words
             }
         }
-    }
-}
-
-impl FoundLoss {
-    /// When, how much and where.
-    pub fn line(&self) -> String {
-        let at = self.at_s.map_or("loss".to_owned(), |at_s| format!("{at_s:.6} s"));
-        let flow = self.flow.map_or(String::new(), |flow| format!("flow {flow}: "));
-        format!("{at:<13}{flow}{}, at: {}", self.what(), self.place())
-    }
-
-    fn what(&self) -> String {
-        let samples = self.samples.map_or(String::new(), |samples| format!(" ({samples} samples)"));
-        match self.kind {
-            "lost" => format!("{} packets{samples} lost", self.packets),
-            "not_captured" => format!("{} packets{samples} not captured", self.packets),
-            "not_sent" => self.samples.map_or("samples not sent".to_owned(), |samples| {
-                format!("{samples} samples not sent")
-            }),
-            "late_data" => "samples came to the radio too late".to_owned(),
-            other => other.replace('_', " "),
-        }
-    }
-
-    /// The hop, as well as it is known.
-    fn place(&self) -> String {
-        match self.certainty {
-            "between" => format!("somewhere from {} to {}", told(self.hop), told(self.until)),
-            "perhaps" => format!("perhaps {}", told(self.hop)),
-            _ => told(self.hop).to_owned(),
-        }
-    }
-
-    /// The line, what shows it and what to do; whole lines.
-    fn lines(&self) -> String {
-        let mut lines = self.line() + "\n";
-        for sentence in &self.evidence {
-            let _ = writeln!(lines, "             {sentence}");
-        }
-        for remedy in &self.remedies {
-            let _ = writeln!(lines, "             do: {remedy}");
-        }
-        lines
-    }
-}
-
-/// Returns the words for a hop of this name.
-fn told(hop: &str) -> &str {
-    match hop {
-        "radio" => "the radio",
-        "wire" => "the wire: cable, switch or the far end's card",
-        "card" => "the ring of this host's card",
-        "backlog" => "the backlog of a CPU",
-        "stack" => "the kernel's IPv4 and UDP layers",
-        "socket" => "the buffer of the program's socket",
-        "program" => "the program",
-        "send_queue" => "the queueing discipline or driver on the way out",
-        other => other,
     }
 }

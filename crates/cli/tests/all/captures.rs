@@ -181,6 +181,23 @@ fn a_loss_is_found_whatever_the_file_and_the_link_are() {
     }
 }
 
+/// `tcpdump -i any` sees a packet on a VLAN device, and again below it.
+#[test]
+fn a_packet_that_passes_two_interfaces_is_one() {
+    let twice = stream().into_iter().flat_map(|packet| {
+        [3, 4].map(|interface| {
+            let mut frame = framed(276, &packet);
+            frame[7] = interface;
+            frame
+        })
+    });
+    let found = inspected(&File::Pcapng.of(276, &twice.collect::<Vec<_>>(), 256));
+    let flow = &found["flows"][0];
+    let counts = ["packets", "duplicates", "lost_before"].map(|name| flow[name].clone());
+    assert_eq!(counts, [37, 0, 3].map(|count| json!(count)), "{found}");
+    assert_eq!(found["elsewhere"], 38);
+}
+
 #[test]
 fn a_capture_that_ends_in_the_middle_counts_until_there() {
     let frames: Vec<_> = stream().iter().map(|packet| framed(1, packet)).collect();

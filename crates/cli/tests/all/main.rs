@@ -32,6 +32,7 @@ mod threads;
 mod tune;
 mod tx;
 mod usage;
+mod watch;
 
 /// The program that is run.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");

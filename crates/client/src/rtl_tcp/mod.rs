@@ -51,14 +51,14 @@ pub struct RtlOptions {
     /// The receive channel.
     pub channel: usize,
     /// The sample rate until a client sets another one, per second.
-    pub rate_hz: f64,
+    pub initial_rate_hz: f64,
     /// The most clients at a time; others are closed at once.
     pub clients_max: usize,
 }
 
 impl Default for RtlOptions {
     fn default() -> Self {
-        Self { channel: 0, rate_hz: 2.048e6, clients_max: 16 }
+        Self { channel: 0, initial_rate_hz: 2.048e6, clients_max: 16 }
     }
 }
 
@@ -70,10 +70,10 @@ impl RtlOptions {
         self
     }
 
-    /// Sets the sample rate until a client sets another one, per second.
+    /// Sets the sample rate that holds until a client sets another one, per second.
     #[must_use]
-    pub fn with_rate_hz(mut self, rate_hz: f64) -> Self {
-        self.rate_hz = rate_hz;
+    pub fn with_initial_rate_hz(mut self, rate_hz: f64) -> Self {
+        self.initial_rate_hz = rate_hz;
         self
     }
 
@@ -156,7 +156,7 @@ impl RtlServer {
         options: RtlOptions,
     ) -> Result<Self, ClientError> {
         let channel = radio.rx(options.channel);
-        channel.set_rate(options.rate_hz)?;
+        channel.set_rate(options.initial_rate_hz)?;
         let stream = channel.stream(RxOptions::default().with_gaps(GapPolicy::Report))?;
         let address = listener.local_addr().map_err(server_error)?;
         listener.set_nonblocking(true).map_err(server_error)?;

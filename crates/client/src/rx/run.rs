@@ -28,7 +28,7 @@ pub(super) struct RxRun {
     /// The time of the next sample, once it is known.
     next_ticks: Option<u64>,
     /// What the next read returns.
-    pending: Option<Pending>,
+    pending: Option<ReadStop>,
     /// Zeros to write before anything else.
     zeros: u64,
     /// The burst is over, behind what is pending.
@@ -42,9 +42,9 @@ pub(super) struct RxRun {
     earlier: Vec<Ledger>,
 }
 
-/// What a read returns without samples, behind the end of a read with some.
+/// Why a read with samples stopped where it did: what the next read returns, without samples.
 #[derive(Debug, Clone, Copy)]
-enum Pending {
+enum ReadStop {
     /// Nothing: times or the rate change here.
     Break,
     /// Samples are missing.
@@ -127,7 +127,7 @@ impl RxRun {
         let was = (self.active && !self.ended)
             .then_some(StreamStart { time: self.start_time, samples: self.left });
         // What no read has returned yet stays: a gap, a late start or zeros, and the end behind it.
-        let told = self.pending.filter(|pending| !matches!(pending, Pending::Break));
+        let told = self.pending.filter(|pending| !matches!(pending, ReadStop::Break));
         let (ended, zeros) = (self.ended, if self.ended { self.zeros } else { 0 });
         self.stop();
         self.drop_source();
@@ -146,7 +146,7 @@ impl RxRun {
             }
             other => other?,
         }
-        self.pending = Some(gap.unwrap_or(Pending::Break));
+        self.pending = Some(gap.unwrap_or(ReadStop::Break));
         Ok(())
     }
 
@@ -179,17 +179,17 @@ impl RxRun {
             }
             self.pending = None;
             match pending {
-                Pending::Break => {}
+                ReadStop::Break => {}
                 // An end behind the gap is left for the next read.
-                Pending::Gap(gap) if self.gaps == GapPolicy::Error => {
+                ReadStop::Gap(gap) if self.gaps == GapPolicy::Error => {
                     return Err(ClientError::Gap(gap));
                 }
-                Pending::Gap(gap) => {
+                ReadStop::Gap(gap) => {
                     got.gap = Some(gap);
                     self.end_if_over(got);
                     return Ok(true);
                 }
-                Pending::LateStart(time) => {
+                ReadStop::LateStart(time) => {
                     self.end_if_over(got);
                     return Err(ClientError::LateStart { time });
                 }
@@ -269,7 +269,7 @@ impl RxRun {
             RxEvent::LateCommand => {
                 let ticks = meta.time_ticks.or(self.next_ticks).unwrap_or(0);
                 let time = self.time(ticks);
-                self.pending = Some(Pending::LateStart(time));
+                self.pending = Some(ReadStop::LateStart(time));
                 self.ended = true;
                 let (channel, kind) = (meta.channel, StatusKind::LateStart);
                 status.push(StreamStatus { channel, time: Some(time), kind });
@@ -327,7 +327,7 @@ impl RxRun {
             GapPolicy::Error | GapPolicy::Report => {
                 self.left = self.left.map(|left| left.saturating_sub(samples));
                 self.next_ticks = Some(resume_ticks);
-                self.pending = Some(Pending::Gap(gap));
+                self.pending = Some(ReadStop::Gap(gap));
             }
             GapPolicy::Zeros if samples > 0 => {
                 self.next_ticks = Some(resume_ticks.wrapping_sub(self.rate.ticks(samples)));
@@ -336,7 +336,7 @@ impl RxRun {
             GapPolicy::Zeros | GapPolicy::Drop => {
                 self.left = self.left.map(|left| left.saturating_sub(samples));
                 self.next_ticks = Some(resume_ticks);
-                self.pending = Some(Pending::Break);
+                self.pending = Some(ReadStop::Break);
             }
         }
     }

@@ -14,9 +14,10 @@ use crate::closing::close_within;
 use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::status::{StatusQueue, StreamStatus};
-use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
+use crate::turns::{HOLD_MAX, IDLE_MAX, SliceEnd, Turns, YEAR};
 
-/// The shortest and the longest recommended read.
+/// The length of a read that [`RxStream::samples_per_read`] recommends: seconds, and at most so
+/// many samples.
 const READ_SECONDS: f64 = 0.01;
 const READ_SAMPLES_MAX: usize = 65_536;
 
@@ -202,42 +203,42 @@ impl RxStream {
         let over = || closed() || stopped();
         let outcome = parts.run.slices(until, over, |run| {
             if closed() {
-                return Next::Done(Err(ClientError::Closed));
+                return SliceEnd::Done(Err(ClientError::Closed));
             }
             let now = Instant::now();
             if !run.active && !run.has_news() {
                 if got.samples == 0 {
                     if let Some(error) = run.lost() {
-                        return Next::Done(Err(error));
+                        return SliceEnd::Done(Err(error));
                     }
                 }
                 let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
                 if got.samples > 0 || stopped() || left.is_zero() {
-                    return Next::Done(Ok(()));
+                    return SliceEnd::Done(Ok(()));
                 }
-                return Next::Sleep(left);
+                return SliceEnd::Sleep(left);
             }
-            let wait = until.saturating_duration_since(now).min(SLICE);
+            let wait = until.saturating_duration_since(now).min(HOLD_MAX);
             if got.samples < room || room == 0 {
                 match run.slice(outs, room, &mut got, wait, &parts.status) {
-                    Err(error) => return Next::Done(Err(error)),
-                    Ok(true) if got.samples < room || room == 0 => return Next::Done(Ok(())),
+                    Err(error) => return SliceEnd::Done(Err(error)),
+                    Ok(true) if got.samples < room || room == 0 => return SliceEnd::Done(Ok(())),
                     // An event that is known is not left behind.
                     Ok(false) if now >= until && !run.has_news() => {}
-                    Ok(false) if !some || got.samples == 0 => return Next::Again,
+                    Ok(false) if !some || got.samples == 0 => return SliceEnd::Again,
                     Ok(_) => {}
                 }
             }
             if got.samples == 0 {
-                return Next::Done(Ok(()));
+                return SliceEnd::Done(Ok(()));
             }
             let full_until = *full_until.get_or_insert(now + LOOK_BEHIND_MAX);
             let wait = if some { Duration::ZERO } else { wait };
             let known = run.look_behind(&mut got, wait, &parts.status);
             if known || some || now >= until.min(full_until) {
-                return Next::Done(Ok(()));
+                return SliceEnd::Done(Ok(()));
             }
-            Next::Again
+            SliceEnd::Again
         });
         match outcome {
             Some(outcome) => outcome.map(|()| got),

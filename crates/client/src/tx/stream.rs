@@ -15,7 +15,7 @@ use crate::error::ClientError;
 use crate::radio::{OpenStream, RadioParts};
 use crate::status::{StatusQueue, StreamStatus};
 use crate::time::DeviceTime;
-use crate::turns::{IDLE_MAX, Next, SLICE, Turns, YEAR};
+use crate::turns::{HOLD_MAX, IDLE_MAX, SliceEnd, Turns, YEAR};
 
 /// How long a thread that waits for events leaves the stream alone.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -174,25 +174,25 @@ impl TxStream {
         let over = || closed() || stopped();
         let outcome = parts.run.slices(until, over, |run| {
             if closed() {
-                return Next::Done(Err(ClientError::Closed));
+                return SliceEnd::Done(Err(ClientError::Closed));
             }
             if let Some(error) = run.lost() {
-                return Next::Done(Err(error));
+                return SliceEnd::Done(Err(error));
             }
             let now = Instant::now();
             if !run.active {
                 let left = until.min(begin + IDLE_MAX).saturating_duration_since(now);
                 if done.samples > 0 || stopped() || left.is_zero() {
-                    return Next::Done(Ok(()));
+                    return SliceEnd::Done(Ok(()));
                 }
-                return Next::Sleep(left);
+                return SliceEnd::Sleep(left);
             }
-            let wait = until.saturating_duration_since(now).min(SLICE);
+            let wait = until.saturating_duration_since(now).min(HOLD_MAX);
             match run.slice(ins, length, &request, &mut done, wait) {
-                Err(error) => Next::Done(Err(error)),
-                Ok(true) => Next::Done(Ok(())),
-                Ok(false) if now >= until => Next::Done(Ok(())),
-                Ok(false) => Next::Again,
+                Err(error) => SliceEnd::Done(Err(error)),
+                Ok(true) => SliceEnd::Done(Ok(())),
+                Ok(false) if now >= until => SliceEnd::Done(Ok(())),
+                Ok(false) => SliceEnd::Again,
             }
         });
         match outcome {

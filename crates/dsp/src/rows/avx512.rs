@@ -25,7 +25,7 @@ macro_rules! operations {
     ($($name:ident($($x:ident: $X:ident),*) -> $Y:ident = $result:expr;)*) => {$(
         #[inline(always)]
         fn $name(self, $($x: Self::$X),*) -> Self::$Y {
-            // SAFETY: `self` exists only where the processor has the features.
+            // SAFETY: `Avx512::new`, which alone makes `self`, has found the features.
             unsafe { $result }
         }
     )*};
@@ -56,31 +56,36 @@ impl Rows for Avx512 {
 
     #[inline(always)]
     fn load(self, x: &[f32; LANES]) -> Self::Float {
-        // SAFETY: the processor has the features, and a row has room.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features; the array has
+        // room.
         unsafe { _mm512_loadu_ps(x.as_ptr()) }
     }
     #[inline(always)]
     fn store(self, x: Self::Float) -> [f32; LANES] {
         let mut to = [0.0; LANES];
-        // SAFETY: the processor has the features, and a row has room.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features; the array has
+        // room.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), x) };
         to
     }
     #[inline(always)]
     fn load_wholes(self, x: &[i32; LANES]) -> Self::Whole {
-        // SAFETY: the processor has the features, and a row has room.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features; the array has
+        // room.
         unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
     }
     #[inline(always)]
     fn store_wholes(self, x: Self::Whole) -> [i32; LANES] {
         let mut to = [0; LANES];
-        // SAFETY: the processor has the features, and a row has room.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features; the array has
+        // room.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), x) };
         to
     }
     #[inline(always)]
     fn store_16(self, x: Self::Whole, lanes: u16, to: &mut [i16; LANES]) {
-        // SAFETY: the processor has the features, and a row has room.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features; the array has
+        // room.
         unsafe {
             let x = _mm512_maskz_cvtepi32_epi16(lanes, x);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), x);
@@ -88,12 +93,12 @@ impl Rows for Avx512 {
     }
     #[inline(always)]
     fn floats(self, x: f32) -> Self::Float {
-        // SAFETY: `self` exists only where the processor has the features.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features.
         unsafe { _mm512_set1_ps(x) }
     }
     #[inline(always)]
     fn wholes(self, x: i32) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features.
         unsafe { _mm512_set1_epi32(x) }
     }
     #[inline(always)]
@@ -102,12 +107,12 @@ impl Rows for Avx512 {
     }
     #[inline(always)]
     fn shift_left<const N: u32>(self, x: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features.
         unsafe { _mm512_slli_epi32::<N>(x) }
     }
     #[inline(always)]
     fn shift_right<const N: u32>(self, x: Self::Whole) -> Self::Whole {
-        // SAFETY: `self` exists only where the processor has the features.
+        // SAFETY: `Avx512::new`, which alone makes `self`, has found the features.
         unsafe { _mm512_srli_epi32::<N>(x) }
     }
     #[inline(always)]
@@ -118,7 +123,8 @@ impl Rows for Avx512 {
         sums: Self::Whole,
     ) -> Self::Whole {
         pairs::check(groups, x);
-        // SAFETY: the processor has the features, and the slices hold all the numbers read.
+        // SAFETY: `Avx512::new` has found the features, and `check` that the slices hold all the
+        // numbers read.
         unsafe { _mm512_add_epi32(sums, pairs::avx512::products(groups, x)) }
     }
 }

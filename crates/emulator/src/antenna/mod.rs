@@ -35,7 +35,7 @@ pub trait Antenna: Send {
     /// Never blocks for long and never fails: unavailable samples are zero and counted.
     fn fill(&mut self, tick: u64, out: &mut [Sc16]);
 
-    /// Returns the samples so far that were zero because the source could not deliver them.
+    /// Returns how many samples were replaced by zeros so far, because the source had none in time.
     fn starved_samples(&self) -> u64 {
         0
     }

@@ -221,7 +221,7 @@ impl EmulatedDevice {
         let now = self.keeper.clock().tick_at(now_ns);
         self.run_channels(now);
         (0..self.radio.blocks.len()).for_each(|block| self.run_radio_commands(block, now));
-        self.take_waiting(now);
+        self.accept_waiting(now);
         let due = self.radio.blocks.iter().filter_map(RadioBlock::waits_for);
         // A tick that is never reached, or only after the host sets the time, has no deadline.
         let due = due.filter_map(|due| self.keeper.tick_of(due, now)).min();

@@ -147,8 +147,8 @@ impl OutStream {
         self.phase == Phase::On
     }
 
-    /// Takes a status packet from the host.
-    pub fn take_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
+    /// Accepts a status packet from the host.
+    pub fn accept_status(&mut self, status: &StatusRepr) -> Result<StatusTaken, InvalidStatus> {
         match self.phase {
             Phase::Pending => {
                 let taken =

@@ -26,7 +26,7 @@ fn open(capacity_bytes: u64) -> OutStream {
     assert_eq!((init.dst_epid, init.src_epid, init.seq), (Epid(7), SEP, 0));
     assert_eq!(stream.status_word(), STATUS_SETUP_PENDING | 0x0A);
     assert_eq!(stream.packets_allowed(100), 0, "no data before the host's answer");
-    stream.take_status(&status(capacity_bytes, 0, 0)).unwrap();
+    stream.accept_status(&status(capacity_bytes, 0, 0)).unwrap();
     assert_eq!(stream.status_word(), STATUS_FC_ENABLED | 0x0A);
     stream
 }
@@ -41,14 +41,14 @@ fn an_answer_that_refuses_or_is_another_ones_is_a_setup_error_and_the_numbers_go
         (1, StatusRepr { src_epid: Epid(9), ..status(4444, 0, 0) }),
     ] {
         assert_eq!(begin(&mut stream).map(|init| init.seq), Some(seq));
-        stream.take_status(&answer).unwrap();
+        stream.accept_status(&answer).unwrap();
         assert_eq!(stream.status_word(), STATUS_SETUP_ERROR | 0x0A);
         assert_eq!(stream.capacity(), (answer.capacity_bytes, 0xff_ffff));
         assert_eq!(stream.packets_allowed(8), 0);
     }
     assert_eq!(begin(&mut stream).map(|init| init.seq), Some(2));
     assert_eq!(stream.status_word(), STATUS_SETUP_PENDING | 0x0A);
-    stream.take_status(&status(0, 0, 0)).unwrap();
+    stream.accept_status(&status(0, 0, 0)).unwrap();
     assert_eq!((stream.status_word(), stream.packets_allowed(8)), (STATUS_FC_ENABLED | 0x0A, 0));
     assert_eq!(begin(&mut stream).map(|init| init.seq), Some(0));
 }
@@ -58,7 +58,7 @@ fn a_period_of_zero_switches_flow_control_off() {
     let mut stream = OutStream { dst_epid: Epid(7), ..OutStream::default() };
     let init = stream.configure(StreamCtrl::from_word(0x0B), SEP).unwrap();
     assert_eq!((init.bytes, init.packets), (0, 0));
-    stream.take_status(&status(0, 0, 0)).unwrap();
+    stream.accept_status(&status(0, 0, 0)).unwrap();
     assert_eq!(stream.status_word(), 0x0A);
     assert_eq!(stream.packets_allowed(8000), u64::MAX);
     assert!(!stream.resync_due());
@@ -79,13 +79,13 @@ fn far_more_than_was_sent_is_invalid_and_a_little_more_is_all_of_it() {
     for (bytes, packets) in [(1105, 1), (u64::MAX, 1), (104, 0xff_ffff + 2), (104, 1 << 39)] {
         let mut stream = open(1000);
         stream.send_data(100);
-        assert_eq!(stream.take_status(&status(1 << 39, bytes, packets)), Err(InvalidStatus));
+        assert_eq!(stream.accept_status(&status(1 << 39, bytes, packets)), Err(InvalidStatus));
         assert_eq!(stream.bytes_in_flight(), 104);
     }
     for (bytes, packets) in [(105, 1), (104, 2), (1104, 3)] {
         let mut stream = open(1000);
         stream.send_data(100);
-        let taken = stream.take_status(&status(1000, bytes, packets));
+        let taken = stream.accept_status(&status(1000, bytes, packets));
         assert_eq!((taken, stream.bytes_in_flight()), (Ok(StatusTaken::Excess), 0));
         // Packets sent after that count in full.
         stream.send_data(100);
@@ -93,7 +93,7 @@ fn far_more_than_was_sent_is_invalid_and_a_little_more_is_all_of_it() {
     }
     let mut stream = open(1000);
     stream.send_data(100);
-    stream.take_status(&status(1000, 104, 1)).unwrap();
+    stream.accept_status(&status(1000, 104, 1)).unwrap();
     assert_eq!(stream.bytes_in_flight(), 0);
 }
 
@@ -112,7 +112,7 @@ fn a_resync_repairs_the_counters_after_loss() {
         // The host consumes at once, but every packet of this stream was lost before it: a status
         // with old counts.
         let (bytes, packets) = ((sent + 1) * 104, sent + 1);
-        stream.take_status(&status(1040, bytes, packets)).unwrap();
+        stream.accept_status(&status(1040, bytes, packets)).unwrap();
     }
     let (sent, command) = totals.expect("a resync within one capacity and a packet");
     assert_eq!(sent, 11, "the first packet beyond the capacity of 10 packets");
@@ -125,12 +125,12 @@ fn a_resync_repairs_the_counters_after_loss() {
 #[test]
 fn a_resync_follows_a_window_of_packets_too() {
     let mut stream = open(100_000);
-    stream.take_status(&StatusRepr { capacity_packets: 4, ..status(100_000, 0, 0) }).unwrap();
+    stream.accept_status(&StatusRepr { capacity_packets: 4, ..status(100_000, 0, 0) }).unwrap();
     for sent in 1..=5 {
         assert!(!stream.resync_due() && stream.packets_allowed(216) > 0);
         stream.send_data(216);
         let taken = StatusRepr { capacity_packets: 4, ..status(100_000, 216 * sent, sent) };
-        stream.take_status(&taken).unwrap();
+        stream.accept_status(&taken).unwrap();
     }
     assert!(stream.resync_due());
     let command = stream.resync(SEP).unwrap();
@@ -169,7 +169,7 @@ proptest! {
                 host_bytes += packet;
                 host_packets += 1;
             }
-            stream.take_status(&status(capacity, host_bytes, host_packets)).unwrap();
+            stream.accept_status(&status(capacity, host_bytes, host_packets)).unwrap();
         }
     }
 }
@@ -178,8 +178,8 @@ proptest! {
 fn a_status_that_was_overtaken_takes_no_credit_back() {
     let mut stream = open(1000);
     (0..4).for_each(|_| _ = stream.send_data(100));
-    stream.take_status(&status(1000, 312, 3)).unwrap();
-    stream.take_status(&status(1000, 104, 1)).unwrap();
+    stream.accept_status(&status(1000, 312, 3)).unwrap();
+    stream.accept_status(&status(1000, 104, 1)).unwrap();
     let packets = stream.sent_packets - stream.consumed_packets;
     assert_eq!((stream.bytes_in_flight(), packets), (104, 1));
 }

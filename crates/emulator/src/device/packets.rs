@@ -9,7 +9,7 @@ use millstream_wire::mgmt::MgmtRepr;
 use millstream_wire::stream::{CommandRepr, StatusRepr};
 
 impl EmulatedDevice {
-    /// Takes a datagram that arrived at `now_ns`. Any content costs at most one count.
+    /// Accepts a datagram that arrived at `now_ns`. Any content costs at most one count.
     pub fn receive(&mut self, datagram: &[u8], source: HostAddress, now_ns: u64) {
         self.counters().chdr_datagrams.inc();
         let Ok(packet) = Packet::parse(datagram, self.image.width) else {
@@ -20,15 +20,15 @@ impl EmulatedDevice {
         }
         let now = self.keeper.clock().tick_at(now_ns);
         match packet.kind() {
-            PacketType::Management => self.take_management(&packet, source),
-            PacketType::Control => self.take_control(&packet, now),
-            PacketType::StreamStatus => self.take_status(&packet),
-            PacketType::StreamCommand => self.take_command(&packet, now),
-            PacketType::Data | PacketType::TimedData => self.take_data(&packet, now),
+            PacketType::Management => self.accept_management(&packet, source),
+            PacketType::Control => self.accept_control(&packet, now),
+            PacketType::StreamStatus => self.accept_status(&packet),
+            PacketType::StreamCommand => self.accept_command(&packet, now),
+            PacketType::Data | PacketType::TimedData => self.accept_data(&packet, now),
         }
     }
 
-    fn take_management(&mut self, packet: &Packet<'_>, source: HostAddress) {
+    fn accept_management(&mut self, packet: &Packet<'_>, source: HostAddress) {
         let Ok(request) = MgmtRepr::parse(packet) else {
             return self.counters().management_malformed.inc();
         };
@@ -93,7 +93,7 @@ impl EmulatedDevice {
         }
     }
 
-    fn take_status(&mut self, packet: &Packet<'_>) {
+    fn accept_status(&mut self, packet: &Packet<'_>) {
         let Ok(status) = StatusRepr::parse(packet) else {
             return self.counters().stream_malformed.inc();
         };
@@ -101,7 +101,7 @@ impl EmulatedDevice {
             return self.counters().chdr_unroutable.inc();
         };
         let out = &mut self.endpoints[index].out;
-        match out.take_status(&status) {
+        match out.accept_status(&status) {
             Ok(taken) => {
                 let excess = taken == StatusTaken::Excess;
                 self.counters().rx_status_packets.inc();

@@ -22,8 +22,8 @@ pub(crate) enum Waiting {
 }
 
 impl EmulatedDevice {
-    /// Takes a control packet.
-    pub(super) fn take_control(&mut self, packet: &Packet<'_>, now: u64) {
+    /// Accepts a control packet.
+    pub(super) fn accept_control(&mut self, packet: &Packet<'_>, now: u64) {
         let Ok(request) = self.image.generation.protocol.parse(packet) else {
             return self.counters().control_malformed.inc();
         };
@@ -45,8 +45,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// Takes the packets before the control endpoint, as far as there is space behind it.
-    pub(super) fn take_waiting(&mut self, now: u64) {
+    /// Accepts the packets before the control endpoint, as far as there is space behind it.
+    pub(super) fn accept_waiting(&mut self, now: u64) {
         while let Some(packet) = self.waiting.pop_front() {
             match packet {
                 Waiting::Management(packet) => self.manage(0, *packet),
@@ -75,7 +75,7 @@ impl EmulatedDevice {
             Some(Block { kind: BlockKind::Radio, first, .. }) => {
                 let block = self.radio.block_of(first);
                 if request.is_ack {
-                    self.take_acknowledgement(block, now);
+                    self.accept_acknowledgement(block, now);
                     return true;
                 }
                 let accepted = self.radio.blocks[block].commands.push(*request);
@@ -92,8 +92,8 @@ impl EmulatedDevice {
         true
     }
 
-    /// Takes the host's acknowledgement of a message of a radio block.
-    fn take_acknowledgement(&mut self, block: usize, now: u64) {
+    /// Accepts the host's acknowledgement of a message of a radio block.
+    fn accept_acknowledgement(&mut self, block: usize, now: u64) {
         match self.release_sender(block, now) {
             Ok(()) => self.send_next_message(block),
             Err(Unsolicited) => self.radio.blocks[block].fall_silent(),

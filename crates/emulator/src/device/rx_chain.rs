@@ -63,7 +63,7 @@ impl RxSource {
         }
     }
 
-    /// Returns the zeros so far in place of unavailable samples.
+    /// Returns how many samples the antenna has replaced by zeros so far.
     pub fn starved_samples(&self) -> u64 {
         match self {
             Self::Signal(antenna) => antenna.starved_samples(),

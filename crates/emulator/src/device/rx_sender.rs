@@ -12,18 +12,18 @@ use crate::time::DeviceClock;
 use millstream_wire::Epid;
 use millstream_wire::chdr::{DataRepr, SC16_LEN, Width};
 
-/// The bytes of one GSO batch: the limit of one segmented send.
+/// The bytes of one train: the limit of one segmented send.
 const TRAIN_BYTES: usize = 65_507;
 /// The samples that are discarded at a time.
 const WASTE_SAMPLES: usize = 512;
-/// The packets of one GSO batch, the limit of every kernel with segmentation.
+/// The packets of one train, the limit of every kernel with segmentation.
 const TRAIN_PACKETS: usize = 64;
-/// Packets with a shorter interval wait for each other, as long as they fit a GSO batch: a call for
+/// Packets with a shorter interval wait for each other, as long as they fit a train: a call for
 /// each would take most of a core at 100 MS/s. A network card's interrupts are moderated likewise.
 const GATHER_S: f64 = 50e-6;
 /// The share of the packet buffer that may wait for that.
 const GATHER_SHARE: u64 = 4;
-/// The GSO batches sent before the port is polled again.
+/// The trains sent before the port is polled again.
 const TRAINS_PER_TURN: usize = 8;
 
 /// Builds and sends the packets of one channel.
@@ -69,9 +69,9 @@ pub(crate) enum SendResult {
     Idle,
 }
 
-/// A GSO batch under construction.
+/// A train under construction.
 #[derive(Debug, Default)]
-struct GsoBatch {
+struct PacketTrain {
     bytes: usize,
     packets: u64,
     /// Size of every packet except perhaps the last.
@@ -111,7 +111,7 @@ impl RxSender {
         }
     }
 
-    /// Returns the zeros that the antenna had to deliver so far.
+    /// Returns how many samples the antenna has replaced by zeros so far.
     pub fn starved_samples(&self) -> u64 {
         self.source.starved_samples()
     }
@@ -165,9 +165,10 @@ impl RxSender {
         }
     }
 
-    /// Sends a GSO batch that begins with `first`, of at most `allowed` packets.
+    /// Sends a train that begins with `first`, of at most `allowed` packets.
     fn send(&mut self, turn: &mut SendStep<'_>, first: NextPacket, allowed: u64, to: HostAddress) {
-        let mut train = GsoBatch { packet_bytes: turn.packet_bytes(first), ..GsoBatch::default() };
+        let mut train =
+            PacketTrain { packet_bytes: turn.packet_bytes(first), ..PacketTrain::default() };
         let allowed = allowed.min(TRAIN_PACKETS as u64);
         let mut next = Some(first);
         while let Some(packet) = next {
@@ -182,7 +183,7 @@ impl RxSender {
             self.write(turn, packet, bytes, to);
             train.bytes += bytes;
             train.packets += 1;
-            // Only the last packet of a GSO batch may be shorter than the others.
+            // Only the last packet of a train may be shorter than the others.
             next = if bytes == train.packet_bytes { turn.next_packet() } else { None };
         }
         let counters = turn.outbox.counters();

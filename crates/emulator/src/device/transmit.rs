@@ -84,8 +84,8 @@ pub(crate) fn queue_bytes_wanted(buffer_samples: u64, shares: usize) -> usize {
 }
 
 impl EmulatedDevice {
-    /// Takes a packet of samples that arrived at tick `now`.
-    pub(super) fn take_data(&mut self, packet: &Packet<'_>, now: u64) {
+    /// Accepts a packet of samples that arrived at tick `now`.
+    pub(super) fn accept_data(&mut self, packet: &Packet<'_>, now: u64) {
         let header = packet.header();
         let Some(index) = self.fabric.endpoint_of(header.dst_epid) else {
             return self.counters().chdr_unroutable.inc();
@@ -119,8 +119,8 @@ impl EmulatedDevice {
         }
     }
 
-    /// Takes a stream command, which stays in its place among the packets.
-    pub(super) fn take_command(&mut self, packet: &Packet<'_>, now: u64) {
+    /// Accepts a stream command, which stays in its place among the packets.
+    pub(super) fn accept_command(&mut self, packet: &Packet<'_>, now: u64) {
         let command = match CommandRepr::parse(packet) {
             Ok(command) => Some(command),
             Err(millstream_wire::Error::UnknownOp) => None,

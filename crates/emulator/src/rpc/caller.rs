@@ -57,7 +57,7 @@ impl Caller {
     pub fn ask(&mut self) -> &'static Generation {
         let found = match (self.choice, self.rpc) {
             (_, RpcKind::Grpc) => self.by_grpc(),
-            (UhdGeneration::Auto, _) => Generation::of_caller(self.asked),
+            (UhdGeneration::Auto, _) => Generation::by_first_questions(self.asked),
             (chosen, _) => chosen.row(),
         };
         self.told.get_or_insert(found)

@@ -43,6 +43,7 @@ impl Graph {
     ///     if read.is_ended {
     ///         break;
     ///     }
+    ///     assert!(read.items > 0, "nothing came for a second");
     /// }
     /// running.wait()?;
     /// assert_eq!(total, 1000);
@@ -169,7 +170,8 @@ pub enum PullError {
 impl<T: Item> PullReader<T> {
     /// Copies the next items into the buffer: as many as are there, but none behind the next item
     /// with a tag, which is the first item of a later read. Waits for the first item until
-    /// `timeout` has passed. A buffer without room gets nothing, at once.
+    /// `timeout` has passed; then it returns no item, and the stream has not ended: a loop that
+    /// does not look at this goes on for ever. A buffer without room gets nothing, at once.
     ///
     /// # Errors
     /// [`PullError::Broken`] when all items of a graph that failed have been read.

@@ -19,8 +19,8 @@
 //!
 //! The items under way are, along the path that holds the most, those in each ring and those that
 //! blocks keep ([`BlockFacts`](crate::BlockFacts)), each in items of the source by the blocks'
-//! [`Rate`](crate::ItemRatio)s. A bound below the needs of the blocks' `min_items` is refused, with
-//! the least bound that is possible.
+//! [`ItemRatio`](crate::ItemRatio)s. A bound below the needs of the blocks' `min_items` is refused,
+//! with the least bound that is possible.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,13 +40,13 @@ pub struct Latency {
     pub rate_hz: Option<Positive>,
     /// Single sources, by the name of the block.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub source: BTreeMap<String, SourceLatency>,
+    pub source: BTreeMap<String, SourceLatencyLimit>,
 }
 
-/// The bound of one source.
+/// The limit that a plan sets for one source.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SourceLatency {
+pub struct SourceLatencyLimit {
     /// As [`Latency::max_items`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
@@ -155,8 +155,11 @@ pub(crate) struct LatencyBound {
 impl Latency {
     /// Returns the bound and rate for the source of this name.
     pub(crate) fn wanted(&self, source: &str) -> Result<LatencyBound, LatencyError> {
-        let all =
-            SourceLatency { max_items: self.max_items, max_ms: self.max_ms, rate_hz: self.rate_hz };
+        let all = SourceLatencyLimit {
+            max_items: self.max_items,
+            max_ms: self.max_ms,
+            rate_hz: self.rate_hz,
+        };
         let mut own = self.source.get(source).cloned().unwrap_or_else(|| all.clone());
         own.rate_hz = own.rate_hz.or(all.rate_hz);
         let rate_hz = own.rate_hz.map(Positive::get);

@@ -82,7 +82,7 @@ pub trait OutputPort {
 
 /// A writing end that buffers more than the ring, for [`Mock`](crate::Mock).
 pub trait MockWriter: Send {
-    /// Returns the `Supply<T>` behind it.
+    /// Returns the `MockInput<T>` behind it.
     fn as_any(&mut self) -> &mut dyn Any;
     /// Moves buffered items into the ring; returns how many.
     fn refill(&mut self) -> usize;
@@ -108,7 +108,7 @@ pub(crate) fn each_port(
     input: impl FnMut(&str, &mut dyn InputPort),
     output: impl FnMut(&str, &mut dyn OutputPort),
 ) {
-    block.ports(&mut Each { input, output });
+    block.ports(&mut PortCalls { input, output });
 }
 
 /// Calls `emitter` with each emitter of a block and its name, in order.
@@ -131,12 +131,13 @@ impl<E: FnMut(&str, &mut Emitter)> PortVisitor for EachEmitter<E> {
     }
 }
 
-struct Each<I, O> {
+/// Calls one function with each input, the other with each output.
+struct PortCalls<I, O> {
     input: I,
     output: O,
 }
 
-impl<I, O> PortVisitor for Each<I, O>
+impl<I, O> PortVisitor for PortCalls<I, O>
 where
     I: FnMut(&str, &mut dyn InputPort),
     O: FnMut(&str, &mut dyn OutputPort),

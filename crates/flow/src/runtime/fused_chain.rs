@@ -23,7 +23,8 @@ pub(super) struct FusedChain {
     is_clear: bool,
     /// Both ends of the rings inside while the chain is clear, so that nothing else can use them.
     rings: Vec<(Producer, Consumer)>,
-    passed: PendingCounts,
+    /// What the blocks and rings have yet to count.
+    uncounted: PendingCounts,
 }
 
 /// One block of a fused chain.
@@ -41,8 +42,8 @@ const NO_BUFFER: usize = usize::MAX;
 
 /// The next action of a fused chain.
 pub(super) enum ChainAction {
-    /// Pass so many items.
-    Pass(usize),
+    /// Call all blocks in turn with a lane of so many items.
+    Run(usize),
     /// Wait for items.
     Wait,
     /// Call each block by itself.
@@ -99,9 +100,9 @@ impl FusedChain {
                 wakes_others: task.has_neighbours(),
             });
         }
-        let (is_clear, passed) = (false, PendingCounts::default());
+        let (is_clear, uncounted) = (false, PendingCounts::default());
         let rings = Vec::with_capacity(members.len() - 1);
-        Self { members, steps, batch_items, is_closed, is_clear, rings, passed }
+        Self { members, steps, batch_items, is_closed, is_clear, rings, uncounted }
     }
 
     /// Finds a buffer of the same type other than the batch's own, so a chain of one type
@@ -147,7 +148,7 @@ impl FusedChain {
                     return ChainAction::Wait;
                 }
                 (Some(taken), Some(room @ 1..)) => {
-                    return ChainAction::Pass(taken.min(room).min(self.batch_items as u64) as usize);
+                    return ChainAction::Run(taken.min(room).min(self.batch_items as u64) as usize);
                 }
                 _ => {}
             }
@@ -169,9 +170,9 @@ impl FusedChain {
         self.pass_batches(tasks, buffers, (items, rounds), |task, step, lane| {
             in_call.set(step.call_number);
             if step.wakes_others {
-                task.pass_and_tell(lane);
+                task.call_on_lane_and_tell(lane);
             } else {
-                task.pass(lane);
+                task.call_on_lane(lane);
             }
         });
     }
@@ -189,7 +190,7 @@ impl FusedChain {
         self.pass_batches(tasks, buffers, (items, rounds), |task, step, lane| {
             in_call.set(step.call_number);
             task.count_lane(items as u64);
-            task.pass_and_tell(lane);
+            task.call_on_lane_and_tell(lane);
             task.charge(context, weight);
         });
     }
@@ -212,12 +213,12 @@ impl FusedChain {
                 unsafe { lane.lead(buffers.get(step.buffer)) };
                 call(&mut members[at], step, &mut lane);
             }
-            self.passed.items += items as u64;
-            self.passed.batches += 1;
+            self.uncounted.items += items as u64;
+            self.uncounted.batches += 1;
             // Nothing outside a closed chain changes its next action, but a message, which may wait
             // for so short a time.
             if left > 0 && !self.is_closed {
-                let ChainAction::Pass(more) = self.next_action(tasks, false) else { break };
+                let ChainAction::Run(more) = self.next_action(tasks, false) else { break };
                 items = more;
             }
         }
@@ -226,11 +227,11 @@ impl FusedChain {
 
     /// Adds the pending counts to the tasks.
     fn count(&mut self, tasks: &mut [BlockTask]) {
-        let passed = std::mem::take(&mut self.passed);
+        let uncounted = std::mem::take(&mut self.uncounted);
         for (producer, consumer) in &mut self.rings {
-            producer.pass(consumer, passed.items);
+            producer.count_bypassed(consumer, uncounted.items);
         }
-        tasks[self.members.clone()].iter_mut().for_each(|task| task.count_passed(passed));
+        tasks[self.members.clone()].iter_mut().for_each(|task| task.count_calls(uncounted));
     }
 
     /// Whether the rings inside hold items.

@@ -197,7 +197,7 @@ impl PartitionThread {
         let alone = chains.len() == 1;
         for chain in chains {
             match chain.next_action(tasks, context.stopping) {
-                ChainAction::Pass(items) => {
+                ChainAction::Run(items) => {
                     let rounds = if alone || chain.is_closed() { clock.rounds() } else { 1 };
                     let batch = (items, rounds);
                     match weight {

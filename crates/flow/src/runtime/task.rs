@@ -2,9 +2,9 @@
 //!
 //! A task does not depend on its thread, so it can move to another between two sweeps.
 
-mod lane;
+mod fused;
 
-pub(super) use lane::PendingCounts;
+pub(super) use fused::PendingCounts;
 
 use super::inbox::Inbox;
 use super::stats::{BlockCounters, FILL_ONE};

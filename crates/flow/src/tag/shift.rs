@@ -33,7 +33,8 @@ pub struct TagShift {
     turn: (u64, u64),
 }
 
-/// The tags that say something else behind a block whose rate, delay or band changes.
+/// The keys of the tags that must be sent again, with new values, when a running block changes its
+/// rate, delay or band.
 pub(crate) const FOLLOWED: [Key; 5] =
     [keys::RX_RATE_HZ, keys::ITEMS_PER_SAMPLE, keys::RX_FREQ_HZ, keys::RX_TIME, keys::RX_UTC];
 

@@ -9,12 +9,12 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use millstream_host::bpf::{Btf, MapKind, RecordRing, create_map};
+use millstream_host::bpf::{Btf, MapKind, RecordRing};
 use millstream_host::mapping::Mapping;
 use millstream_watch::DroppedPacket;
 use rustix::mm::ProtFlags;
 
-use crate::probe::{ProbeError, attach, real_minus_monotonic_ns};
+use crate::probe::{ProbeError, attach, create_map, real_minus_monotonic_ns};
 use program::{DropRecord, DropTarget, Offsets, Shared};
 use taps::Taps;
 
@@ -32,6 +32,7 @@ pub struct DropWatch {
     records: RecordRing,
     reasons: HashMap<u32, String>,
     taps: Taps,
+    list: List,
     _attached: OwnedFd,
 }
 
@@ -57,8 +58,9 @@ impl DropWatch {
         let point = types.tracepoint("kfree_skb")?;
         let offsets = Offsets::new(types)?;
         let bytes = size_of::<Shared>();
-        let shared = create_map("ms_drop_ports", MapKind::Value { bytes: bytes as u32 })?;
-        let records = create_map("ms_drops", MapKind::Records { bytes: RECORDS_BYTES })?;
+        let shared = create_map("ms_drop_ports", MapKind::Value { bytes: bytes as u32 }, bytes)?;
+        let kind = MapKind::Records { bytes: RECORDS_BYTES };
+        let records = create_map("ms_drops", kind, RECORDS_BYTES as usize)?;
         let code = program::assemble(DropTarget {
             offsets,
             arguments: point.arguments,
@@ -75,6 +77,7 @@ impl DropWatch {
             records: RecordRing::new(records.as_fd(), RECORDS_BYTES)?,
             reasons,
             taps: Taps::default(),
+            list: List::default(),
             _attached: attached,
         };
         if !watch.tells_taps() {
@@ -102,15 +105,16 @@ impl DropWatch {
     /// Appends the packets that were dropped since the last call, in the order of their CPUs'
     /// records. Packets that were only copies for a packet socket are left out.
     pub fn read(&mut self, into: &mut Vec<DroppedPacket>) {
-        let (reasons, taps) = (&self.reasons, &self.taps);
+        let (reasons, taps, list) = (&self.reasons, &self.taps, &mut self.list);
         let offset = real_minus_monotonic_ns();
         self.records.read(|bytes| {
             let bytes: Option<&[u8; size_of::<DropRecord>()]> = bytes.first_chunk();
             // SAFETY: all bit patterns are a valid `DropRecord`, and the bytes are as many.
             let record = bytes.map(|bytes| unsafe { bytes.as_ptr().cast::<DropRecord>().read() });
-            let packet = record.filter(|record| !taps.have(record.location));
-            let packet = packet.map(|record| describe(&record, reasons, offset));
-            into.extend(packet.filter(|packet| packet.reason != TAP));
+            let Some(record) = record.filter(|record| !taps.have(record.location)) else { return };
+            let mut packet = describe(&record, reasons, offset);
+            list.correct(&record, &mut packet);
+            into.extend(Some(packet).filter(|packet| packet.reason != TAP));
         });
     }
 
@@ -120,6 +124,30 @@ impl DropWatch {
         let missed = self.shared.at::<u64>(offset_of!(Shared, missed) as u64, 1);
         // SAFETY: within the mapping and aligned; the program may write at any time.
         unsafe { missed.read_volatile() }
+    }
+}
+
+/// A packet on which others hung. They come behind it, and only the first one has the reason.
+#[derive(Debug, Default)]
+struct List {
+    first: Option<DroppedPacket>,
+    left: u16,
+}
+
+impl List {
+    fn correct(&mut self, record: &DropRecord, packet: &mut DroppedPacket) {
+        if record.has_list != 0 {
+            *self = Self { first: Some(packet.clone()), left: record.segments.saturating_sub(1) };
+            return;
+        }
+        let first = self.first.as_ref().filter(|first| {
+            let is_flow = (first.source, first.destination) == (packet.source, packet.destination);
+            is_flow && self.left > 0 && packet.reason == "NOT_SPECIFIED"
+        });
+        if let Some(first) = first {
+            packet.reason.clone_from(&first.reason);
+            self.left -= 1;
+        }
     }
 }
 

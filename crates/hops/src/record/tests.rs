@@ -1,7 +1,9 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use millstream_link::pcapng::{CaptureItem, CaptureReader};
-use millstream_watch::{InterfaceReading, SocketReading, ThreadReading};
+use millstream_watch::{
+    CaptureAccount, Captured, InterfaceReading, Judge, LinkType, SocketReading, ThreadReading,
+};
 
 use super::*;
 
@@ -175,4 +177,62 @@ fn entries_of_others_are_no_notes_and_damaged_ones_are_errors() {
         let entry = format!("MESSAGE=x\nMILLSTREAM_HOPS={json}\n\0\0");
         assert!(HopNote::read(entry.as_bytes()).unwrap().is_err(), "{json}");
     }
+}
+
+/// Digits, names and lengths of a recording that is not ours may say anything.
+#[test]
+fn a_recording_of_an_attacker_is_an_error_or_an_account_and_never_a_panic() {
+    let mut recorder = HopRecorder::new(Vec::new(), None);
+    for step in 1..=40 {
+        let at_ns = step * SECOND_NS / 10;
+        recorder.frame(&frame(at_ns, 1, &[3; SNAPLEN]), || "eth0".to_owned()).unwrap();
+        for note in notes(at_ns) {
+            recorder.note(&note).unwrap();
+        }
+    }
+    let (good, _) = recorder.finish(5 * SECOND_NS, 0).unwrap();
+    let mut state = 1_u64;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut notes_read = 0;
+    for _ in 0..1000 {
+        let mut bytes = good.clone();
+        for _ in 0..20 {
+            let at = draw(bytes.len());
+            // Most of the file is text: another digit keeps it readable.
+            bytes[at] = match bytes[at] {
+                b'0'..=b'9' => b"0123456789"[draw(10)],
+                _ if draw(8) == 0 => draw(256) as u8,
+                same => same,
+            };
+        }
+        let Ok(mut reader) = CaptureReader::new(&bytes[..]) else { continue };
+        let (mut account, mut judge) = (CaptureAccount::new(), Judge::new());
+        while let Ok(Some(item)) = reader.next_item() {
+            match item {
+                CaptureItem::Packet(packet) => account.take(&Captured {
+                    at_ns: packet.at_ns,
+                    interface: packet.interface,
+                    is_outgoing: None,
+                    link: LinkType::Ethernet,
+                    bytes: packet.bytes,
+                }),
+                CaptureItem::JournalEntry(entry) => match HopNote::read(entry) {
+                    Some(Ok(HopNote::Reading(reading))) => {
+                        let at_ns = reading.at_ns;
+                        judge.reading(reading);
+                        judge.settle(&account, at_ns);
+                        notes_read += 1;
+                    }
+                    Some(Ok(HopNote::Dropped(dropped))) => judge.dropped(dropped),
+                    Some(Ok(HopNote::Waited(wait))) => judge.wait(wait),
+                    _ => {}
+                },
+            }
+        }
+        judge.finish(&account);
+    }
+    assert!(notes_read > 10_000, "{notes_read} notes could be read");
 }

@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use millstream_host::bpf::{Btf, Insn, MapKind, RecordRing, cpus, create_map, delete, update};
+use millstream_host::bpf::{Btf, Insn, MapKind, RecordRing, cpus, delete, update};
 use millstream_host::mapping::Mapping;
 use millstream_watch::ThreadWait;
 use rustix::mm::ProtFlags;
 
-use crate::probe::{ProbeError, attach, real_minus_monotonic_ns};
+use crate::probe::{ProbeError, attach, create_map, real_minus_monotonic_ns};
 use program::{CpuRun, ThreadOffsets, Waiting, WaitsHead, WaitsTarget};
 
 /// The room for records: 4000 waits.
@@ -53,10 +53,12 @@ impl WaitWatch {
         let types = Btf::of_kernel(Path::new("/"))?;
         let cpus = cpus();
         let bytes = size_of::<WaitsHead>() + cpus as usize * size_of::<CpuRun>();
-        let shared = create_map("ms_runs", MapKind::Value { bytes: bytes as u32 })?;
-        let records = create_map("ms_waits", MapKind::Records { bytes: RECORDS_BYTES })?;
+        let shared = create_map("ms_runs", MapKind::Value { bytes: bytes as u32 }, bytes)?;
+        let kind = MapKind::Records { bytes: RECORDS_BYTES };
+        let records = create_map("ms_waits", kind, RECORDS_BYTES as usize)?;
         let (entries, value) = (THREADS_MAX as u32, size_of::<Waiting>() as u32);
-        let threads = create_map("ms_threads", MapKind::Hash { entries, bytes: value })?;
+        let kind = MapKind::Hash { entries, bytes: value };
+        let threads = create_map("ms_threads", kind, THREADS_MAX * 256)?;
         let target = WaitsTarget {
             offsets: ThreadOffsets::new(&types)?,
             cpus,

@@ -13,7 +13,7 @@ use super::*;
 /// `None`, with a reason, where programs are not allowed.
 fn open(threshold: Duration) -> Option<WaitWatch> {
     match WaitWatch::open(threshold) {
-        Err(error @ (ProbeError::Rights { .. } | ProbeError::Types(_))) => {
+        Err(error) if !matches!(error, ProbeError::Refused(_)) => {
             eprintln!("skipped: {error}");
             None
         }
@@ -54,6 +54,8 @@ fn wait_behind_a_busy_thread(moves: bool) {
     let (wake, woken) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let (run, has_run) = mpsc::channel();
+    let (say, said) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
     let reader = thread::spawn(move || {
         pin_current_thread(cpu).unwrap();
         tell.send(tid()).unwrap();
@@ -62,16 +64,18 @@ fn wait_behind_a_busy_thread(moves: bool) {
     });
     let reader_tid = told.recv().unwrap();
     watch.watch_threads(&[reader_tid]).unwrap();
-    let sleeps = format!("/proc/self/task/{reader_tid}/wchan");
+    let (call, sleeps) = (format!("/proc/self/task/{reader_tid}/syscall"), libc::SYS_futex);
     let start = Instant::now();
     // It sleeps for the channel, and not to be pinned or for its output.
-    while !std::fs::read_to_string(&sleeps).unwrap().contains("futex") {
+    while !std::fs::read_to_string(&call).unwrap().starts_with(&format!("{sleeps} ")) {
         assert!(start.elapsed() < Duration::from_secs(30), "it does not sleep");
         thread::yield_now();
     }
     let busy = thread::Builder::new().name("neighbour".to_owned()).spawn(move || {
         pin_current_thread(cpu).unwrap();
-        set_current_thread(Class::Fifo(10)).ok()?;
+        if set_current_thread(Class::Fifo(10)).is_err() {
+            return say.send(None).unwrap();
+        }
         let sent = now();
         wake.send(()).unwrap();
         let start = Instant::now();
@@ -81,9 +85,12 @@ fn wait_behind_a_busy_thread(moves: bool) {
             confine(reader_tid, &[other].into_iter().collect()).unwrap();
             std::iter::repeat_with(|| has_run.try_recv()).find_map(Result::ok).unwrap()
         });
-        Some((tid(), sent, left, ran.unwrap_or_else(|| has_run.recv().unwrap())))
+        let ran = ran.unwrap_or_else(|| has_run.recv().unwrap());
+        say.send(Some((tid(), sent, left, ran))).unwrap();
+        // Its name can be asked for until it ends.
+        ended.recv().unwrap();
     });
-    let Some((busy_tid, sent, left, ran)) = busy.unwrap().join().unwrap() else {
+    let Some((busy_tid, sent, left, ran)) = said.recv().unwrap() else {
         eprintln!("skipped: a thread cannot have a real-time class here");
         return;
     };
@@ -95,9 +102,9 @@ fn wait_behind_a_busy_thread(moves: bool) {
     assert!(wait.from_ns + 1_000_000 > sent && wait.from_ns < left, "{wait:?} {sent} {left}");
     assert!(wait.until_ns + 1_000_000 > left && wait.until_ns < ran + 1_000_000, "{wait:?} {ran}");
     assert_eq!((wait.tid, wait.cpu as usize), (reader_tid, cpu));
-    // The name of a thread that still ran is asked for later, when this one has ended.
-    let name = if moves { "" } else { "neighbour" };
-    assert_eq!(wait.instead, Some((busy_tid, name.to_owned())), "{waits:?}");
+    assert_eq!(wait.instead, Some((busy_tid, "neighbour".to_owned())), "{waits:?}");
+    end.send(()).unwrap();
+    busy.unwrap().join().unwrap();
 }
 
 #[test]

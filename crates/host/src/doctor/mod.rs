@@ -141,7 +141,7 @@ pub const RULES: &[DoctorRule] = &[
         .because("while a CPU handles an interrupt, the thread of the stream on it stands still"),
     rule(Topic::Network, "irqbalance", rules::irqbalance::check)
         .because("irqbalance undoes every placement of interrupts within ten seconds"),
-    rule(Topic::Network, "packet-priorities", rules::packet_priorities::check).because(
+    rule(Topic::Network, "packet-priorities", rules::packet_thread_priorities::check).because(
         "a thread that carries packets waits for every real-time thread that is not below it",
     ),
     rule(Topic::Network, "receive-steering", rules::steering::check).because(

@@ -94,7 +94,7 @@ fn what_is_sent_is_counted_by_the_queue_as_frames() {
     assert_eq!(record["parameters"]["topology"], "separate");
     let details = &record["details"];
     let count = |name: &str| details[name].as_u64().unwrap();
-    // The other port carries only bulk, a frame a packet: no GSO batch was sent.
+    // The other port carries only bulk, a frame a packet: no train was sent.
     assert_eq!(count("port_sent_bytes"), 1514 * count("port_sent_packets"));
     assert!(count("port_sent_packets") <= count("bulk_offered") && count("bulk_offered") > 0);
     // Half of the port's rate: a queue for 1.2 s is full only if the shaper stands still for longer

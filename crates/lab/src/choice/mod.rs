@@ -116,11 +116,11 @@ impl Need {
     }
 }
 
-/// The option of links that send GSO batches.
+/// The option of links that send trains.
 const TRAINS: &str = "gso";
 
 /// Measures a link as applications use it: ports on both sides; the kernel's port sends single
-/// datagrams, as radios do, not GSO batches.
+/// datagrams, as radios do, not trains.
 ///
 /// # Errors
 /// [`StageError`] other than a refusal, which the candidate holds.

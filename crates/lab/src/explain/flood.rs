@@ -1,4 +1,4 @@
-//! A flood of network interrupts: GSO batches over a veth pair, in two network namespaces of this
+//! A flood of network interrupts: trains over a veth pair, in two network namespaces of this
 //! process, that software hands to another CPU (RPS, Documentation/networking/scaling.rst). The
 //! namespaces end with the process.
 
@@ -18,7 +18,7 @@ pub const READY: &str = "ready";
 
 const NEAR: &str = "10.213.0.1";
 const FAR: &str = "10.213.0.2";
-/// Bytes of a datagram, and the datagrams of a GSO batch: small ones, so that each costs.
+/// Bytes of a datagram, and the datagrams of a train: small ones, so that each costs.
 const DATAGRAM: usize = 64;
 const TRAIN: usize = 64;
 

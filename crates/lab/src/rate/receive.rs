@@ -50,7 +50,7 @@ pub struct RxChannelOutcome {
     pub balances: bool,
     /// Times that the device dropped samples because it could not send in time.
     pub overruns: u64,
-    /// Datagrams or GRO batches that this machine's receive queue dropped.
+    /// Datagrams or trains that this machine's receive queue dropped.
     pub queue_drops: u64,
     /// Credit reports sent.
     pub reports: u64,

@@ -61,7 +61,7 @@ pub struct TxChannelOutcome {
     pub sequence_errors: u64,
     /// Whether the device acknowledged the end of the burst.
     pub acknowledged: bool,
-    /// GSO batches sent; each is one system call.
+    /// Trains sent; each is one system call.
     pub trains: u64,
     /// Credit reports taken.
     pub reports: u64,

@@ -10,9 +10,9 @@ const TRUST: &str = "lets the peer write into all of DPDK's memory in this proce
      zero-copy=trust-peer for a peer that may";
 
 options! {
-    /// Our own options.
+    /// The options that the link itself reads; all others go to the driver.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub(super) struct Own {
+    pub(super) struct OwnOptions {
         /// size of the largest IP packet; default: that of the device, or 9000 in memory
         mtu: Option<u16> = None, maybe(number("bytes", 68..=16_000));
         /// number of queues in each direction
@@ -36,7 +36,7 @@ options! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DpdkOptions {
     pub device: DeviceName,
-    pub own: Own,
+    pub own: OwnOptions,
     /// The driver's own arguments, as written.
     pub driver: Vec<(String, String)>,
 }
@@ -50,7 +50,7 @@ pub(super) fn describe() -> Vec<Opt> {
         default: None,
         about,
     };
-    let mut all = Own::describe();
+    let mut all = OwnOptions::describe();
     all.extend([
         of_driver("role", "server|client", "memif: the server makes the socket"),
         of_driver("socket", "PATH", "memif: path of the socket that connects both"),

@@ -35,7 +35,7 @@ impl FaultTx {
         self.kept.held.is_empty() && !self.switch.is_live()
     }
 
-    /// Applies the rules to the datagrams of a GSO batch one by one; those that pass leave in
+    /// Applies the rules to the datagrams of a train one by one; those that pass leave in
     /// batches again.
     fn send_judged(
         &mut self,

@@ -44,7 +44,7 @@ pub(super) struct PacketLink {
     pub ring: ReceiveRing,
     pub transmit: Batch,
     pub sent: SendResult,
-    /// Buffers to transmit from, and to split GSO batches into.
+    /// Buffers to transmit from, and to split trains into.
     pub buffers: Buffers,
     pub segments: Buffers,
     pub train: Option<SegmentedBatch>,
@@ -91,7 +91,7 @@ impl PacketLink {
         count
     }
 
-    /// Returns the next segment of the GSO batch; at its end the batch's buffer is returned.
+    /// Returns the next segment of the train; at its end the batch's buffer is returned.
     fn take_segment(&mut self) -> Option<Frame> {
         let train = self.train.as_mut()?;
         if train.is_over() {
@@ -104,7 +104,7 @@ impl PacketLink {
         Some(frame)
     }
 
-    /// Processes a frame longer than the interface's can be: a GSO batch, whole in the ring or
+    /// Processes a frame longer than the interface's can be: a train, whole in the ring or
     /// truncated and queued at the socket (`PACKET_COPY_THRESH`).
     fn take_long(&mut self, frame: Frame, note: FrameNote) {
         let (frame, virtio) = if note.status & libc::TP_STATUS_COPY != 0 {
@@ -174,7 +174,7 @@ impl PacketLink {
         }
     }
 
-    /// Returns the buffer of a GSO batch to its owner.
+    /// Returns the buffer of a train to its owner.
     fn put_train(&mut self, frame: Frame) {
         if self.scratch_is_train() {
             self.scratch = Some(frame);
@@ -271,7 +271,7 @@ impl PacketLink {
         FrameCounts { pool, receiving: slots - ring_lent + in_train, transmitting, lent }
     }
 
-    /// Whether the GSO batch lies in the scratch buffer, which is not a frame of the counts.
+    /// Whether the train lies in the scratch buffer, which is not a frame of the counts.
     fn scratch_is_train(&self) -> bool {
         self.scratch.is_none()
     }

@@ -23,7 +23,7 @@
 //!   unreachable".
 //! - Frames that this machine sends on the interface are not received.
 //! - Checksums that hardware was to complete, and those that it checked, are marked in the frame.
-//! - GSO batches of datagrams from a sender on the same machine are split.
+//! - Trains of datagrams from a sender on the same machine are split.
 //!
 //! Only opening the sockets needs a privilege (CAP_NET_RAW), and [`crate::rights`] does it.
 //! Sources: packet(7), `Documentation/networking/packet_mmap.rst`.
@@ -64,7 +64,7 @@ pub use headers::{BLOCK_MS, HeaderCapture, HeaderFilter, PassingFrame};
 #[cfg(fuzzing)]
 pub use segmented::exercise as exercise_train;
 
-/// The largest GSO batch of datagrams, bytes: one IPv4 packet with its Ethernet header.
+/// The largest train of datagrams, bytes: one IPv4 packet with its Ethernet header.
 const TRAIN_BYTES_MAX: usize = 65_535 + ETHERNET_BYTES_MAX;
 
 /// The entry of `packet`.
@@ -240,7 +240,7 @@ impl RingSizes {
         self.slots.bytes() as u64
     }
 
-    /// The number of buffers into which GSO batches are split: as many as frames that the ports
+    /// The number of buffers into which trains are split: as many as frames that the ports
     /// may hold, with room to spare. A batch without a buffer would stop all ports.
     fn segments(&self) -> usize {
         self.slots.slots()

@@ -37,7 +37,7 @@ pub(super) struct FrameNote {
     pub whole_bytes: u32,
     /// The 802.1Q tag, if the status says that there is one.
     pub tag: u32,
-    /// The `virtio_net_hdr` of the frame, which marks a GSO batch.
+    /// The `virtio_net_hdr` of the frame, which marks a train.
     pub virtio: [u8; VIRTIO_BYTES],
 }
 

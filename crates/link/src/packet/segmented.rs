@@ -1,4 +1,4 @@
-//! GSO batches: when a sender on the same machine leaves segmentation to "hardware" (UDP GSO over a
+//! Trains: when a sender on the same machine leaves segmentation to "hardware" (UDP GSO over a
 //! veth pair), the kernel shows many datagrams as one frame. They are split here, into the frames
 //! that a wire would have carried.
 
@@ -13,7 +13,7 @@ use super::ring::VIRTIO_BYTES;
 /// `VIRTIO_NET_HDR_GSO_UDP_L4` of `linux/virtio_net.h`.
 const UDP_SEGMENTS: u8 = 5;
 
-/// A GSO batch that is being split.
+/// A train that is being split.
 #[derive(Debug)]
 pub(super) struct SegmentedBatch {
     /// The frame of the whole batch.
@@ -27,7 +27,7 @@ pub(super) struct SegmentedBatch {
 
 impl SegmentedBatch {
     /// Examines a frame longer than the interface's can be, and the `virtio_net_hdr` in front of it
-    /// (native byte order). Returns the frame if it is not a GSO batch of datagrams.
+    /// (native byte order). Returns the frame if it is not a train of datagrams.
     pub fn new(
         frame: Frame,
         memory: &FrameMemory,
@@ -94,7 +94,7 @@ fn address(frame: &mut [u8], headers: usize, index: u16) {
 }
 
 /// Takes any bytes as a `virtio_net_hdr` and a frame behind it, for a fuzz target and a test. If
-/// they are a GSO batch, its frames contain its bytes, each once.
+/// they are a train, its frames contain its bytes, each once.
 #[cfg(any(test, fuzzing))]
 pub fn exercise(bytes: &[u8]) {
     const FRAME_MAX: usize = 1 << 16;

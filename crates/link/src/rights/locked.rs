@@ -8,6 +8,9 @@ use rustix::process::Pid;
 
 /// Allows a process (`None`: this one) to lock `bytes` more. The limit stays until the process
 /// ends.
+///
+/// # Errors
+/// The error of prlimit(2): it needs CAP_SYS_RESOURCE beyond the hard limit.
 pub fn raise(process: Option<Pid>, bytes: u64) -> io::Result<()> {
     let now = limit(process, None).map_err(failed)?;
     let raised = now.rlim_cur.saturating_add(bytes);

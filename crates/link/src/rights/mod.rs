@@ -30,7 +30,7 @@ use crate::frame::Steer;
 pub use broker::{Broker, errno};
 pub use choice::{BROKER_VARIABLE, Choice, DEFAULT_BROKER, RightsOptions};
 pub use direct::DirectSteps;
-pub use locked::lockable_bytes;
+pub use locked::{lockable_bytes, raise as raise_lockable};
 pub use open::open;
 pub(crate) use open::ways_out;
 

@@ -89,11 +89,12 @@ impl GrantPolicy {
         ))
     }
 
-    /// Returns the needs of a link on an interface, if it is granted.
+    /// Returns the family of the link, which says what it needs, if the link is granted on the
+    /// interface.
     ///
     /// # Errors
     /// The reason for the refusal.
-    pub fn link(&self, link: &str, interface: &str) -> Result<&'static Family, String> {
+    pub fn granted_family(&self, link: &str, interface: &str) -> Result<&'static Family, String> {
         if !self.interfaces.iter().any(|granted| granted == interface) {
             let granted = self.interfaces.join(", ");
             return Err(format!(
@@ -186,10 +187,10 @@ mod tests {
 
     #[test]
     fn other_interfaces_and_links_are_refused_by_name() {
-        assert!(policy().link("xdp", "eth1").is_ok());
-        let error = policy().link("xdp", "eth0").unwrap_err();
+        assert!(policy().granted_family("xdp", "eth1").is_ok());
+        let error = policy().granted_family("xdp", "eth0").unwrap_err();
         assert_eq!(error, "the broker does not grant the interface eth0, only eth1");
-        let error = policy().link("packet", "eth1").unwrap_err();
+        let error = policy().granted_family("packet", "eth1").unwrap_err();
         assert_eq!(
             error,
             "the broker does not grant the link packet, only xdp: start it with another --link"

@@ -15,9 +15,9 @@ options! {
     /// The options, parsed.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub(super) struct UdpOptions {
-        /// receive in GRO batches
+        /// receive trains of datagrams by one call (GRO)
         gro: bool = true, OnOff;
-        /// send in GSO batches
+        /// send trains of datagrams by one call (GSO)
         gso: bool = true, OnOff;
         /// how a thread waits: sleep in the kernel, poll the socket, which needs a whole core, or
         /// poll for at most 50 µs and then sleep

@@ -1,4 +1,4 @@
-//! The transmit half: single datagrams, and GSO batches by `UDP_SEGMENT` or `sendmmsg`.
+//! The transmit half: single datagrams, and trains by `UDP_SEGMENT` or `sendmmsg`.
 
 use std::io;
 use std::mem;

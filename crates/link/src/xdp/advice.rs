@@ -99,14 +99,14 @@ pub fn bind(device: &InterfaceState, to: &Binding, source: io::Error) -> LinkErr
     error(device, &step, source, hint)
 }
 
-/// Returns advice on frames that do not fit a buffer in generic mode, which receives GSO batches of
+/// Returns advice on frames that do not fit a buffer in generic mode, which receives trains of
 /// a sender on the same machine before the kernel splits them. In native mode of veth the sender
 /// splits them.
 pub fn trains(info: &LinkInfo, too_long: u64) -> Option<String> {
     let name = info.interface.as_deref().unwrap_or_default();
     (info.mode == Mode::Generic && too_long > 0).then(|| {
         format!(
-            "{name}: {too_long} frames did not fit into buffers: in generic mode GSO batches of a \
+            "{name}: {too_long} frames did not fit into buffers: in generic mode trains of a \
              sender on the same machine are not split: use mode=native, or split them at the \
              sender (`udp:gso=off`, or `ethtool -K PEER tx-udp-segmentation off`)"
         )

@@ -169,7 +169,7 @@ impl XdpLink {
         }
     }
 
-    /// Gives back parts longer than any frame of the interface: unsplit GSO batches, which generic
+    /// Gives back parts longer than any frame of the interface: unsplit trains, which generic
     /// mode receives whole. The kernel drops those that are too long for it.
     fn drop_trains(&mut self, frames: &mut Vec<Frame>, first: usize) {
         let longest = self.info.mtu + ETHERNET_BYTES_MAX;

@@ -266,7 +266,7 @@ impl Queue {
         let null = std::ptr::null_mut();
         // SAFETY: nothing is read or written: the length is 0 and there is no address.
         let done = unsafe { libc::recvfrom(fd, null, 0, flags, null.cast(), null.cast()) };
-        check(done)
+        kick_outcome(done)
     }
 
     /// Returns the positions of the rings.
@@ -292,8 +292,9 @@ impl AsFd for Queue {
     }
 }
 
-/// Interprets the result of a kick: nothing to do, or a request to call again, is not an error.
-pub(super) fn check(done: isize) -> io::Result<()> {
+/// Returns the outcome of the system call that kicks a queue, from its return value `done`. Nothing
+/// to do, or a request to call again, is not an error.
+pub(super) fn kick_outcome(done: isize) -> io::Result<()> {
     if done >= 0 {
         return Ok(());
     }

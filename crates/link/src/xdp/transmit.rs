@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::pool::FramePool;
-use super::queue::{Queue, Staged, check};
+use super::queue::{Queue, Staged, kick_outcome};
 use super::ring::{CONTINUES, Descriptor, METADATA};
 use crate::frame::{Frame, FrameMemory, LinkCounters};
 
@@ -93,7 +93,7 @@ impl Queue {
         let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
         // SAFETY: nothing is read: the length is 0 and there is no address.
         let done = unsafe { libc::sendto(fd, std::ptr::null(), 0, flags, std::ptr::null(), 0) };
-        match check(done) {
+        match kick_outcome(done) {
             // The kernel took a frame but could not pass it on.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 counters.tx_dropped += 1;

@@ -1,4 +1,4 @@
-//! GSO batches (UDP) from a sender on the same machine.
+//! Trains (UDP) from a sender on the same machine.
 
 use std::net::SocketAddrV4;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use millstream_link::port::PortOptions;
 
 use crate::bench::{Bench, PATIENCE, PORT};
 
-/// Sends a GSO batch of twenty datagrams from the kernel, by one call.
+/// Sends a train of twenty datagrams from the kernel, by one call.
 fn train(bench: &Bench) {
     let [from, to] = [&bench.pair.left, &bench.pair.right].map(|side| side.address);
     let bind = SocketAddrV4::new(from, 0);

@@ -7,7 +7,7 @@ use millstream_wire::arp::{ArpRepr, Op};
 use millstream_wire::ethernet::Mac;
 
 use super::claim::Conflict;
-use super::message::DueFrame;
+use super::due_frame::DueFrame;
 use super::neighbours::ArpSource;
 use super::receive::Inbound;
 use super::routes::NextHop;

@@ -4,7 +4,7 @@ use millstream_wire::checksum::Sum;
 use millstream_wire::icmp::{HEADER_LEN, Message as Says, Packet as Icmp, unreachable};
 
 use super::Stack;
-use super::message::DueFrame;
+use super::due_frame::DueFrame;
 use super::receive::{Inbound, ReceivedPacket};
 
 impl Stack {

@@ -8,7 +8,7 @@ use millstream_wire::ipv4::{Header, protocol};
 use millstream_wire::{Error, udp};
 
 use super::config::{ChecksumPolicy, is_station};
-use super::message::DueFrame;
+use super::due_frame::DueFrame;
 use super::parts::FrameParts;
 use super::{AddressState, Stack};
 

@@ -89,7 +89,7 @@ pub fn a_flood_is_accounted_for(rig: &Rig) {
     }
     assert_eq!(sender.join().unwrap(), TRAINS, "trains taken");
     got.extend(drain(&mut far));
-    // With coalescing the kernel counts a lost GRO batch as one.
+    // With coalescing the kernel counts a lost train as one.
     let exact = rig.exact && !far.rx.capabilities().coalescing;
     let drops = far.rx.queue_drops();
     assert!(got.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");

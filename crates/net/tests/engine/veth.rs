@@ -183,7 +183,7 @@ fn a_deleted_interface_ends_its_ports_with_an_error_and_can_come_again() {
     }
 }
 
-/// The kernel shows the GSO batches of a sender on the same machine whole, and the link splits them
+/// The kernel shows the trains of a sender on the same machine whole, and the link splits them
 /// into buffers of its own.
 #[test]
 fn a_port_that_is_not_read_does_not_use_up_the_buffers_of_gso_batches() {

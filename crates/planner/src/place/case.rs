@@ -83,7 +83,7 @@ impl PlacementCase {
     }
 }
 
-/// Returns the topology within the hints, never empty.
+/// Returns the part of the topology that the hints allow; at least one CPU.
 fn usable(topology: &Topology, hints: &Hints) -> Topology {
     let Some(allowed) = &hints.allowed else {
         let none = topology.cores.is_empty();
@@ -93,7 +93,7 @@ fn usable(topology: &Topology, hints: &Hints) -> Topology {
     if usable.cores.len() == allowed.len() && !allowed.is_empty() {
         return usable;
     }
-    // The topology does not have all of them.
+    // The topology lacks some of the allowed CPUs: nothing is known of how they are related.
     let some = if allowed.is_empty() { CpuSet::from_iter([0]) } else { allowed.clone() };
     Topology::flat(&some)
 }

@@ -73,17 +73,17 @@ impl Search<'_, '_> {
             return;
         }
         let unit = self.order[depth];
-        let mut ways: Vec<(PlacementCost, usize)> = Vec::new();
-        for cpu in self.state.ways(unit, self.cpus) {
+        let mut candidates: Vec<(PlacementCost, usize)> = Vec::new();
+        for cpu in self.state.candidate_cpus(unit, self.cpus) {
             self.state.put(unit, cpu);
             let bound = self.bound(depth + 1);
             self.state.take(unit);
             if bound < self.best.score {
-                ways.push((bound, cpu));
+                candidates.push((bound, cpu));
             }
         }
-        ways.sort_unstable();
-        for (bound, cpu) in ways {
+        candidates.sort_unstable();
+        for (bound, cpu) in candidates {
             if self.cut || bound >= self.best.score {
                 return;
             }

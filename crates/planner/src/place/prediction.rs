@@ -101,7 +101,8 @@ pub struct Cut {
     /// The cost for both sides, nanoseconds an item, with other connections between the same
     /// blocks.
     pub ns: f64,
-    /// The better way to bring both blocks together; `None` when neither may move.
+    /// The prediction with both blocks on one CPU, that of the writer or of the reader, whichever
+    /// is better; `None` when neither may move.
     pub without: Option<Alternative>,
 }
 

@@ -150,18 +150,18 @@ impl<'a> Placement<'a> {
         PlacementCost::new(self.problem, bottleneck, total)
     }
 
-    /// Returns the CPUs where a unit may go: those in use, and one of every kind of unused ones if
-    /// more may be used.
-    pub(super) fn ways(&self, unit: usize, cpus: usize) -> Vec<usize> {
-        let mut ways = match self.problem.units[unit].pinned {
+    /// Returns the CPUs where a unit may go: those in use, and, while fewer than `cpus` are in use,
+    /// one of every kind of unused ones.
+    pub(super) fn candidate_cpus(&self, unit: usize, cpus: usize) -> Vec<usize> {
+        let mut candidates = match self.problem.units[unit].pinned {
             Some(cpu) => return vec![cpu],
             None => self.used.clone(),
         };
         if self.used.len() < cpus {
-            ways.extend(self.fresh());
+            candidates.extend(self.fresh());
         }
-        ways.retain(|cpu| self.fits(unit, *cpu));
-        ways
+        candidates.retain(|cpu| self.fits(unit, *cpu));
+        candidates
     }
 
     /// Returns one CPU of every kind among the unused ones: exchanging two of a kind would change

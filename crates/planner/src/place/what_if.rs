@@ -29,12 +29,15 @@ pub(super) fn next_best(
 ) -> Option<Alternative> {
     let cpus = state.used.len();
     let all: Vec<(usize, usize)> = (0..case.problem.units.len())
-        .flat_map(|unit| state.ways(unit, cpus + 1).into_iter().map(move |cpu| (unit, cpu)))
+        .flat_map(|unit| {
+            state.candidate_cpus(unit, cpus + 1).into_iter().map(move |cpu| (unit, cpu))
+        })
         .collect();
     best_of(case, state, scale, &all)
 }
 
-/// Returns the better of the two ways to bring the ends of a connection together.
+/// Returns the prediction with both ends of a connection on one CPU, that of the writer or of the
+/// reader, whichever is better.
 pub(super) fn without(
     case: &PlacementCase,
     state: &mut Placement<'_>,

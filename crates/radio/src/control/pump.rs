@@ -13,7 +13,7 @@ use super::client::{ControlState, lock};
 use super::sequence::{Sequence, SequencePosition};
 
 /// The longest time until the thread notices that it should end.
-const SLICE: Duration = Duration::from_millis(50);
+const END_LOOK: Duration = Duration::from_millis(50);
 
 /// The messages of each block whose channels are watched, by its port.
 type Sequences = Vec<(u16, Sequence)>;
@@ -49,7 +49,7 @@ impl ControlReceiver {
     pub(super) fn run(mut self, mut rx: Box<dyn PortRx>) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             // When the port fails, accesses get no answers, and report that.
-            let Ok(count) = rx.recv_batch(SLICE) else { return };
+            let Ok(count) = rx.recv_batch(END_LOOK) else { return };
             (0..count).for_each(|index| self.hear(&rx.datagram(index)));
         }
     }

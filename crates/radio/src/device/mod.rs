@@ -39,7 +39,7 @@ use crate::graph::StreamDirection;
 use crate::stream::{RxArgs, RxError, RxMember, RxStreamer, StreamRate};
 use crate::topology::RadioTopology;
 use crate::tx::{TxArgs, TxChannel, TxError, TxMember, TxStreamer};
-use crate::{Connection, DeviceArgs, RadioError};
+use crate::{DeviceArgs, RadioError, SharedPort};
 
 /// A claimed and initialised device. Dropping it releases the device.
 ///
@@ -55,7 +55,7 @@ pub struct Device {
     blocks: ClientZero,
     links: Vec<DeviceLink>,
     /// The ports that streams share, with the numbers of their links.
-    connections: Mutex<Vec<(usize, Connection)>>,
+    shared_ports: Mutex<Vec<(usize, SharedPort)>>,
     width: Width,
     /// The master clock rate, at which the radios sample and count time.
     ticks_hz: f64,

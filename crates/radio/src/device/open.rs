@@ -98,7 +98,7 @@ pub(super) fn open(mut args: DeviceArgs) -> Result<Device, RadioError> {
         topology,
         blocks,
         links,
-        connections: Mutex::default(),
+        shared_ports: Mutex::default(),
         width,
         ticks_hz,
         first_stream_epid: Epid(next_epid),

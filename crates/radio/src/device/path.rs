@@ -11,7 +11,7 @@ use super::link::least_used;
 use crate::graph::{BlockPort, StreamDirection};
 use crate::stream::{StreamPath, StreamRate};
 use crate::topology::Endpoint;
-use crate::{Clock, Connection, RadioError};
+use crate::{Clock, RadioError, SharedPort};
 
 impl Device {
     /// Sets the rate of a chain, which is leased, and returns the number of the link that its
@@ -88,9 +88,9 @@ impl Device {
         if !self.args.one_port {
             return Ok(self.args.port(number, options)?);
         }
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, connection)) = connections.iter().find(|(link, _)| *link == number) {
-            return Ok(connection.port(path.epid));
+        let mut shared_ports = self.shared_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, shared)) = shared_ports.iter().find(|(link, _)| *link == number) {
+            return Ok(shared.port(path.epid));
         }
         let receivers = self.rx.len();
         let port = self.args.port(
@@ -101,9 +101,9 @@ impl Device {
                 ..PortOptions::default()
             },
         )?;
-        let connection = Connection::new(port, self.width, receivers);
-        let port = connection.port(path.epid);
-        connections.push((number, connection));
+        let shared = SharedPort::new(port, self.width, receivers);
+        let port = shared.port(path.epid);
+        shared_ports.push((number, shared));
         Ok(port)
     }
 
@@ -112,8 +112,8 @@ impl Device {
     ///
     /// [`DeviceArgs::one_port`]: crate::DeviceArgs::one_port
     pub fn strays(&self) -> u64 {
-        let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        connections.iter().map(|(_, connection)| connection.strays()).sum()
+        let shared_ports = self.shared_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        shared_ports.iter().map(|(_, shared)| shared.strays()).sum()
     }
 
     /// Opens a port on a link for the stream of a block.

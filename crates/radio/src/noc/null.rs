@@ -11,7 +11,7 @@ use crate::graph::BlockPort;
 use crate::{Device, RadioError};
 
 /// The most lines of samples in a packet: the register holds one less.
-const LINES_MAX: usize = regs::PACKET_LINES_MAX as usize + 1;
+const LINES_MAX: usize = regs::PACKET_LINES_MASK as usize + 1;
 
 /// The size of the source's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ struct NullPacket {
 impl NullPacket {
     /// Returns the packets that have `samples` samples at least.
     fn packets_of(self, samples: u64) -> u64 {
-        samples.div_ceil(self.samples() as u64).clamp(1, regs::PACKETS_MAX)
+        samples.div_ceil(self.samples() as u64).clamp(1, regs::PACKETS_MASK)
     }
 
     /// Returns the size that is nearest to `samples` samples.
@@ -40,7 +40,7 @@ impl NullPacket {
     /// says; the second one goes into its header as it is, so both must agree.
     fn registers(self) -> [(u32, u32); 2] {
         let bytes = (self.lines + 1) * self.line_bytes;
-        [(regs::PACKET_LINES, self.lines as u32 - 1), (regs::PACKET_BYTES, bytes as u32)]
+        [(regs::PACKET_LINES_LESS_2, self.lines as u32 - 1), (regs::PACKET_BYTES, bytes as u32)]
     }
 }
 
@@ -179,10 +179,10 @@ mod tests {
     fn packets_have_the_size_that_the_logic_gives_them() {
         // Recorded: 8 in the first register, 80 in the second, and packets of 18 samples.
         let packet = NullPacket::of(19, 8);
-        assert_eq!(packet.registers(), [(regs::PACKET_LINES, 8), (regs::PACKET_BYTES, 80)]);
+        assert_eq!(packet.registers(), [(regs::PACKET_LINES_LESS_2, 8), (regs::PACKET_BYTES, 80)]);
         assert_eq!(packet.samples(), 18);
         assert_eq!([1, 18, 19, 0].map(|samples| packet.packets_of(samples)), [1, 1, 2, 1]);
-        assert_eq!(packet.packets_of(u64::MAX), regs::PACKETS_MAX);
+        assert_eq!(packet.packets_of(u64::MAX), regs::PACKETS_MASK);
         assert_eq!(NullPacket::of(0, 8).registers()[0].1, 0);
         assert_eq!(NullPacket::of(usize::MAX / 4, 8).registers()[0].1, 0xFFF);
     }

@@ -161,7 +161,7 @@ impl RpcClient {
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        self.stream.set_read_timeout(Some(left.min(patience::SLICE)))?;
+        self.stream.set_read_timeout(Some(left.min(patience::LOOK)))?;
         let mut chunk = [0; 4096];
         match self.stream.read(&mut chunk) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

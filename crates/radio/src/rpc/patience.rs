@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The longest part of a long wait after which the user's wish is looked at.
-pub(super) const SLICE: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 
 static ASKED: OnceLock<fn() -> bool> = OnceLock::new();
 

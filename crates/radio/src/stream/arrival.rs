@@ -58,15 +58,16 @@ pub(super) fn content(packet: &Packet<'_>) -> Result<Content, Error> {
     }
 }
 
-/// A datagram that the port lends, and its index there.
+/// A datagram that the port lends, with its index in the port's batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Datagram<'a> {
+pub(super) struct LentDatagram<'a> {
     pub index: usize,
     pub payload: &'a [u8],
     pub source: SocketAddrV4,
 }
 
-/// Samples of a lent datagram that the caller has not yet received.
+/// The samples of a packet that the caller has not read yet. The packet stays where it is until all
+/// are read: in the port's batch or in the reorder buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnreadSamples {
     /// The place of the packet.
@@ -93,9 +94,9 @@ pub(super) enum PacketSource {
     Aside(usize),
 }
 
-/// A report without samples.
+/// A report to the caller without samples, which waits for its turn.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pending {
+pub(super) struct PendingReport {
     pub event: RxEvent,
     pub ticks: Option<u64>,
     pub ends_burst: bool,

@@ -30,7 +30,7 @@ pub(super) struct Around {
 #[derive(Debug)]
 pub(super) struct Books {
     samples_per_packet: u64,
-    /// The most packets that one drop of the queue can take: a GRO batch counts once.
+    /// The most packets that one drop of the queue can take: a train counts once.
     packets_per_drop: u64,
     ledger: Ledger,
     counters: RxCounters,

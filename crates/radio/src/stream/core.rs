@@ -2,14 +2,14 @@
 //!
 //! It has no port, no clock and no access to the device, and never waits:
 //! ```text
-//! datagrams ────────▶ ┌────────┐ ─▶ samples to convert (`held`)
+//! datagrams ────────▶ ┌────────┐ ─▶ samples to convert (`UnreadSamples`)
 //! radio's reports ──▶ │ RxCore │ ─▶ events and gaps (`pending`), the ledger
 //! time, answers ────▶ └────────┘ ─▶ a report to send (`report_due`), a request (`need`)
 //! ```
-//! The streamer owns the port and carries out what the core asks for. The parts of the core know
-//! nothing of each other: [`Numbers`] which packet is next, [`Run`] what the radio was told,
-//! [`Recovery`] what is asked for, [`Books`] what became of the samples, [`Silence`] for how long
-//! nothing came.
+//! The member of a stream ([`super::member`]) owns the port and carries out what the core asks for.
+//! The core has one part for each question, and the parts know nothing of each other: which packet
+//! is next ([`Numbers`]), what the radio was told ([`Run`]), what is asked of the radio
+//! ([`Recovery`]), what became of the samples ([`Books`]), for how long nothing came ([`Silence`]).
 
 mod ends;
 
@@ -20,7 +20,8 @@ use millstream_wire::chdr::{DataRepr, Header, Packet, SC16_LEN};
 use millstream_wire::stream::{CommandOp, CommandRepr, StatusRepr};
 
 use super::arrival::{
-    Arrival, Content, Datagram, PacketSource, Pending, SideReports, UnreadSamples, content,
+    Arrival, Content, LentDatagram, PacketSource, PendingReport, SideReports, UnreadSamples,
+    content,
 };
 use super::books::{Around, Books};
 use super::credit::Credit;
@@ -32,7 +33,7 @@ use super::recovery::{
 };
 use super::reorder::{ReorderBuffer, ReorderWindow};
 use super::run::{Mode, QueuedCapture, Restart, Run};
-use super::silence::{SLICE, Silence};
+use super::silence::{SLEEP_MAX, Silence};
 use crate::channel::TimeRead;
 use crate::{Cause, RadioError};
 
@@ -66,7 +67,7 @@ pub(super) struct RxCore {
     /// The packet whose samples are being delivered.
     held: Option<UnreadSamples>,
     /// The report to return before any further samples.
-    pending: Option<Pending>,
+    pending: Option<PendingReport>,
     /// The number of times that the device's clock was set.
     epoch: u64,
     /// What the radio and the port reported besides packets, and what of it was considered.
@@ -180,8 +181,8 @@ impl RxCore {
     }
 
     /// Notes that the radio has queued a capture.
-    pub fn queue(&mut self, capture: QueuedCapture) {
-        self.run.queue(capture);
+    pub fn queue_capture(&mut self, capture: QueuedCapture) {
+        self.run.queue_capture(capture);
     }
 
     /// Removes what had not begun at the device's time `now`, when the radio was stopped.
@@ -189,9 +190,9 @@ impl RxCore {
         self.run.forget_what_has_not_begun(now, self.numbers.next_ticks(), self.path.rate);
     }
 
-    /// Removes the queued captures.
-    pub fn clear_queue(&mut self) {
-        self.run.clear_queue();
+    /// Forgets the captures that the radio had queued, which will not come any more.
+    pub fn forget_queued_captures(&mut self) {
+        self.run.forget_queued_captures();
     }
 
     /// Notes that the radio was stopped.
@@ -241,7 +242,7 @@ impl RxCore {
         let (event, ends_burst) = (held.then, held.ends_burst);
         if event != RxEvent::None {
             let ticks = held.ticks;
-            self.pending = Some(Pending { event, ticks, ends_burst, then: RxEvent::None });
+            self.pending = Some(PendingReport { event, ticks, ends_burst, then: RxEvent::None });
         }
         if ends_burst {
             self.burst_over();
@@ -251,7 +252,7 @@ impl RxCore {
     }
 
     /// Takes the next report.
-    pub fn take_pending(&mut self) -> Option<Pending> {
+    pub fn take_pending(&mut self) -> Option<PendingReport> {
         let pending = self.pending.take()?;
         if pending.then != RxEvent::None {
             let ticks = match pending.then {
@@ -261,7 +262,7 @@ impl RxCore {
                 _ => pending.ticks,
             };
             let event = pending.then;
-            self.pending = Some(Pending { event, ticks, then: RxEvent::None, ..pending });
+            self.pending = Some(PendingReport { event, ticks, then: RxEvent::None, ..pending });
         }
         Some(pending)
     }
@@ -304,7 +305,7 @@ impl RxCore {
     pub fn wait(&mut self, now: Instant, until: Instant) -> Duration {
         self.silence.wait(now);
         let left = until.saturating_duration_since(now);
-        let longest = if self.credit.is_owed() { OWED } else { SLICE };
+        let longest = if self.credit.is_owed() { OWED } else { SLEEP_MAX };
         left.min(self.aside.left(now).map_or(longest, |wait| wait.min(longest)))
     }
 
@@ -336,8 +337,8 @@ impl RxCore {
         self.silence.answered(now);
     }
 
-    /// Takes what the radio and the port have reported besides packets.
-    pub fn take_reports(&mut self, reports: SideReports) {
+    /// Notes what the radio and the port have reported besides packets.
+    pub fn note_reports(&mut self, reports: SideReports) {
         self.reports = reports;
         self.books.note_too_long(reports.too_long);
     }
@@ -348,7 +349,7 @@ impl RxCore {
             return None;
         }
         // A capture further down the queue is not yet awaited.
-        let concerned = self.run.awaited().is_some() || !self.run.has_queue();
+        let concerned = self.run.awaited().is_some() || !self.run.has_queued_captures();
         if concerned && self.reports.late_commands != self.late_commands_seen {
             return self.late_command();
         }
@@ -366,7 +367,7 @@ impl RxCore {
             && self.silence.lasts(now) >= STOP_TIMEOUT
         {
             // The end of the burst is lost, or the device had stopped by itself.
-            self.run.clear_queue();
+            self.run.forget_queued_captures();
             self.end_burst(RxEvent::None);
             return None;
         }
@@ -422,8 +423,8 @@ impl RxCore {
 
     // Packets
 
-    /// Takes a datagram that the port lends.
-    pub fn take(&mut self, datagram: &Datagram<'_>) -> Intake {
+    /// Accepts a datagram that the port lends.
+    pub fn accept(&mut self, datagram: &LentDatagram<'_>) -> Intake {
         if datagram.source != self.path.device {
             self.books.count().foreign += 1;
             return Intake::Done;
@@ -432,9 +433,9 @@ impl RxCore {
         self.inspect(PacketSource::Lent(datagram.index), Some(datagram.payload))
     }
 
-    /// Takes the next packet of the reorder buffer, if its turn has come; returns false without
+    /// Accepts the next packet of the reorder buffer, if its turn has come; returns false without
     /// one.
-    pub fn take_waiting(&mut self) -> bool {
+    pub fn accept_waiting(&mut self) -> bool {
         let Some(place) = self.aside.due_index(self.numbers.next_seq()) else { return false };
         self.inspect(PacketSource::Aside(place), None);
         true
@@ -720,7 +721,7 @@ impl RxCore {
     /// Reports a gap, and then a jump of time if `then` is one; the time behind it is `ticks`.
     fn report_gap(&mut self, event: RxEvent, then: RxEvent, ticks: Option<u64>, length: i64) {
         let ticks = ticks.map(|ticks| ticks.wrapping_sub(length as u64));
-        self.pending = Some(Pending { event, ticks, ends_burst: false, then });
+        self.pending = Some(PendingReport { event, ticks, ends_burst: false, then });
     }
 
     /// Returns whether the burst is over with this packet, and the event to report behind it.
@@ -787,7 +788,7 @@ impl RxCore {
     fn end_burst(&mut self, event: RxEvent) {
         self.burst_over();
         let (ticks, then) = (None, RxEvent::None);
-        self.pending = Some(Pending { event, ticks, ends_burst: true, then });
+        self.pending = Some(PendingReport { event, ticks, ends_burst: true, then });
     }
 
     // Recovery
@@ -888,7 +889,7 @@ impl RxCore {
     ///
     /// # Errors
     /// [`RxError::DeviceSilent`], [`RxError::NotRestarted`], [`RxError::Radio`].
-    pub fn take_outcome(
+    pub fn note_outcome(
         &mut self,
         outcome: Result<u32, RadioError>,
         now: Instant,
@@ -936,8 +937,8 @@ impl RxCore {
         Ok(())
     }
 
-    /// Takes whether packets came that the device had sent before its sign of life.
-    pub fn take_arrivals(&mut self, some: bool) {
+    /// Notes whether packets came that the device had sent before its sign of life.
+    pub fn note_arrivals(&mut self, some: bool) {
         if !some && !self.is_recovering() {
             self.recovery = Recovery::DueTime(TimeRead::default());
         }
@@ -948,7 +949,7 @@ impl RxCore {
     ///
     /// # Errors
     /// [`RxError::NotRestarted`].
-    pub fn take_set_up(&mut self, skipped: &SkippedPackets, credit: Credit) -> Result<(), RxError> {
+    pub fn note_set_up(&mut self, skipped: &SkippedPackets, credit: Credit) -> Result<(), RxError> {
         self.credit = credit;
         self.recovery = Recovery::Running;
         self.books.count().late += skipped.whole;

@@ -74,7 +74,7 @@ impl Bench {
     /// Gives the core a datagram of the device.
     fn take(&mut self, payload: &[u8]) -> Intake {
         self.core.look(self.now);
-        let outcome = self.core.take(&Datagram { index: 0, payload, source: DEVICE });
+        let outcome = self.core.accept(&LentDatagram { index: 0, payload, source: DEVICE });
         self.core.listen(self.core.has_result());
         outcome
     }
@@ -95,7 +95,7 @@ impl Bench {
                 self.core.books.deliver(samples as u64);
                 self.core.pass(held, samples);
                 results.push((RxEvent::None, held.ticks));
-            } else if !self.core.take_waiting() {
+            } else if !self.core.accept_waiting() {
                 return results;
             }
             assert_eq!(self.core.books.ledger().balance(), Ok(()));
@@ -160,7 +160,7 @@ fn packets_wait_for_an_earlier_one_until_it_comes_or_time_has_passed() {
     bench.packet(5, SPP, false);
     assert_eq!(bench.results(), []);
     let until = bench.now + Duration::from_secs(9);
-    assert_eq!(bench.core.wait(bench.now, until), SLICE);
+    assert_eq!(bench.core.wait(bench.now, until), SLEEP_MAX);
     bench.pass_time(70);
     assert_eq!(bench.core.wait(bench.now, until), Duration::from_millis(30), "100 ms in all");
     bench.pass_time(30);
@@ -202,7 +202,7 @@ fn what_is_not_of_this_stream_costs_one_counter() {
     let mut bench = Bench::running();
     let whole = packet(0, BEGIN, SPP, false);
     let foreign = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 49153);
-    bench.core.take(&Datagram { index: 0, payload: &whole, source: foreign });
+    bench.core.accept(&LentDatagram { index: 0, payload: &whole, source: foreign });
     bench.take(&whole[..11]);
     let mut other = whole.clone();
     other[0] ^= 1;
@@ -250,7 +250,7 @@ impl Bench {
 
     fn set_up(&mut self, packets: u64) {
         let credit = self.core.credit.clone();
-        self.core.take_set_up(&skipped(packets), credit).expect("a restart follows");
+        self.core.note_set_up(&skipped(packets), credit).expect("a restart follows");
     }
 
     /// Gives the core what its recovery needs. Returns false when none is under way.
@@ -263,15 +263,15 @@ impl Bench {
         };
         let outcome = match self.core.need() {
             None => return false,
-            Some(RecoveryNeed::Register(_)) => self.core.take_outcome(outcome, self.now),
+            Some(RecoveryNeed::Register(_)) => self.core.note_outcome(outcome, self.now),
             Some(RecoveryNeed::Arrivals) => {
                 self.core.end_recovery();
-                self.core.take_arrivals(fate == 3);
+                self.core.note_arrivals(fate == 3);
                 Ok(())
             }
             Some(RecoveryNeed::SetUp) => {
                 let credit = self.core.credit.clone();
-                self.core.take_set_up(&skipped(word.into()), credit)
+                self.core.note_set_up(&skipped(word.into()), credit)
             }
         };
         // An error ends the recovery.

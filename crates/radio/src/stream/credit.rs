@@ -33,8 +33,8 @@ fn queue_cost_bytes(packet_bytes: usize) -> usize {
 
 /// Returns the packets that fit a queue that counts bytes.
 ///
-/// The queue's size is counted at twice its capacity (socket(7)), and a quarter of it may still be
-/// charged for datagrams already read: the kernel returns that memory in batches.
+/// The queue's size is counted at twice its capacity (socket(7)). A quarter of it may be charged
+/// for datagrams that were read: the kernel returns their memory only when that much has gathered.
 fn packets_in_bytes(queue_bytes: usize, packet_bytes: usize) -> u64 {
     queue_bytes as u64 / 4 * 6 / queue_cost_bytes(packet_bytes) as u64
 }

@@ -137,7 +137,7 @@ impl Replay {
                 0 => {}
                 1 if self.samples == 0 => return false,
                 1 if core.run.is_idle() => core.begin(Some(self.samples), at, false),
-                1 => core.run.queue(QueuedCapture { samples: self.samples, at }),
+                1 => core.run.queue_capture(QueuedCapture { samples: self.samples, at }),
                 _ => core.begin(None, at, false),
             }
         }

@@ -24,7 +24,7 @@ use crate::control::AwaitedAccess;
 use crate::convert::{Converter, Wire};
 use crate::{Ledger, RadioError};
 
-/// The longest GRO batch that one drop of a coalescing queue can take: bytes, and packets of the
+/// The longest train that one drop of a coalescing queue can take: bytes, and packets of the
 /// kernel's segmentation (`UDP_MAX_SEGMENTS`).
 const TRAIN_BYTES_MAX: u64 = 65_507;
 const TRAIN_PACKETS_MAX: u64 = 128;
@@ -33,7 +33,7 @@ const TRAIN_PACKETS_MAX: u64 = 128;
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One channel of a [`super::RxStreamer`], on its own port or on one that streams share
-/// ([`crate::Connection`]).
+/// ([`crate::SharedPort`]).
 ///
 /// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
 /// port it takes no lock, and makes one system call per batch of packets, one per wait for them,
@@ -143,7 +143,7 @@ impl RxMember {
         self.path.rate
     }
 
-    /// Datagrams (or, with coalescing, GRO batches) that the receive queue of this machine dropped.
+    /// Datagrams (or, with coalescing, trains) that the receive queue of this machine dropped.
     pub fn queue_drops(&self) -> u64 {
         self.port.rx.queue_drops()
     }
@@ -201,7 +201,7 @@ impl std::fmt::Debug for RxMember {
 /// Bytes of a sample on the wire.
 pub(super) const SAMPLE_BYTES: usize = SC16_LEN;
 
-/// Returns the most full packets that arrive in one GRO batch.
+/// Returns the most full packets that arrive in one train.
 fn packets_per_train(samples_per_packet: u32) -> u64 {
     let packet_bytes = u64::from(samples_per_packet) * SC16_LEN as u64;
     (TRAIN_BYTES_MAX / packet_bytes).clamp(1, TRAIN_PACKETS_MAX)

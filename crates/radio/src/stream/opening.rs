@@ -240,8 +240,8 @@ impl RxOpening {
         report.emit(self.path.width, out).expect("the buffer is long enough")
     }
 
-    /// Takes the device's INIT, or another command, which shows that the INIT was lost.
-    fn take_init(&mut self, attempt: u32, command: CommandRepr) -> Result<(), RadioError> {
+    /// Notes the device's INIT, or another command, which shows that the INIT was lost.
+    fn note_init(&mut self, attempt: u32, command: CommandRepr) -> Result<(), RadioError> {
         if command.op != CommandOp::Init {
             return self.attempt(attempt + 1);
         }
@@ -251,8 +251,8 @@ impl RxOpening {
         Ok(())
     }
 
-    /// Takes the state of the endpoint.
-    fn take_state(
+    /// Notes the state of the endpoint.
+    fn note_state(
         &mut self,
         [attempt, poll]: [u32; 2],
         answers: &[Op],
@@ -287,7 +287,7 @@ impl Opening for RxOpening {
     /// The packets that came meanwhile, and were passed over; the credit from now on.
     type Opened = (SkippedPackets, Credit);
 
-    fn take(&mut self, packet: &Packet<'_>) {
+    fn note_packet(&mut self, packet: &Packet<'_>) {
         if let Ok(reply) = MgmtRepr::parse(packet) {
             return self.asker.take(&reply);
         }
@@ -299,7 +299,7 @@ impl Opening for RxOpening {
         self.command = command.or(self.command);
     }
 
-    fn take_damaged(&mut self, payload: &[u8]) {
+    fn note_damaged(&mut self, payload: &[u8]) {
         let is_of_this =
             |header: Header| header.kind.is_data() && header.dst_epid == self.path.epid;
         self.skipped.damaged += u64::from(Header::peek(payload).is_ok_and(is_of_this));
@@ -332,7 +332,7 @@ impl Opening for RxOpening {
                     self.stage = Stage::AwaitingInit { attempt, until };
                 }
                 &mut Stage::AwaitingInit { attempt, until } => match self.command.take() {
-                    Some(command) => self.take_init(attempt, command)?,
+                    Some(command) => self.note_init(attempt, command)?,
                     None if now < until => return Ok(OpeningStep::Wait(until)),
                     None => self.attempt(attempt + 1)?,
                 },
@@ -347,7 +347,7 @@ impl Opening for RxOpening {
                     }
                 }
                 &mut Stage::AskingState { attempt, poll } => {
-                    self.take_state([attempt, poll], &answers, now)?;
+                    self.note_state([attempt, poll], &answers, now)?;
                 }
                 &mut Stage::Pausing { until, .. } if now < until => {
                     return Ok(OpeningStep::Wait(until));

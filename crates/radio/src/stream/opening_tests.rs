@@ -94,13 +94,13 @@ fn samples_that_come_meanwhile_are_counted_once_and_give_their_credit_back() {
     opening.asker.ask(opening.state());
     assert!(matches!(opening.step(now, &mut [0; 4096]), Ok(OpeningStep::Send(_))));
     for seq in [0, 1, 1] {
-        opening.take_datagram(&data(seq), DEVICE, &path);
+        opening.note_datagram(&data(seq), DEVICE, &path);
     }
-    opening.take_datagram(&data(2)[..24], DEVICE, &path);
+    opening.note_datagram(&data(2)[..24], DEVICE, &path);
     assert_eq!(opening.skipped.damaged, 1);
     now += PAUSE;
     let answer = Op::CfgReadResp { address: OSTRM_CTRL_STATUS, value: STATUS_FC_ENABLED };
-    opening.take_state([0, 0], &[answer], now).unwrap();
+    opening.note_state([0, 0], &[answer], now).unwrap();
     assert_eq!((opening.skipped.whole, matches!(opening.stage, Stage::Open)), (2, true));
     let report = opening.credit.report(path.endpoint.epid, HOST);
     assert_eq!((report.count_packets, report.count_bytes), (2, 2 * 416));
@@ -124,6 +124,6 @@ proptest! {
         let mut opening = RxOpening::new(path, credit());
         let mut out = [0; 4096];
         prop_assert!(matches!(opening.step(Instant::now(), &mut out), Ok(OpeningStep::Send(_))));
-        opening.take_datagram(&payload, DEVICE, &path);
+        opening.note_datagram(&payload, DEVICE, &path);
     }
 }

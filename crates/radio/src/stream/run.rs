@@ -88,7 +88,7 @@ pub(super) struct Run {
     mode: Mode,
     awaited: AwaitedStart,
     /// Captures that the radio has queued after the current one.
-    queue: VecDeque<QueuedCapture>,
+    captures: VecDeque<QueuedCapture>,
     /// The first packet comes when the transmitter runs, whenever that is.
     with_transmitter: bool,
     /// The newest packet was the last one of a run.
@@ -105,7 +105,7 @@ impl Run {
         Self {
             mode: Mode::Idle,
             awaited: AwaitedStart::Nothing,
-            queue: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
+            captures: VecDeque::with_capacity(RX_CMD_SLOTS as usize + 1),
             with_transmitter: false,
             ended: false,
             since: 0,
@@ -154,7 +154,7 @@ impl Run {
     /// Forgets what runs.
     pub fn end(&mut self) {
         (self.mode, self.awaited) = (Mode::Idle, AwaitedStart::Nothing);
-        self.queue.clear();
+        self.captures.clear();
     }
 
     /// Notes that the radio was stopped.
@@ -235,16 +235,17 @@ impl Run {
     }
 
     /// Adds a capture that the radio has queued.
-    pub fn queue(&mut self, capture: QueuedCapture) {
-        self.queue.push_back(capture);
+    pub fn queue_capture(&mut self, capture: QueuedCapture) {
+        self.captures.push_back(capture);
     }
 
-    pub fn has_queue(&self) -> bool {
-        !self.queue.is_empty()
+    pub fn has_queued_captures(&self) -> bool {
+        !self.captures.is_empty()
     }
 
-    pub fn clear_queue(&mut self) {
-        self.queue.clear();
+    /// Forgets the captures that the radio had queued, which will not come any more.
+    pub fn forget_queued_captures(&mut self) {
+        self.captures.clear();
     }
 
     /// Returns the number of captures that have not begun at the time `now`, if all their times are
@@ -252,7 +253,7 @@ impl Run {
     pub fn waiting_from(&self, now: u64) -> Option<u32> {
         let ahead = |at: u64| at.wrapping_sub(now).wrapping_sub(1) < 1 << 63;
         let mut waiting = u32::from(self.awaited().is_some_and(ahead));
-        for capture in &self.queue {
+        for capture in &self.captures {
             waiting += u32::from(ahead(capture.at?));
         }
         Some(waiting)
@@ -269,7 +270,7 @@ impl Run {
         let end = |at: u64, samples: u64| at.wrapping_add(rate.ticks(samples));
         let mut joint = due.map(|due| end(due, self.left().unwrap_or(0)));
         let mut begun = 0;
-        for QueuedCapture { samples, at } in &self.queue {
+        for QueuedCapture { samples, at } in &self.captures {
             let at = at.or(joint);
             // In doubt it has: then the wait for its end is in vain, but short.
             if !at.is_none_or(has_begun) {
@@ -278,13 +279,13 @@ impl Run {
             begun += 1;
             joint = at.map(|at| end(at, *samples));
         }
-        self.queue.truncate(begun);
+        self.captures.truncate(begun);
     }
 
     /// Ends the burst. The next capture in the queue begins, which is returned.
     pub fn next(&mut self) -> Option<QueuedCapture> {
         (self.ended, self.with_transmitter) = (false, false);
-        let next = self.queue.pop_front();
+        let next = self.captures.pop_front();
         self.awaited = next.and_then(|capture| capture.at).into();
         self.mode = match (next, self.mode) {
             (None, _) => Mode::Idle,

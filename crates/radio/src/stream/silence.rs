@@ -14,11 +14,11 @@ pub const SAMPLES_STOPPED: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The longest sleep between checks of the stream's state.
-pub(super) const SLICE: Duration = Duration::from_millis(50);
+pub(super) const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// The longest part of a pause between two polls of the port that counts as silence of the device:
 /// packets during a longer absence of the caller are unknown.
-const AWAY_MAX: Duration = SLICE;
+const AWAY_MAX: Duration = SLEEP_MAX;
 
 /// The interval of credit reports while no packet comes: the last report may be lost.
 const REPORT_AGAIN: Duration = Duration::from_millis(50);

@@ -67,7 +67,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
             RxRequest::TimeLow => Ok(9000),
             _ => Ok(0),
         };
-        bench.core.take_outcome(outcome, bench.now).unwrap();
+        bench.core.note_outcome(outcome, bench.now).unwrap();
         asked.push(request);
     }
     use RxRequest::{Start, StartHigh, StartLow, Stop, TimeHigh, TimeLow};
@@ -79,7 +79,7 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
 
     // Without any answer to the first request, it is over.
     bench.core.begin_step(Step::Restart { attempts: 1 }, bench.now).unwrap();
-    let error = bench.core.take_outcome(Err(silent()), bench.now).unwrap_err();
+    let error = bench.core.note_outcome(Err(silent()), bench.now).unwrap_err();
     assert!(matches!(error, RxError::Radio(RadioError::Silent { .. })), "{error}");
     assert!(!bench.core.is_recovering());
     // Of a start that was refused, the rest is stopped.
@@ -87,10 +87,10 @@ fn a_restart_asks_for_one_register_after_another_and_stops_where_an_answer_is_mi
     bench.core.begin_start(halt, 14_000, 1);
     let refused = || RadioError::Refused { what: "", port: 1, address: 2, status: "" };
     for outcome in [Ok(0), Ok(0), Err(refused())] {
-        bench.core.take_outcome(outcome, bench.now).unwrap();
+        bench.core.note_outcome(outcome, bench.now).unwrap();
     }
     assert_eq!(bench.core.need(), Some(RecoveryNeed::Register(Stop)));
-    assert!(bench.core.take_outcome(Ok(0), bench.now).is_err());
+    assert!(bench.core.note_outcome(Ok(0), bench.now).is_err());
     assert!(!bench.core.is_recovering());
     // Nine starts were too late.
     let error = bench.core.begin_step(Step::Restart { attempts: 9 }, bench.now).unwrap_err();
@@ -108,7 +108,7 @@ fn a_stop_within_a_restart_awaits_a_run_that_may_have_begun() {
         bench.core.begin_step(step, bench.now).unwrap();
         for number in 0..answers - 1 {
             let word = if number % 4 == 1 { 9000 } else { 0 };
-            bench.core.take_outcome(Ok(word), bench.now).unwrap();
+            bench.core.note_outcome(Ok(word), bench.now).unwrap();
         }
         bench.core.give_up_recovery();
         assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
@@ -134,7 +134,7 @@ fn a_start_that_was_refused_before_it_was_sent_is_not_awaited() {
         let halt = Halt { attempts: 0, own: true, before: 8000, behind: 9000 };
         bench.core.begin_start(halt, 14_000, 1);
         for outcome in answers.into_iter().chain([Err(refused())]) {
-            let _ = bench.core.take_outcome(outcome, bench.now);
+            let _ = bench.core.note_outcome(outcome, bench.now);
         }
         assert_eq!((bench.core.run.awaited(), bench.core.is_recovering()), (awaited, false));
         // The overrun stays known for the next start.

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use super::arrival::{Pending, UnreadSamples};
+use super::arrival::{PendingReport, UnreadSamples};
 use super::member::{RxMember, RxStart, SAMPLE_BYTES};
 use super::meta::{RxCounters, RxError, RxEvent, RxMetadata};
 use super::rate::StreamRate;
@@ -80,9 +80,9 @@ enum Front {
 }
 
 /// The next data of a member.
-enum Next {
+enum MemberNext {
     Samples(UnreadSamples),
-    Trouble(Pending),
+    Trouble(PendingReport),
     Nothing,
     Ended,
 }
@@ -524,7 +524,7 @@ impl RxStreamer {
             let (mut aligned, mut ended) = (true, 0);
             for index in 0..self.members.len() {
                 let Some(next) = self.next_of(index)? else { return Ok(Front::Nothing(index)) };
-                let Next::Samples(held) = next else {
+                let MemberNext::Samples(held) = next else {
                     ended += 1;
                     continue;
                 };
@@ -547,13 +547,13 @@ impl RxStreamer {
     }
 
     /// Returns the next data of a member, or `None` when it has to wait. Records events on the way.
-    fn next_of(&mut self, index: usize) -> Result<Option<Next>, RxError> {
+    fn next_of(&mut self, index: usize) -> Result<Option<MemberNext>, RxError> {
         loop {
             let next = self.members[index].next()?;
             self.restart_if_wanted()?;
             match next {
-                Next::Trouble(pending) => self.note(index, pending.event),
-                Next::Nothing => return Ok(None),
+                MemberNext::Trouble(pending) => self.note(index, pending.event),
+                MemberNext::Nothing => return Ok(None),
                 next => return Ok(Some(next)),
             }
         }
@@ -710,19 +710,19 @@ impl Drop for RxStreamer {
 }
 
 impl RxMember {
-    fn next(&mut self) -> Result<Next, RxError> {
+    fn next(&mut self) -> Result<MemberNext, RxError> {
         loop {
             if let Some(pending) = self.core.take_pending() {
-                return Ok(Next::Trouble(pending));
+                return Ok(MemberNext::Trouble(pending));
             }
             if let Some(held) = self.core.held() {
-                return Ok(Next::Samples(held));
+                return Ok(MemberNext::Samples(held));
             }
             if self.core.run().is_idle() {
-                return Ok(Next::Ended);
+                return Ok(MemberNext::Ended);
             }
             if !self.inspect_batch()? {
-                return Ok(Next::Nothing);
+                return Ok(MemberNext::Nothing);
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::stream::StreamPath;
 const EVENTS_MAX: usize = 1024;
 
 /// The longest sleep between checks of the stream's state.
-const SLICE: Duration = Duration::from_millis(5);
+const SLEEP_MAX: Duration = Duration::from_millis(5);
 
 /// The bytes of the longest query.
 pub(super) const QUERY_BYTES_MAX: usize = CommandRepr::packet_len(Width::W512);
@@ -70,10 +70,10 @@ impl TxCore {
         }
     }
 
-    /// Takes a datagram.
-    pub fn take(&mut self, payload: &[u8], source: SocketAddrV4) {
+    /// Accepts a datagram.
+    pub fn accept(&mut self, payload: &[u8], source: SocketAddrV4) {
         if let Some(status) = self.parse(payload, source) {
-            self.take_status(&status);
+            self.note_status(&status);
         }
     }
 
@@ -97,7 +97,7 @@ impl TxCore {
         status
     }
 
-    fn take_status(&mut self, status: &StatusRepr) {
+    fn note_status(&mut self, status: &StatusRepr) {
         if status.src_epid != self.path.endpoint.epid {
             self.counters.unexpected += 1;
             return;
@@ -120,8 +120,8 @@ impl TxCore {
         }
     }
 
-    /// Takes a message of the radio, of the device's time `time_ticks`.
-    pub fn take_event(&mut self, event: Event, time_ticks: u64) {
+    /// Notes a message of the radio, of the device's time `time_ticks`.
+    pub fn note_event(&mut self, event: Event, time_ticks: u64) {
         let event = match event {
             Event::TxUnderrun => {
                 self.counters.underflows += 1;
@@ -180,7 +180,7 @@ impl TxCore {
     /// Returns how long to sleep at `now` in a wait that ends at `until`.
     pub fn sleep(&self, now: Instant, until: Instant) -> Duration {
         let next = self.stall.map_or(until, |stall| stall.next().min(until));
-        SLICE.min(next.saturating_duration_since(now))
+        SLEEP_MAX.min(next.saturating_duration_since(now))
     }
 
     /// Returns how long a device has a valid reason to take no samples, silent for `silent` and

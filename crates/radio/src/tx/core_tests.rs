@@ -79,7 +79,7 @@ fn a_report_gives_credit_and_answers_to_a_query_settle_the_ledger() {
     assert_eq!(query(&mut core), Some(0));
     // The command has credit of its own, but takes space all the same.
     assert!(core.account.room_packets(FLOW) <= room - 3);
-    core.take(&status(0, 4, 3 * FLOW + COMMAND, 3), DEVICE);
+    core.accept(&status(0, 4, 3 * FLOW + COMMAND, 3), DEVICE);
     assert_eq!((core.account.in_flight().packets, core.counters.reports), (0, 1));
     assert!(core.account.is_settled());
     let ledger = core.account.ledger();
@@ -92,7 +92,7 @@ fn a_report_of_a_device_that_has_come_to_no_query_answers_none() {
     send(&mut core, 6, None);
     assert_eq!([query(&mut core), query(&mut core)], [Some(0), Some(1)]);
     let place = StreamPlace { period: true, expected: 3, command: PERIOD_SEQ };
-    core.take(&status_at(0, 3, 3 * FLOW, place), DEVICE);
+    core.accept(&status_at(0, 3, 3 * FLOW, place), DEVICE);
     let ledger = core.account.ledger();
     assert_eq!((ledger.in_flight, ledger.lost_total()), (3 * SPP, 0), "{ledger}");
 }
@@ -136,7 +136,7 @@ fn credit_ends_a_silence() {
     let begin = Instant::now();
     core.recover(begin, true);
     assert!(core.stall.is_some());
-    core.take(&status(0, 1, FLOW, 1), DEVICE);
+    core.accept(&status(0, 1, FLOW, 1), DEVICE);
     assert!(core.stall.is_none());
 }
 
@@ -170,9 +170,9 @@ fn a_device_that_has_played_less_than_a_report_may_hold_the_next_burst() {
 fn the_radio_s_messages_become_events_in_their_order() {
     let mut core = core();
     send(&mut core, 2, Some(5000));
-    core.take_event(Event::TxUnderrun, 5150);
-    core.take_event(Event::RxOverrun, 1);
-    core.take_event(Event::TxBurstAck, 5199);
+    core.note_event(Event::TxUnderrun, 5150);
+    core.note_event(Event::RxOverrun, 1);
+    core.note_event(Event::TxBurstAck, 5199);
     let events: Vec<_> = core.events.drain(..).collect();
     let (underflow, ack) = (5150, 5199);
     assert_eq!(
@@ -181,7 +181,7 @@ fn the_radio_s_messages_become_events_in_their_order() {
     );
     assert!(!core.account.is_unacknowledged());
     for _ in 0..EVENTS_MAX + 3 {
-        core.take_event(Event::TxLate, 9);
+        core.note_event(Event::TxLate, 9);
     }
     assert_eq!((core.events.len(), core.counters.events_dropped), (EVENTS_MAX, 3));
 }
@@ -190,11 +190,11 @@ fn the_radio_s_messages_become_events_in_their_order() {
 fn what_is_not_of_this_stream_costs_one_counter() {
     let mut core = core();
     let whole = status(0, 0, 0, 0);
-    core.take(&whole, SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 49153));
-    core.take(&whole[..9], DEVICE);
+    core.accept(&whole, SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 9), 49153));
+    core.accept(&whole[..9], DEVICE);
     let mut other = whole.clone();
     other[0] ^= 1;
-    core.take(&other, DEVICE);
+    core.accept(&other, DEVICE);
     let counters = core.counters;
     assert_eq!((counters.foreign, counters.malformed, counters.unexpected), (1, 1, 1));
     assert_eq!((counters.reports, counters.stale_reports), (0, 0));
@@ -218,12 +218,12 @@ proptest! {
                 0..2 if core.account.room_packets(FLOW) > 3 => send(&mut core, 3, None),
                 2 if core.account.room_packets(FLOW) > 3 => send(&mut core, 3, Some(bytes)),
                 3 | 4 => {
-                    core.take(&status(seq % 20, packets % 60, bytes, seq % 77), DEVICE);
+                    core.accept(&status(seq % 20, packets % 60, bytes, seq % 77), DEVICE);
                 },
-                5 => core.take(&seq.to_le_bytes(), DEVICE),
+                5 => core.accept(&seq.to_le_bytes(), DEVICE),
                 6 => {
                     let event = [Event::TxUnderrun, Event::TxLate, Event::TxBurstAck];
-                    core.take_event(event[usize::from(seq) % 3], bytes);
+                    core.note_event(event[usize::from(seq) % 3], bytes);
                 }
                 _ => match core.recover(now, true) {
                     Some(TxStep::Examine { silent }) => {

@@ -55,14 +55,14 @@ impl Host {
             } else if let Ok(status) = StatusRepr::parse(&packet) {
                 if has_begun && status.seq > 0 {
                     host.status_seq = status.seq;
-                    host.core.take(&bytes, DEVICE);
+                    host.core.accept(&bytes, DEVICE);
                 }
             } else if let Ok(repr) = CtrlRepr::parse(&packet)
                 && (from_device && !repr.is_ack && (repr.dst_port, repr.op) == (RADIO, Op::Write))
             {
                 let event = Event::from_message(repr.address, repr.data.first());
                 let time = repr.timestamp.expect("messages have times");
-                host.core.take_event(event.expect("a message of a radio").0, time);
+                host.core.note_event(event.expect("a message of a radio").0, time);
             }
             host.events.extend(host.core.events.drain(..));
         }
@@ -117,7 +117,7 @@ impl Host {
         };
         let mut out = vec![0; StatusRepr::packet_len(Width::W64)];
         status.emit(Width::W64, &mut out).expect("there is room");
-        self.core.take(&out, DEVICE);
+        self.core.accept(&out, DEVICE);
     }
 
     /// Returns the samples accepted, transmitted, lost before the device took them, and late.

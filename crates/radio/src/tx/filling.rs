@@ -7,14 +7,14 @@ use millstream_link::port::PortTx;
 use millstream_wire::Width;
 use millstream_wire::chdr::{SC16_LEN, round_to_word};
 
-use super::batch::GsoBatch;
 use super::core::TxCore;
+use super::train::PacketTrain;
 use crate::convert::{Converter, StreamSample, Wire};
 
 /// The packets under construction.
 #[derive(Debug)]
 pub(super) struct Filling {
-    pub train: GsoBatch,
+    pub train: PacketTrain,
     pub burst: Burst,
     converter: Converter,
     /// The next data packet's sequence number.
@@ -40,7 +40,7 @@ impl Filling {
     /// `whole`, which is at least 1.
     pub fn new(width: Width, samples_per_packet: usize, whole: usize) -> Self {
         Self {
-            train: GsoBatch::new(width, samples_per_packet),
+            train: PacketTrain::new(width, samples_per_packet),
             burst: Burst::Idle,
             converter: Converter::new(Wire::Sc16),
             seq: 0,
@@ -189,8 +189,8 @@ impl TxCore {
         done
     }
 
-    /// Sends the complete packets, of which there are some.
-    pub fn launch(&mut self, tx: &mut dyn PortTx) -> io::Result<()> {
+    /// Sends the complete packets as a train; there is at least one.
+    pub fn send_train(&mut self, tx: &mut dyn PortTx) -> io::Result<()> {
         self.counters.trains += 1;
         self.filling.train.depart(tx)
     }

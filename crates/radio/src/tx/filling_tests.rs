@@ -86,7 +86,7 @@ fn take_all(core: &mut TxCore, memory: &Memory) {
     };
     let mut out = vec![0; StatusRepr::packet_len(WIDTH)];
     status.emit(WIDTH, &mut out).unwrap();
-    core.take(&out, DEVICE);
+    core.accept(&out, DEVICE);
 }
 
 /// Sends samples; `ending` ends the burst.
@@ -96,7 +96,7 @@ fn send(core: &mut TxCore, memory: &mut Memory, samples: &[[i16; 2]], ending: bo
         sent += core.load(memory, &samples[sent..], 1.0, ending).unwrap();
         let done = sent == samples.len() && (!ending || core.end_burst(memory).unwrap());
         if !core.filling.train.is_empty() {
-            core.launch(memory).unwrap();
+            core.send_train(memory).unwrap();
         }
         if done {
             return;
@@ -110,7 +110,7 @@ fn send(core: &mut TxCore, memory: &mut Memory, samples: &[[i16; 2]], ending: bo
 fn flush(core: &mut TxCore, memory: &mut Memory) {
     let rest = core.complete_cycles(memory).unwrap();
     if !core.filling.train.is_empty() {
-        core.launch(memory).unwrap();
+        core.send_train(memory).unwrap();
     }
     core.put_back(memory, rest).unwrap();
 }
@@ -156,7 +156,7 @@ fn nothing_is_taken_without_credit_and_a_begun_packet_keeps_its_own() {
     core.open_burst(None);
     let room = core.ready_samples();
     let taken = core.load(&mut memory, &samples(20_000), 1.0, false).unwrap();
-    core.launch(&mut memory).unwrap();
+    core.send_train(&mut memory).unwrap();
     assert_eq!((taken, core.ready_samples()), (room, 0));
     assert_eq!(core.load(&mut memory, &samples(1), 1.0, false).unwrap(), 0);
     assert!(!core.has_room() && !core.end_burst(&mut memory).unwrap());
@@ -190,7 +190,7 @@ fn whole_cycles_are_flushed_and_the_last_one_is_filled_with_zeros() {
     send(&mut core, &mut memory, &samples(5), false);
     assert!(core.continues(None) && core.continues(Some(105)) && !core.continues(Some(104)));
     core.complete_part(&mut memory).unwrap();
-    core.launch(&mut memory).unwrap();
+    core.send_train(&mut memory).unwrap();
     assert_eq!((parse(&memory.sent[2]).0.len(), core.counters.padding), (8, 5));
 }
 
@@ -201,7 +201,7 @@ fn a_port_that_refuses_leaves_a_ledger_that_balances() {
     send(&mut core, &mut memory, &samples(250), false);
     memory.refuses = true;
     core.load(&mut memory, &samples(250), 1.0, false).unwrap();
-    assert!(core.launch(&mut memory).is_err());
+    assert!(core.send_train(&mut memory).is_err());
     memory.refuses = false;
     send(&mut core, &mut memory, &samples(100), true);
     take_all(&mut core, &memory);

@@ -31,10 +31,10 @@ const REPORTS_TIMEOUT: Duration = Duration::from_millis(500);
 const LATE_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// One channel of a [`super::TxStreamer`], on its own port or on one that streams share
-/// ([`crate::Connection`]).
+/// ([`crate::SharedPort`]).
 ///
 /// It does not depend on the kind of link. In the steady state it allocates nothing. On its own
-/// port it takes no lock, and makes one system call per GSO batch and one per report period to read
+/// port it takes no lock, and makes one system call per train and one per report period to read
 /// the credit.
 pub struct TxMember {
     pub(super) port: Port,
@@ -251,14 +251,14 @@ impl TxMember {
         let count = received.map_err(io_error("receive from", self.path.device))?;
         for index in 0..count {
             let datagram = self.port.rx.datagram(index);
-            self.core.take(datagram.payload, datagram.source);
+            self.core.accept(datagram.payload, datagram.source);
         }
-        self.take_async();
+        self.give_messages();
         Ok(())
     }
 
     /// Gives the core the messages that the control thread stored.
-    fn take_async(&mut self) {
+    fn give_messages(&mut self) {
         self.core.miss_messages(self.channel.missed().saturating_sub(self.missed_before));
         let reported = self.channel.events().tx_reported();
         if reported == self.async_seen {
@@ -266,7 +266,7 @@ impl TxMember {
         }
         self.async_seen = reported;
         while let Some((event, time_ticks)) = self.channel.events().take_tx() {
-            self.core.take_event(event, time_ticks);
+            self.core.note_event(event, time_ticks);
         }
     }
 

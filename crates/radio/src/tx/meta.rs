@@ -136,7 +136,7 @@ pub enum TxEvent {
 pub struct TxCounters {
     /// Data packets sent.
     pub packets: u64,
-    /// GSO batches sent.
+    /// Trains sent.
     pub trains: u64,
     /// Zero samples sent to end a burst or to fill a cycle of the radio; not in a ledger.
     pub padding: u64,

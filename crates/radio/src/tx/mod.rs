@@ -1,4 +1,4 @@
-//! Transmit streams: any buffer in, whole GSO batches out, and the outcome of every sample.
+//! Transmit streams: any buffer in, whole trains out, and the outcome of every sample.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -39,7 +39,6 @@
 //! | `delay` | the time from sending to the report |
 
 mod accounting;
-mod batch;
 mod channel;
 mod core;
 mod delay;
@@ -54,6 +53,7 @@ mod progress;
 mod recover;
 mod send;
 mod streamer;
+mod train;
 mod window;
 
 pub use channel::TxChannel;

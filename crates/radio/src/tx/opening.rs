@@ -142,7 +142,7 @@ impl<'a> TxOpening<'a> {
 impl Opening for TxOpening<'_> {
     type Opened = Opened;
 
-    fn take(&mut self, packet: &Packet<'_>) {
+    fn note_packet(&mut self, packet: &Packet<'_>) {
         if let Ok(reply) = MgmtRepr::parse(packet) {
             return self.asker.take(&reply);
         }

@@ -16,9 +16,9 @@ impl TxMember {
     pub(super) fn flush(&mut self) -> Result<(), TxError> {
         let rest = self.with_tx(TxCore::complete_cycles)?;
         let departs = !self.core.filling.train.is_empty();
-        let launched = self.launch();
+        let sent = self.send_train();
         self.with_tx(|core, tx| core.put_back(tx, rest))?;
-        launched?;
+        sent?;
         if departs { self.keep_up() } else { Ok(()) }
     }
 
@@ -44,10 +44,10 @@ impl TxMember {
             let all = sent.samples == samples.len();
             if all && (!meta.end_of_burst || self.with_tx(TxCore::end_burst)?) {
                 sent.end_of_burst = meta.end_of_burst;
-                self.depart()?;
+                self.send_train_and_keep_up()?;
                 return Ok(sent);
             }
-            self.depart()?;
+            self.send_train_and_keep_up()?;
             if self.core.has_room() {
                 continue;
             }
@@ -74,7 +74,7 @@ impl TxMember {
             sent += count;
             let all = sent == samples.len();
             let done = all && (!end_of_burst || self.with_tx(TxCore::end_burst)?);
-            self.launch()?;
+            self.send_train()?;
             if done || count == 0 {
                 self.keep_up()?;
                 return Ok(sent);
@@ -88,7 +88,7 @@ impl TxMember {
             return Ok(());
         }
         self.with_tx(TxCore::complete_part)?;
-        self.depart()?;
+        self.send_train_and_keep_up()?;
         self.core.open_burst(time_ticks);
         Ok(())
     }
@@ -102,21 +102,21 @@ impl TxMember {
         done.map_err(|error| io_error("send to", self.path.device)(error).into())
     }
 
-    /// Sends the complete packets, and does the periodic work.
-    fn depart(&mut self) -> Result<(), TxError> {
+    /// Sends the complete packets as a train, and polls for credit once per period.
+    fn send_train_and_keep_up(&mut self) -> Result<(), TxError> {
         if self.core.filling.train.is_empty() {
             return Ok(());
         }
-        self.launch()?;
+        self.send_train()?;
         self.keep_up()
     }
 
-    /// Sends the complete packets.
-    fn launch(&mut self) -> Result<(), TxError> {
+    /// Sends the complete packets, if there are any, as a train.
+    fn send_train(&mut self) -> Result<(), TxError> {
         if self.core.filling.train.is_empty() {
             return Ok(());
         }
-        self.with_tx(TxCore::launch)
+        self.with_tx(TxCore::send_train)
     }
 
     /// Polls for credit, once per period.

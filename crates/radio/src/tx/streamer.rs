@@ -16,7 +16,7 @@ pub const TX_CHANNELS_MAX: usize = 32;
 /// time, milliseconds.
 const START_LEAD_MS: f64 = 50.0;
 
-/// The samples for one member before the next one is served: about one GSO batch.
+/// The samples for one member before the next one is served: about one train.
 const TURN_SAMPLES: usize = 16 * 1024;
 
 /// The interval of polls for events of several channels.

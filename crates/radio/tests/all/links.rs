@@ -153,7 +153,7 @@ cases! {
     xdp_queues: "xdp:veth0,mode=native", "xdp:veth0,mode=native", 1500, 4;
     xdp_host: "xdp:veth0,mode=native", "udp", 1500, 1;
     xdp_device: "udp", "xdp:veth0,mode=native", 1500, 1;
-    // Generic mode receives a kernel sender's GSO batches on the same machine unsegmented, and
+    // Generic mode receives a kernel sender's trains on the same machine unsegmented, and
     // drops them.
     xdp_generic_device: "udp:gso=off", "xdp:veth0,mode=generic", 1500, 1;
 }

@@ -54,6 +54,20 @@ fn two_channels_bring_the_same_moments() {
 }
 
 #[test]
+fn a_start_without_a_time_is_not_late_however_slow_the_way_to_the_radio() {
+    let (radio, device) = device(2e6);
+    let mut group = both(&device);
+    // Longer than the lead of the first start.
+    radio.faults().add("delay to_device control ms=80").unwrap();
+    group.start_finite(10_000, None).unwrap();
+    let brought = receive_group(&mut group, u64::MAX);
+    assert!(brought.ended && brought.events.is_empty(), "{brought:?}");
+    for ledger in finish_rx(group) {
+        assert_eq!((ledger.expected, ledger.delivered, ledger.lost_total()), (10_000, 10_000, 0));
+    }
+}
+
+#[test]
 fn what_one_channel_loses_the_other_gives_up() {
     let meddler = by_channel(|channel, n| match (channel, n) {
         (0, 3 | 10..15 | 50) | (1, 12..17 | 80 | 199) => Action::Drop,

@@ -18,7 +18,7 @@ fn what_passes_a_buffer_by_counts_and_grants_nothing() {
     // Room that was granted before is lost as well.
     assert_eq!((producer.room(), producer.granted()), (100, 100));
     for lap in 1..4 {
-        producer.pass(consumer, 1000);
+        producer.count_bypassed(consumer, 1000);
         assert_eq!((producer.granted(), consumer.granted()), (0, 0));
         assert_eq!((producer.position(), consumer.position()), (40 + lap * 1000, 40 + lap * 1000));
     }
@@ -33,14 +33,14 @@ fn what_passes_a_buffer_by_counts_and_grants_nothing() {
 fn nothing_passes_a_buffer_that_holds_something() {
     let (mut producer, mut consumers) = cursors(100, 1);
     producer.advance(1);
-    producer.pass(&mut consumers[0], 1);
+    producer.count_bypassed(&mut consumers[0], 1);
 }
 
 #[test]
 #[should_panic(expected = "only if it is empty and has these two ends")]
 fn nothing_passes_between_ends_of_two_buffers() {
     let [(mut producer, _a), (_b, mut consumers)] = [0, 1].map(|_| cursors(100, 1));
-    producer.pass(&mut consumers[0], 1);
+    producer.count_bypassed(&mut consumers[0], 1);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn both_ends_go_on_at_one_place_however_much_has_passed() {
     let capacity = writer.capacity() as u64;
     for passed in [1, capacity - 1, capacity, capacity + 1, 5 * capacity + 3, 1 << 40] {
         let (mut producer, mut consumer) = (writer.bypass().unwrap(), reader.bypass().unwrap());
-        producer.pass(&mut consumer, passed);
+        producer.count_bypassed(&mut consumer, passed);
         writer.resume(producer);
         reader.resume(consumer);
         for item in 0..10 {

@@ -5,8 +5,8 @@ use crate::bits::register;
 
 /// Read: [`LineSize`]. [`RUN`], [`CLEAR`] and [`FINITE`].
 pub const CONTROL: u32 = 0x00;
-/// Lines of a packet less 2, 12 bits.
-pub const PACKET_LINES: u32 = 0x04;
+/// The lines of a packet, its header with them, less 2: 12 bits.
+pub const PACKET_LINES_LESS_2: u32 = 0x04;
 /// Bytes of a packet's items.
 pub const PACKET_BYTES: u32 = 0x08;
 /// Idle cycles between packets.
@@ -20,10 +20,10 @@ pub const LOOP_COUNTERS: u32 = 0x30;
 /// Packets of a finite source, 64 bits of which 48 count (UHD 4.10 on).
 pub const PACKETS: u32 = 0x40;
 
-/// The bits of [`PACKET_LINES`].
-pub const PACKET_LINES_MAX: u32 = (1 << 12) - 1;
-/// The bits of [`PACKETS`].
-pub const PACKETS_MAX: u64 = (1 << 48) - 1;
+/// The bits of [`PACKET_LINES_LESS_2`] that count.
+pub const PACKET_LINES_MASK: u32 = (1 << 12) - 1;
+/// The bits of [`PACKETS`] that count.
+pub const PACKETS_MASK: u64 = (1 << 48) - 1;
 
 /// The source ends after [`PACKETS`] packets (UHD 4.10 on).
 pub const FINITE: u32 = 1 << 2;

@@ -9,7 +9,7 @@ use crate::params::{CODEWORD_BYTES, PAYLOAD_BYTES};
 pub fn is_codeword(word: &[u8; CODEWORD_BYTES]) -> bool {
     #[cfg(avx512)]
     if has_gfni() {
-        // SAFETY: the processor has the features.
+        // SAFETY: `has_gfni` has found the features.
         return unsafe { x86::is_codeword(word) };
     }
     let (payload, parity) = word.split_first_chunk::<PAYLOAD_BYTES>().expect("fixed sizes");

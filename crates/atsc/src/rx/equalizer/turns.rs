@@ -42,7 +42,7 @@ pub fn run(
         ) {
             run_body(rows, applied, decided, trellis, data);
         }
-        // SAFETY: a value of this type exists only where the processor has the features.
+        // SAFETY: `Avx512::new`, which alone makes `rows`, has found the features.
         return unsafe { widest(rows, applied, decided, trellis, data) };
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]

@@ -101,13 +101,14 @@ struct Found {
 
 impl Found {
     fn packet(&mut self, packet: &CapturedPacket<'_>) {
-        let CapturedPacket { at_ns, bytes, interface, direction, .. } = *packet;
-        let interface = interface + 1;
+        let CapturedPacket { at_ns, bytes, direction, .. } = *packet;
         let is_outgoing = direction.map(|direction| direction == FrameDirection::Out);
         self.begin_ns = self.begin_ns.or(at_ns);
         match LinkType::of(packet.link_type) {
             Some(link) => {
-                self.account.take(&Captured { at_ns, interface, is_outgoing, link, bytes })
+                // 0 is one that is not known.
+                let interface = link.interface(bytes).unwrap_or(packet.interface + 1);
+                self.account.take(&Captured { at_ns, interface, is_outgoing, link, bytes });
             }
             None => self.other_links += 1,
         }

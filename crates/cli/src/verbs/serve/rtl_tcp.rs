@@ -119,7 +119,7 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     }
     let options = RtlOptions::default()
         .with_channel(args.channel)
-        .with_rate_hz(args.rate)
+        .with_initial_rate_hz(args.rate)
         .with_clients_max(args.clients.into());
     let mut server = RtlServer::start(radio, listener, options)?;
     let taken = server.radio().rx(args.channel).rate()?;

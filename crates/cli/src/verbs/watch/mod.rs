@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How long packets may be underway, and counters late, when the program has ended.
 const AFTERMATH: Duration = Duration::from_millis(300);
 
+/// The time between two looks for a program that streams.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Says where a program that streams from or to a radio loses samples: in the radio, on the wire,
 /// in this host's card, in the kernel, in the socket's buffer, or in the program itself.
 ///
@@ -34,7 +37,7 @@ const AFTERMATH: Duration = Duration::from_millis(300);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sudo millstream watch
-  sudo millstream watch --pid $(pidof rx_samples_to_file)
+  sudo millstream watch --pid 4711
   sudo millstream watch --max-lost 0 -- rx_samples_to_file --rate 10e6 --duration 60
   sudo millstream watch --interface eth1 --duration 10 --json
   sudo millstream watch --record radio.pcapng; millstream inspect radio.pcapng")]
@@ -104,10 +107,17 @@ crate::results! {
 /// Succeeds unless more than `--max-lost` was lost.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let begins = !args.command.is_empty();
-    let pid = args.pid.or_else(|| if begins { None } else { observer::elsewhere() });
     let ports = [&[millstream_wire::chdr::UDP_PORT], &args.port[..]].concat();
-    let recording = args.record.begin(pid)?;
-    let mut observer = Observer::open(pid, &args.interface, ports, recording)?;
+    let is_named = begins || args.pid.is_some() || !args.interface.is_empty();
+    // Where the program is; `None` until one streams.
+    let place = if is_named { Some(args.pid) } else { observer::streams_at() };
+    let mut is_found = place.is_some();
+    let open = |pid, records: bool| {
+        let recording = if records { args.record.begin(pid)? } else { None };
+        Observer::open(pid, &args.interface, &ports, recording)
+    };
+    let mut observer = open(place.flatten(), is_found)?;
+    let mut next_look = Instant::now();
     interrupt::install();
     let mut started = begins.then(|| Started::new(&args.command)).transpose()?;
     let begun = Instant::now();
@@ -116,9 +126,9 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     let draws = !begins && std::io::stderr().is_terminal();
     let mut ended = None;
     loop {
-        for loss in observer.step()? {
+        for line in observer.step()? {
             if !draws {
-                note(loss.line());
+                note(line);
             }
         }
         let now = Instant::now();
@@ -131,6 +141,16 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
             };
         if is_over && *ended.get_or_insert(now) + AFTERMATH <= now {
             break;
+        }
+        if !is_found && now >= next_look {
+            next_look = now + LOOK;
+            // A program has its sockets before its samples come. Where none has, its packets may
+            // come here past the sockets.
+            let here = || (!observer.account.flows().is_empty()).then_some(None);
+            if let Some(pid) = observer::streams_at().or_else(here) {
+                is_found = true;
+                observer = open(pid, true)?;
+            }
         }
         if observer.is_time_for_picture(now) && draws {
             picture.draw(&view::lines(&observer, crate::live::size()));

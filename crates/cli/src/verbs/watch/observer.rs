@@ -1,7 +1,7 @@
 //! What passes, what the hops say of it, and which losses follow.
 
 use super::recording::{HopRecording, WatchRecording};
-use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX};
+use crate::account::{FlowAccount, FoundLoss, LOSSES_MAX, LossGroups};
 use anyhow::anyhow;
 use millstream_hops::{
     DropWatch, HopNote, HopReader, ProbeError, WaitWatch, radio_sockets, within,
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The time between two readings of the hops.
-const READING: Duration = Duration::from_millis(20);
+const READING: Duration = Duration::from_millis(40);
 /// The time between two looks for verdicts, and for new flows.
 const SETTLE: Duration = Duration::from_millis(100);
 /// The time between two pictures.
@@ -26,7 +26,7 @@ const PICTURE: Duration = Duration::from_millis(500);
 
 /// A program whose sockets the flows use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
+pub struct StreamingProcess {
     pub pid: u32,
     pub name: String,
 }
@@ -40,14 +40,17 @@ pub struct Observer {
     pub account: CaptureAccount,
     judge: Judge,
     recording: Option<HopRecording>,
-    pub losses: Vec<JudgedLoss>,
+    losses: Vec<JudgedLoss>,
+    pub groups: LossGroups,
     /// Packets lost at each hop, and events there, of each flow.
     pub at_hops: BTreeMap<(Option<usize>, Hop), u64>,
     pub lost: u64,
     pub begin_ns: Option<u64>,
     pub missed: u64,
-    pub programs: Vec<Program>,
-    pub reading: HopReading,
+    pub programs: Vec<StreamingProcess>,
+    reading: HopReading,
+    /// The readings of the picture before and of this one.
+    pub shown: [HopReading; 2],
     /// Packets of each flow at the last picture, and per second before it.
     packets: Vec<u64>,
     pub rates_hz: Vec<f64>,
@@ -61,16 +64,17 @@ impl Observer {
     pub fn open(
         pid: Option<u32>,
         interfaces: &[String],
-        ports: Vec<u16>,
+        ports: &[u16],
         recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
         let probes = DropWatch::open().and_then(|mut drops| {
-            drops.watch_ports(&ports);
+            drops.watch_ports(ports);
             Ok((drops, WaitWatch::open(WaitWatch::THRESHOLD)?))
         });
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
+            let ports = ports.to_vec();
             let filter = HeaderFilter { ports, interfaces, bytes: SNAPLEN as u32 };
             HeaderCapture::begin(HeaderCapture::socket()?, &filter)
         };
@@ -92,12 +96,14 @@ impl Observer {
             judge: Judge::new(),
             recording,
             losses: Vec::new(),
+            groups: LossGroups::default(),
             at_hops: BTreeMap::new(),
             lost: 0,
             begin_ns: None,
             missed: 0,
             programs: Vec::new(),
             reading: HopReading::default(),
+            shown: Default::default(),
             packets: Vec::new(),
             rates_hz: Vec::new(),
             next_reading: now,
@@ -107,8 +113,8 @@ impl Observer {
     }
 
     /// Waits for packets, and takes them and what the hops say; not longer than until the next
-    /// reading. Returns the losses that became known.
-    pub fn step(&mut self) -> anyhow::Result<Vec<FoundLoss>> {
+    /// reading. Returns lines for the losses that became known.
+    pub fn step(&mut self) -> anyhow::Result<Vec<String>> {
         let now = Instant::now();
         self.capture.wait(self.next_reading.saturating_duration_since(now))?;
         let Self { account, begin_ns, recording, .. } = self;
@@ -151,9 +157,10 @@ impl Observer {
         self.next_settle = now + SETTLE;
         self.follow();
         let judged = self.judge.settle(&self.account, self.reading.at_ns);
-        let told = judged.iter().map(|loss| FoundLoss::of(loss, self.at_s(loss.at_ns))).collect();
+        let mut new = LossGroups::default();
+        judged.iter().for_each(|loss| new.add(&FoundLoss::of(loss, self.at_s(loss.at_ns))));
         self.keep(judged);
-        Ok(told)
+        Ok(new.lines().collect())
     }
 
     /// Returns the seconds since the first packet.
@@ -199,6 +206,7 @@ impl Observer {
             let rate = |(now, before): (&u64, u64)| (now - before) as f64 / seconds;
             self.rates_hz = packets.iter().zip(before).map(rate).collect();
             self.packets = packets;
+            self.shown = [std::mem::take(&mut self.shown[1]), self.reading.clone()];
         }
         is_time
     }
@@ -232,6 +240,7 @@ impl Observer {
         for loss in judged {
             let count = loss.packets.max(1);
             self.lost += count;
+            self.groups.add(&FoundLoss::of(&loss, self.at_s(loss.at_ns)));
             *self.at_hops.entry((loss.flow, loss.verdict.hop)).or_default() += count;
             if self.losses.len() < LOSSES_MAX {
                 self.losses.push(loss);
@@ -253,7 +262,7 @@ impl Observer {
             if self.programs.iter().all(|program| program.pid != pid) {
                 let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
                 let name = name.unwrap_or_default().trim_end().to_owned();
-                self.programs.push(Program { pid, name });
+                self.programs.push(StreamingProcess { pid, name });
             }
         }
     }
@@ -274,11 +283,11 @@ pub fn is_alive(pid: u32) -> bool {
     })
 }
 
-/// Returns a process whose network namespace has radio streams, if ours has none.
-pub fn elsewhere() -> Option<u32> {
-    let sockets = radio_sockets();
-    match sockets.iter().any(|(namespace, _)| namespace.is_none()) {
-        true => None,
-        false => sockets.first()?.0,
-    }
+/// Returns where a program has sockets for a radio's samples: in the network namespace of this
+/// process, of another one, or nowhere.
+pub fn streams_at() -> Option<Option<u32>> {
+    let mut places = radio_sockets().into_iter().map(|(place, _)| place);
+    let first = places.next()?;
+    // Ours has priority.
+    Some(first.filter(|_| places.all(|place| place.is_some())))
 }

@@ -1,9 +1,9 @@
 //! The picture: each flow with its hops as a row, losses where they occurred.
 
 use super::observer::Observer;
-use crate::account::{FoundLoss, hop_name};
+use crate::account::hop_name;
 use crate::output::short;
-use millstream_watch::{DataFlow, Hop, JudgedLoss, SocketReading};
+use millstream_watch::{DataFlow, Hop, SocketReading, ThreadReading};
 use std::fmt::Write;
 
 /// The hops in the order of the receive direction, and of the transmit direction.
@@ -27,9 +27,8 @@ pub fn lines(observer: &Observer, (columns, rows): (usize, usize)) -> Vec<String
         lines.extend(flow_lines(observer, number, flow));
     }
     let room = rows.saturating_sub(lines.len() + 2);
-    let latest = observer.losses.iter().rev().take(room).collect::<Vec<_>>();
-    let told = |loss: &JudgedLoss| FoundLoss::of(loss, observer.at_s(loss.at_ns)).line();
-    lines.extend(latest.into_iter().rev().map(told));
+    let latest: Vec<_> = observer.groups.lines().rev().take(room).collect();
+    lines.extend(latest.into_iter().rev());
     for line in &mut lines {
         *line = line.chars().take(columns.saturating_sub(1)).collect();
     }
@@ -38,7 +37,7 @@ pub fn lines(observer: &Observer, (columns, rows): (usize, usize)) -> Vec<String
 
 /// Returns all in one line.
 pub fn line(observer: &Observer) -> String {
-    let seconds = observer.at_s(Some(observer.reading.at_ns)).unwrap_or(0.0);
+    let seconds = observer.at_s(Some(observer.shown[1].at_ns)).unwrap_or(0.0);
     let programs: Vec<_> = observer
         .programs
         .iter()
@@ -77,7 +76,7 @@ fn flow_lines(observer: &Observer, number: usize, flow: &DataFlow) -> Vec<String
         let _ = write!(counts, "{gap}{lost:^width$}");
     }
     let mut lines = vec![heading, names, counts];
-    let socket = observer.reading.sockets.iter().find(|socket| is_of(socket, host));
+    let socket = observer.shown[1].sockets.iter().find(|socket| is_of(socket, host));
     if let Some(socket) = socket.filter(|_| from_radio) {
         let share = socket.queued_bytes * BAR / socket.buffer_bytes.max(1);
         let full = share.min(BAR) as usize;
@@ -89,8 +88,35 @@ fn flow_lines(observer: &Observer, number: usize, flow: &DataFlow) -> Vec<String
             socket.buffer_bytes / 1000
         ));
     }
+    if let Some(thread) = socket.and_then(|socket| reader(&observer.shown[1].threads, socket)) {
+        lines.push(thread_line(observer, thread));
+    }
     lines.push(String::new());
     lines
+}
+
+/// Returns the thread that reads a socket, or else the busiest one of its program.
+fn reader<'a>(threads: &'a [ThreadReading], socket: &SocketReading) -> Option<&'a ThreadReading> {
+    let of_program = || threads.iter().filter(|thread| Some(thread.pid) == socket.pid);
+    let reads = of_program().find(|thread| thread.reads == Some(socket.inode));
+    reads.or_else(|| of_program().max_by_key(|thread| thread.cpu_ns))
+}
+
+/// Returns what a thread did since the picture before.
+fn thread_line(observer: &Observer, thread: &ThreadReading) -> String {
+    let [before, now] = &observer.shown;
+    let ThreadReading { name, tid, cpu, state, .. } = thread;
+    let mut line = format!("  thread {name} ({tid}) on CPU {cpu}, state {state}");
+    let earlier = before.threads.iter().find(|earlier| earlier.tid == *tid);
+    let passed_ns = now.at_ns.saturating_sub(before.at_ns).max(1) as f64;
+    let share = |now: u64, before: u64| 100.0 * now.saturating_sub(before) as f64 / passed_ns;
+    if let Some(earlier) = earlier {
+        let _ = write!(line, ", runs {:.0} %", share(thread.cpu_ns, earlier.cpu_ns));
+        if let Some((now, before)) = thread.run_delay_ns.zip(earlier.run_delay_ns) {
+            let _ = write!(line, ", waits for the CPU {:.1} %", share(now, before));
+        }
+    }
+    line
 }
 
 /// Whether a socket is that of a flow's end on this host.

@@ -61,7 +61,8 @@ impl NullSrcSink {
 
     /// Returns the lines of a packet of the source behind its header, which is one more.
     fn lines(&self) -> usize {
-        let lines = self.registers[regs::PACKET_LINES as usize / 4] & regs::PACKET_LINES_MAX;
+        let lines =
+            self.registers[regs::PACKET_LINES_LESS_2 as usize / 4] & regs::PACKET_LINES_MASK;
         (lines as usize + 1).min(PACKET_BYTES_MAX / self.line_bytes())
     }
 
@@ -114,7 +115,7 @@ impl StreamBlock for NullSrcSink {
     fn write(&mut self, address: u32, value: u32) {
         match address {
             regs::PACKETS => self.packets[0] = value,
-            PACKETS_HI => self.packets[1] = value & (regs::PACKETS_MAX >> 32) as u32,
+            PACKETS_HI => self.packets[1] = value & (regs::PACKETS_MASK >> 32) as u32,
             _ => {}
         }
         let Some(register) = self.registers.get_mut(address as usize / 4) else { return };
@@ -214,7 +215,7 @@ mod tests {
         for (lines, length, bytes) in [(8, 80, 72), (10, 80, 72), (10, 88, 80), (6, 80, 56)] {
             let mut block = NullSrcSink::new(Width::W64);
             assert_eq!(block.next_packet(0), None);
-            block.write(regs::PACKET_LINES, lines);
+            block.write(regs::PACKET_LINES_LESS_2, lines);
             block.write(regs::PACKET_BYTES, length);
             block.write(regs::CONTROL, regs::RUN);
             assert_eq!(read(&block, regs::CONTROL), 2 << 24 | 32 << 16 | 2);
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn a_finite_source_ends_after_its_packets_and_can_begin_again() {
         let mut block = NullSrcSink::new(Width::W64);
-        block.write(regs::PACKET_LINES, 7);
+        block.write(regs::PACKET_LINES_LESS_2, 7);
         block.write(regs::PACKET_BYTES, 72);
         block.write(regs::PACKETS, 3);
         for _ in 0..2 {
@@ -282,7 +283,7 @@ mod tests {
             let mut block = NullSrcSink::new(Width::W64);
             block.write(regs::CONTROL, regs::RUN);
             block.write(regs::PACKET_BYTES, bytes);
-            block.write(regs::PACKET_LINES, lines);
+            block.write(regs::PACKET_LINES_LESS_2, lines);
             let packet = block.next_packet(0);
             assert_eq!(packet.is_none(), bytes < 8);
             let fits = |bytes: usize| bytes % 4 == 0 && (4..=8192).contains(&bytes);

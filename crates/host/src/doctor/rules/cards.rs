@@ -27,7 +27,7 @@ const SAMPLES_A_FRAME: f64 = 364.0;
 /// The longest delay of a soft interrupt by the kernel, milliseconds.
 const HOLD_MIN_MS: f64 = 5.0;
 
-/// Checks the number of frames that a card can hold for its processor.
+/// Checks the sizes of a card's rings: the frames that it can hold until a CPU takes them.
 pub fn rings(view: &MachineFiles) -> Vec<Finding> {
     each(view, "-g", |interface, answers| {
         let (now, max) = answers.rings?;

@@ -4,6 +4,7 @@ use crate::doctor::{Finding, MachineFiles, measure};
 
 const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
 
+/// Checks whether a program can read the kernel's clock without a system call.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let current = format!("{FOLDER}/current_clocksource");
     let Some(seen) = view.read(&current) else { return Vec::new() };

@@ -2,6 +2,7 @@
 
 use crate::doctor::{Finding, MachineFiles, Write};
 
+/// Checks whether the clock of the stream's CPUs follows their load.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let path = |cpu| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
     let cpus = view.stream_cpus();

@@ -13,6 +13,7 @@ const WANTED_KB: i64 = 256 << 10;
 /// The size of a page where the machine does not report it, KiB.
 const PAGE_KB: i64 = 2048;
 
+/// Checks whether there are huge pages for frame memory.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((pages, seen)) = view.number(FILE) else { return Vec::new() };
     let free = view.line("proc/meminfo", "HugePages_Free:");

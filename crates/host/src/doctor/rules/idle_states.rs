@@ -8,6 +8,7 @@ const LATENCY_MAX_US: i64 = 10;
 /// Beyond it a wake-up takes longer than a few frames of 1500 bytes at 50 MS/s.
 const LATENCY_GREAT_US: i64 = 50;
 
+/// Checks how long the stream's CPUs need to wake up from their deepest idle state.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let mut deep = Vec::new();
     let mut worst: Option<(i64, Evidence)> = None;

@@ -14,6 +14,7 @@ struct Shares {
     soft: f64,
 }
 
+/// Checks the share of their time that the stream's CPUs handle interrupts.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let busiest = stream

@@ -28,6 +28,7 @@ struct Rival {
     affinity: Option<CpuSet>,
 }
 
+/// Checks which interrupts reach the stream's CPUs.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(table) = view.read("proc/interrupts") else { return Vec::new() };
     let stream = view.stream_cpus();

@@ -3,6 +3,7 @@
 use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::folders;
 
+/// Checks whether irqbalance runs, which moves interrupts.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let processes = folders::numbers(&view.root().join("proc"));
     if processes.is_empty() {

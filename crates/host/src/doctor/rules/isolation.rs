@@ -4,6 +4,7 @@
 use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 
+/// Checks whether other work is kept off the stream's CPUs.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     if stream.is_empty() {

@@ -5,6 +5,7 @@ use crate::doctor::{Finding, MachineFiles};
 /// The share of the CPUs from which on a thread that wakes up finds one busy often.
 const MUCH: f64 = 0.5;
 
+/// Checks how many threads of other programs want a CPU.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let (Some(mut seen), cpus) = (view.read("proc/loadavg"), view.online().iter().count()) else {
         return Vec::new();

@@ -3,6 +3,7 @@
 
 use crate::doctor::{Evidence, Finding, MachineFiles, measure};
 
+/// Checks which mitigations make system calls and interrupts slower.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let folder = "sys/devices/system/cpu/vulnerabilities";
     let read = |name: String| view.read(&format!("{folder}/{name}"));

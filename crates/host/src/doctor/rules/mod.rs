@@ -14,7 +14,7 @@ pub(super) mod limits;
 pub(super) mod load;
 pub(super) mod mitigations;
 pub(super) mod numa;
-pub(super) mod packet_priorities;
+pub(super) mod packet_thread_priorities;
 pub(super) mod preemption;
 pub(super) mod rt_throttling;
 pub(super) mod same_pages;

@@ -6,6 +6,7 @@ use millstream_cpu::CpuSet;
 
 const BALANCING: &str = "proc/sys/kernel/numa_balancing";
 
+/// Checks whether the card and the memory are on the stream's node, and stay there.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     const NODES: &str = "sys/devices/system/node";
     let is_node = |name: &String| {

@@ -5,6 +5,7 @@ use crate::doctor::{Finding, MachineFiles, Verdict};
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";
 const DEBUGFS: &str = "/sys/kernel/debug debugfs ";
 
+/// Checks whether the kernel can be interrupted while it works for another thread.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(version) = view.read("proc/sys/kernel/version") else { return Vec::new() };
     if version.value.contains("PREEMPT_RT") {

@@ -6,6 +6,7 @@ use crate::doctor::{Finding, MachineFiles};
 const RUNTIME: &str = "proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "proc/sys/kernel/sched_rt_period_us";
 
+/// Checks whether real-time threads are stopped for a part of every period.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((runtime_us, runtime)) = view.number(RUNTIME) else { return Vec::new() };
     let (period_us, period) =

@@ -4,6 +4,7 @@ use crate::doctor::{Finding, MachineFiles};
 
 const FILE: &str = "sys/kernel/mm/ksm/run";
 
+/// Checks whether the kernel merges equal pages.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((1, seen)) => vec![

@@ -4,6 +4,7 @@ use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 use millstream_cpu::{Core, Topology};
 
+/// Checks whether a hardware thread beside a CPU of the stream can run other programs.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Ok(topology) = Topology::read(view.root()) else {
         return vec![Finding::unknown("/sys shows no topology")];

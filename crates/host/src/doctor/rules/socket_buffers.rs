@@ -29,6 +29,8 @@ const WANTED_MS: f64 = 100.0;
 const LEAST: u64 = 32 << 20;
 const MOST: u64 = 1 << 30;
 
+/// Checks the limit in the file `path`; `where_short` is the verdict on a queue that holds too
+/// little.
 fn check(view: &MachineFiles, path: &str, way: &str, where_short: Verdict) -> Vec<Finding> {
     let Some((bytes, seen)) = view.number(path) else { return Vec::new() };
     let bytes_a_ms = view.rate_hz() * BYTES_A_SAMPLE / 1e3;

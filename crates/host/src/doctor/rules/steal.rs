@@ -14,6 +14,7 @@ const SHARE: f64 = 0.001;
 /// The share that no buffer compensates: the rest does not suffice for a stream that needs a CPU.
 const GREAT_SHARE: f64 = 0.05;
 
+/// Checks the share of time that the hypervisor gives to other machines.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if !is_guest(view) {
         return vec![Finding::good("no hypervisor")];

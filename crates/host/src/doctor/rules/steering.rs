@@ -19,6 +19,7 @@ fn without(mask: &str, cpus: &CpuSet) -> Option<String> {
     (groups != before).then(|| texts.collect::<Vec<_>>().join(","))
 }
 
+/// Checks whether software passes frames on to CPUs of the stream (RPS).
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let mut found = Vec::new();

@@ -4,6 +4,7 @@ use crate::doctor::{Finding, MachineFiles};
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
 
+/// Checks whether memory of a program can be moved to a disk.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some(mut swaps) = view.read("proc/swaps") else { return Vec::new() };
     let areas = swaps.value.lines().count().saturating_sub(1);

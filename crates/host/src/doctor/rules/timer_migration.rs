@@ -5,6 +5,7 @@ use crate::doctor::{Finding, MachineFiles};
 
 const FILE: &str = "proc/sys/kernel/timer_migration";
 
+/// Checks whether a timer of one CPU may fire on another.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.number(FILE) {
         Some((0, seen)) => vec![Finding::good("timers fire where they were set").seen([seen])],

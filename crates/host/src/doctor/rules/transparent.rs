@@ -4,6 +4,7 @@ use crate::doctor::{Finding, MachineFiles};
 
 const FILE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
+/// Checks whether the kernel makes huge pages out of a program's memory while it runs.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     match view.choice(FILE) {
         Some((choice, seen)) if choice == "always" => vec![

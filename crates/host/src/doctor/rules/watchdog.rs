@@ -8,6 +8,7 @@ const MASK: &str = "proc/sys/kernel/watchdog_cpumask";
 const SWITCH: &str = "proc/sys/kernel/watchdog";
 const RISK: &str = "the kernel no longer reports when it hangs on these CPUs";
 
+/// Checks whether the lockup watchdogs interrupt the stream's CPUs.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let Some((on, seen)) = view.number(SWITCH) else { return Vec::new() };
     let mask = view.read(MASK);

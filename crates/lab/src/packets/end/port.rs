@@ -13,7 +13,7 @@ use super::{
     BATCH, EchoMode, EndAddress, LOAD, Look, PathEnd, SLEEP_MS, link_events, load, nowhere, number,
 };
 
-/// Bytes of a GSO batch that a link segments itself: several of the kernel's messages, so that the
+/// Bytes of a train that a link segments itself: several of the kernel's messages, so that the
 /// last one, which is shorter, costs little, and still within a core's second-level cache.
 const TRAIN_BYTES: usize = 512 << 10;
 
@@ -21,7 +21,7 @@ const TRAIN_BYTES: usize = 512 << 10;
 pub struct PortEnd {
     port: Port,
     payload_bytes: usize,
-    /// Packets in a GSO batch.
+    /// Packets in a train.
     batch: usize,
     /// Whether the port lends frames of a link, so that packets are written in place.
     lends: bool,
@@ -200,7 +200,7 @@ fn put(tx: &mut dyn PortTx, datagram: Datagram<'_>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Sends a GSO batch and clears it; returns how many datagrams left.
+/// Sends a train and clears it; returns how many datagrams left.
 fn send_back(
     tx: &mut dyn PortTx,
     train: &mut Vec<u8>,

@@ -6,7 +6,7 @@
 //! and undoes a client's changes when its connection ends.
 
 mod peer;
-mod serving;
+mod served_connection;
 mod session;
 mod taken;
 #[cfg(test)]
@@ -32,7 +32,7 @@ use rustix::net::{
 use super::policy::{GrantPolicy, PeerIdentity};
 use super::{Family, Rights};
 use peer::Client;
-use serving::{ServerState, Serving};
+use served_connection::{ServedConnection, ServerState};
 use session::refuse_unread;
 
 /// The most connections of one user at a time.
@@ -88,7 +88,7 @@ pub struct Server {
     listener: RestingListener<OwnedFd>,
     path: PathBuf,
     shared: Arc<ServerState>,
-    serving: Vec<Serving>,
+    serving: Vec<ServedConnection>,
     /// The channel of the clients' threads' events.
     told: (Sender<BrokerEvent>, Receiver<BrokerEvent>),
     refusals: u64,
@@ -141,7 +141,13 @@ impl Server {
     fn accept(&mut self, tell: &mut dyn FnMut(BrokerEvent)) {
         let take = |listener: &OwnedFd| Ok(accept_with(listener, SocketFlags::CLOEXEC)?);
         let Some(socket) = self.listener.accept(take) else { return };
-        let Ok(client) = Client::of(&socket) else { return };
+        let client = match Client::of(&socket) {
+            Ok(client) => client,
+            Err(error) => {
+                refuse_unread(&socket, &format!("cannot find out whose connection it is: {error}"));
+                return;
+            }
+        };
         let peer = client.peer.clone();
         let busy = self.serving.iter().filter(|one| !one.has_ended());
         let (of_user, all) = busy.fold((0, 0), |(of_user, all), one| {
@@ -154,7 +160,7 @@ impl Server {
             Ok(()) if full => "too many connections; close some".to_owned(),
             Ok(()) => {
                 let (shared, told) = (Arc::clone(&self.shared), self.told.0.clone());
-                match Serving::start(Arc::clone(&socket), client, shared, told) {
+                match ServedConnection::start(Arc::clone(&socket), client, shared, told) {
                     Ok(serving) => return self.serving.push(serving),
                     Err(error) => format!("cannot start a thread for it: {error}"),
                 }

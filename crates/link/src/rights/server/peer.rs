@@ -9,8 +9,10 @@ use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::PeerIdentity;
 
-/// The most groups that are read; more are not needed to find a granted one.
-const GROUPS_MAX: usize = 1024;
+/// The groups that the first question has room for, and the most that a process can have
+/// (`NGROUPS_MAX` of `linux/limits.h`).
+const GROUPS_FIRST: usize = 256;
+const GROUPS_MAX: usize = 65_536;
 
 /// `SO_PEERPIDFD` of `asm-generic/socket.h` (Linux 6.5).
 const SO_PEERPIDFD: libc::c_int = 77;
@@ -64,12 +66,24 @@ fn peer_process(socket: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(process[0] as i32) })
 }
 
-/// Returns its supplementary groups (SO_PEERGROUPS).
+/// Returns its supplementary groups (SO_PEERGROUPS). The kernel refuses a buffer that is too small
+/// for all of them (ERANGE).
 fn peer_groups(socket: &OwnedFd) -> io::Result<Vec<u32>> {
-    let mut groups = vec![0u32; GROUPS_MAX];
-    let bytes = socket::get(socket, libc::SOL_SOCKET, libc::SO_PEERGROUPS, &mut groups)?;
-    groups.truncate(bytes / size_of::<u32>());
-    Ok(groups)
+    let mut groups = vec![0u32; GROUPS_FIRST];
+    loop {
+        match socket::get(socket, libc::SOL_SOCKET, libc::SO_PEERGROUPS, &mut groups) {
+            Ok(bytes) => {
+                groups.truncate(bytes / size_of::<u32>());
+                return Ok(groups);
+            }
+            Err(error)
+                if error.raw_os_error() == Some(libc::ERANGE) && groups.len() < GROUPS_MAX =>
+            {
+                groups.resize(groups.len() * 4, 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +91,25 @@ mod tests {
     use super::*;
     use crate::rights::channel;
     use std::process::{Command, Stdio};
+
+    /// The system call itself sets the groups of this thread alone, and a socket has those of the
+    /// thread that made it.
+    #[test]
+    fn all_groups_of_a_client_are_read_however_many_it_has() {
+        for count in [0, 1, GROUPS_FIRST, GROUPS_FIRST + 1, 5000, GROUPS_MAX] {
+            let groups: Vec<u32> = (0..count as u32).map(|group| 100_000 + group).collect();
+            // SAFETY: the kernel reads that many groups of a live list.
+            let rc = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
+            if rc != 0 {
+                let error = io::Error::last_os_error();
+                assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{count} groups");
+                eprintln!("not run: setting groups needs CAP_SETGID");
+                return;
+            }
+            let (here, _there) = channel::pair().unwrap();
+            assert_eq!(peer_groups(&here).unwrap(), groups);
+        }
+    }
 
     #[test]
     fn a_process_that_has_ended_is_told_from_one_that_runs() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use millstream_host::netlink::Netlink;
 
 use super::peer::Client;
-use super::serving::ServerState;
+use super::served_connection::ServerState;
 use super::{BrokerEvent, PeerIdentity, taken};
 use crate::interfaces;
 use crate::rights::message::{self, BrokerReply, BrokerRequest, RANGES_MAX, VERSION};
@@ -147,7 +147,7 @@ fn begin(
     if version != VERSION {
         return Err(refusal(&other_version(version)));
     }
-    let granted = shared.policy.link(link, &interface);
+    let granted = shared.policy.granted_family(link, &interface);
     let family = granted.map_err(|reason| refusal(&reason))?;
     if !client.is_in_this_network() {
         return Err(refusal(

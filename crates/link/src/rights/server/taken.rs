@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
+use millstream_host::netlink::UdpSocketState;
+
 use crate::frame::Steer;
 
 /// Returns a wanted port that a socket of another user than `uid` has, in the network namespace of
@@ -17,36 +19,12 @@ pub fn by_another(wanted: &Steer, uid: u32, broadcast: &[Ipv4Addr]) -> Option<(u
 
 /// Does the same for one table in the kernel's format (proc(5), `/proc/net/udp`).
 fn in_table(table: &str, addresses: &[Ipv4Addr], ports: &[u16], uid: u32) -> Option<(u16, u32)> {
-    let sockets = table.lines().skip(1).filter_map(socket);
-    sockets
-        .filter(|(address, port, owner)| {
-            let any = address.is_unspecified() || address.is_broadcast();
-            (any || addresses.contains(address)) && *owner != uid && ports.contains(port)
-        })
-        .map(|(_, port, owner)| (port, owner))
-        .next()
-}
-
-/// Returns address, port and owner of one line. An IPv6 address is relevant only if it is mapped or
-/// unspecified.
-fn socket(line: &str) -> Option<(Ipv4Addr, u16, u32)> {
-    let mut words = line.split_whitespace();
-    let (address, port) = words.nth(1)?.split_once(':')?;
-    let unspecified = address.bytes().all(|digit| digit == b'0');
-    let mapped = address.strip_prefix("0000000000000000FFFF0000");
-    let address = match mapped {
-        _ if unspecified => Ipv4Addr::UNSPECIFIED,
-        Some(last) => in_memory_order(last)?,
-        None if address.len() == 8 => in_memory_order(address)?,
-        None => return None,
-    };
-    let owner = words.nth(5)?.parse().ok()?;
-    Some((address, u16::from_str_radix(port, 16).ok()?, owner))
-}
-
-/// Parses an address, whose four bytes the kernel prints as one number of the machine.
-fn in_memory_order(hexadecimal: &str) -> Option<Ipv4Addr> {
-    u32::from_str_radix(hexadecimal, 16).ok().map(|number| number.to_ne_bytes().into())
+    let taken = UdpSocketState::of_table(table).find(|one| {
+        let (address, port) = (one.local.ip(), one.local.port());
+        let any = address.is_unspecified() || address.is_broadcast();
+        (any || addresses.contains(address)) && one.user != uid && ports.contains(&port)
+    })?;
+    Some((taken.local.port(), taken.user))
 }
 
 #[cfg(test)]

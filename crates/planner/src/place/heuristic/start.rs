@@ -13,7 +13,7 @@ pub(super) fn greedy(problem: &PlacementProblem, cpus: usize) -> Option<Vec<usiz
         (is.pinned.is_none(), !is.spins, Reverse(is.work))
     });
     for unit in order {
-        let best = state.ways(unit, cpus).into_iter().min_by_key(|cpu| {
+        let best = state.candidate_cpus(unit, cpus).into_iter().min_by_key(|cpu| {
             state.put(unit, *cpu);
             let score = state.score();
             state.take(unit);

@@ -61,7 +61,9 @@ impl RxCore {
 
     /// Returns whether a packet lies behind the end of the current capture.
     pub(super) fn is_of_a_later_capture(&self, arrival: &Arrival) -> bool {
-        let Some(left) = self.run.left().filter(|_| self.run.has_queue()) else { return false };
+        let Some(left) = self.run.left().filter(|_| self.run.has_queued_captures()) else {
+            return false;
+        };
         // The newest packet of a capture is followed by the capture's own end, not by another
         // capture.
         let begun = self.run.awaited().is_none() && self.numbers.has_begun();

@@ -100,11 +100,11 @@ impl RxMember {
     /// Removes the captures that had not begun when the radio was stopped. The others are still to
     /// come, each burst with its own end.
     fn forget_what_has_not_begun(&mut self) -> Result<(), RxError> {
-        if !self.core.run().has_queue() && self.core.run().restart().is_none() {
+        if !self.core.run().has_queued_captures() && self.core.run().restart().is_none() {
             return Ok(());
         }
         let now = self.channel.time_ticks();
-        let now = now.inspect_err(|_| self.core.clear_queue())?;
+        let now = now.inspect_err(|_| self.core.forget_queued_captures())?;
         self.look();
         self.core.forget_what_has_not_begun(now);
         Ok(())
@@ -136,7 +136,7 @@ impl RxMember {
             Err(RadioError::Silent { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        self.core.queue(QueuedCapture { samples, at });
+        self.core.queue_capture(QueuedCapture { samples, at });
         Ok(())
     }
 

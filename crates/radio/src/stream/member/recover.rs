@@ -39,7 +39,7 @@ impl RxMember {
             RecoveryNeed::Arrivals => {
                 self.core.end_recovery();
                 let some = self.has_come()?;
-                self.core.take_arrivals(some);
+                self.core.note_arrivals(some);
                 Ok(true)
             }
         }
@@ -52,23 +52,23 @@ impl RxMember {
             Some(access) => access,
             None => match self.channel.begin(request) {
                 Ok(access) => access,
-                Err(error) => return self.take_outcome(Err(error)).map(|()| true),
+                Err(error) => return self.give_outcome(Err(error)).map(|()| true),
             },
         };
         if let Some(outcome) = self.channel.poll(request, &mut access) {
             drop(access);
-            return self.take_outcome(outcome).map(|()| true);
+            return self.give_outcome(outcome).map(|()| true);
         }
         self.channel.control().wait(&access, until);
         let outcome = self.channel.poll(request, &mut access);
         self.access = outcome.is_none().then_some(access);
-        outcome.map_or(Ok(false), |outcome| self.take_outcome(outcome).map(|()| true))
+        outcome.map_or(Ok(false), |outcome| self.give_outcome(outcome).map(|()| true))
     }
 
     /// Gives the core the outcome of its request.
-    fn take_outcome(&mut self, outcome: Result<u32, crate::RadioError>) -> Result<(), RxError> {
+    fn give_outcome(&mut self, outcome: Result<u32, crate::RadioError>) -> Result<(), RxError> {
         self.look();
-        self.core.take_outcome(outcome, self.now()).map_err(|mut error| {
+        self.core.note_outcome(outcome, self.now()).map_err(|mut error| {
             if let RxError::DeviceSilent { claim_lost, .. } = &mut error {
                 *claim_lost = self.channel.control().claim_lost();
             }
@@ -92,7 +92,7 @@ impl RxMember {
         let Some((opening, looked)) = self.core.opening() else { return Ok(true) };
         let opened = opening::advance(&mut self.port, &self.path, opening, looked, until)?;
         let Some((skipped, credit)) = opened else { return Ok(false) };
-        self.core.take_set_up(&skipped, credit)?;
+        self.core.note_set_up(&skipped, credit)?;
         Ok(true)
     }
 

@@ -11,7 +11,9 @@ use crate::RadioError;
 use crate::convert::StreamSample;
 use crate::deadline::deadline_after;
 use crate::error::io_error;
-use crate::stream::arrival::{Datagram, PacketSource, Pending, SideReports, UnreadSamples};
+use crate::stream::arrival::{
+    LentDatagram, PacketSource, PendingReport, SideReports, UnreadSamples,
+};
 use crate::stream::core::Intake;
 use crate::stream::meta::{RxError, RxEvent, RxMetadata};
 
@@ -159,11 +161,11 @@ impl RxMember {
             if self.core.is_recovering() {
                 return Ok(false);
             }
-            if !self.core.take_waiting() {
+            if !self.core.accept_waiting() {
                 if self.batch.0 == self.batch.1 {
                     return Ok(false);
                 }
-                self.take_lent();
+                self.give_datagram();
             }
             self.obey()?;
             if self.core.has_result() {
@@ -175,18 +177,18 @@ impl RxMember {
     /// Processes the packets that came together with the end of the last burst.
     fn inspect_rest(&mut self) -> Result<(), RxError> {
         while self.core.run().is_idle() && self.batch.0 < self.batch.1 {
-            self.take_lent();
+            self.give_datagram();
             self.obey()?;
         }
         Ok(())
     }
 
     /// Gives the core the next lent datagram.
-    fn take_lent(&mut self) {
+    fn give_datagram(&mut self) {
         let index = self.batch.0;
         let lent = self.port.rx.datagram(index);
-        let datagram = Datagram { index, payload: lent.payload, source: lent.source };
-        if self.core.take(&datagram) == Intake::Done {
+        let datagram = LentDatagram { index, payload: lent.payload, source: lent.source };
+        if self.core.accept(&datagram) == Intake::Done {
             self.batch.0 += 1;
         }
     }
@@ -194,7 +196,7 @@ impl RxMember {
     /// Gives the core what the radio and the port have reported besides packets.
     pub(in crate::stream) fn look(&mut self) {
         let events = self.channel.events();
-        self.core.take_reports(SideReports {
+        self.core.note_reports(SideReports {
             queue_drops: self.port.rx.queue_drops(),
             late_commands: events.late_commands(),
             overruns: events.overruns(),
@@ -246,8 +248,8 @@ impl RxMember {
     }
 }
 
-fn deliver(pending: &Pending) -> RxMetadata {
-    let Pending { event, ticks, ends_burst, then } = *pending;
+fn deliver(pending: &PendingReport) -> RxMetadata {
+    let PendingReport { event, ticks, ends_burst, then } = *pending;
     let end_of_burst = ends_burst && then == RxEvent::None;
     RxMetadata { time_ticks: ticks, end_of_burst, event, ..RxMetadata::default() }
 }

@@ -72,7 +72,7 @@ impl Meddler {
     }
 
     /// Sets the function for every datagram that is sent; only `Drop` and `Fail` have an effect. A
-    /// GSO batch fails with its first packet that does.
+    /// train fails with its first packet that does.
     pub fn sent(mut self, sent: impl FnMut(&[u8]) -> Action + Send + 'static) -> Self {
         self.sent = Arc::new(Mutex::new(Box::new(sent)));
         self

@@ -3,6 +3,7 @@
 use super::{Device, devices};
 use crate::doctor::{Finding, MachineFiles};
 
+/// Checks whether each device is bound to a driver that DPDK can use.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     devices(view).iter().map(|device| of(view, device)).collect()
 }

@@ -5,6 +5,7 @@ use crate::doctor::{Evidence, Finding, MachineFiles};
 
 const FOLDER: &str = "sys/class/iommu";
 
+/// Checks whether an IOMMU confines the devices.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();

@@ -3,6 +3,7 @@
 use super::{DEVICES, devices};
 use crate::doctor::{Finding, MachineFiles};
 
+/// Checks whether each device that the kernel still has has a carrier.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let of = |device: super::Device| {
         let name = device.interface.as_ref()?;

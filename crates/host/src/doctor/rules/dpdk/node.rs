@@ -4,6 +4,7 @@ use super::{DEVICES, devices};
 use crate::doctor::{Finding, MachineFiles};
 use millstream_cpu::CpuSet;
 
+/// Checks whether each device is on the memory node of the stream.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let of = |device: super::Device| {

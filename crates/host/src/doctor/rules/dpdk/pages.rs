@@ -11,6 +11,7 @@ const RESERVED: i64 = 2 * WANTED;
 
 const POOL: &str = "sys/kernel/mm/hugepages/hugepages-2048kB";
 
+/// Checks whether there are huge pages for DPDK's buffers.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let count = |file: &str| view.number(&format!("{POOL}/{file}"));
     let (Some((all, seen)), Some((free, free_seen))) =

@@ -3,6 +3,7 @@
 use super::{DRIVERS, devices};
 use crate::doctor::{Evidence, Finding, MachineFiles};
 
+/// Checks whether the modules of VFIO are loaded.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     if devices(view).is_empty() {
         return Vec::new();

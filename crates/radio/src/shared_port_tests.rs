@@ -14,14 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const A: Epid = Epid(5);
 const B: Epid = Epid(6);
 
-fn connection(recv_queue_bytes: usize, receivers: usize) -> (Connection, UdpSocket) {
+fn connection(recv_queue_bytes: usize, receivers: usize) -> (SharedPort, UdpSocket) {
     let local = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let options = PortOptions { recv_queue_bytes, ..PortOptions::default() };
     let port = open("udp", local, &options).unwrap();
     let device = UdpSocket::bind(local).unwrap();
     device.set_read_timeout(Some(PATIENCE)).unwrap();
     device.connect(port.local).unwrap();
-    (Connection::new(port, Width::W64, receivers), device)
+    (SharedPort::new(port, Width::W64, receivers), device)
 }
 
 fn packet(dst_epid: Epid, seq: u16, payload_len: usize) -> Vec<u8> {

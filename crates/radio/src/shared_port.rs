@@ -1,7 +1,7 @@
 //! One port for several streams: packets go to the stream of their endpoint.
 //!
 //! ```text
-//!              ┌ Connection ───────────────┐    ┌ Port of stream A
+//!              ┌ SharedPort ───────────────┐    ┌ Port of stream A
 //! datagrams ─▶ │ port ─▶ endpoint ─▶ inbox │ ─▶ ┤ Port of stream B
 //!              └────────────── others: counted  └ …
 //! ```
@@ -25,8 +25,8 @@ use crate::deadline::deadline_after;
 /// The part of the receive queue, in eighths, that the streams share which receive samples.
 const QUEUE_EIGHTHS: usize = 7;
 
-/// A port with several streams.
-pub struct Connection {
+/// A UDP port that several streams share.
+pub struct SharedPort {
     shared: Arc<Shared>,
 }
 
@@ -73,7 +73,7 @@ struct Letter {
     source: SocketAddrV4,
 }
 
-impl Connection {
+impl SharedPort {
     /// Shares `port` among streams, of which up to `receivers` receive samples.
     pub fn new(port: Port, width: Width, receivers: usize) -> Self {
         let mut capabilities = port.rx.capabilities();
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Returns a port for the stream with this host's endpoint `epid`, which no other stream of the
-    /// connection has. Datagrams to it that came before are strays.
+    /// port has. Datagrams to it that came before are strays.
     pub fn port(&self, epid: Epid) -> Port {
         let shared = &self.shared;
         let (queue_drops, too_long) = {
@@ -132,9 +132,9 @@ impl Connection {
     }
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for SharedPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "connection of {} streams at {}", self.streams(), self.shared.local)
+        write!(f, "port that {} streams share, at {}", self.streams(), self.shared.local)
     }
 }
 
@@ -312,5 +312,5 @@ impl PortTx for ConnectedTx {
 }
 
 #[cfg(test)]
-#[path = "connection_tests.rs"]
+#[path = "shared_port_tests.rs"]
 mod tests;

@@ -36,15 +36,15 @@ impl ServerState {
     }
 }
 
-/// A connection that is being served.
-pub struct Serving {
+/// A client's connection, and the thread that serves it.
+pub struct ServedConnection {
     pub peer: PeerIdentity,
     /// The socket, shared with the thread: shutting it down here ends the thread.
     socket: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Serving {
+impl ServedConnection {
     /// Starts a thread that answers one request after the other until the client has gone.
     pub fn start(
         socket: Arc<OwnedFd>,
@@ -70,7 +70,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServedConnection {
     fn drop(&mut self) {
         let _ = shutdown(&self.socket, Shutdown::Both);
         // A thread that panicked has undone its changes all the same.

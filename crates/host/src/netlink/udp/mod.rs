@@ -1,5 +1,7 @@
 //! The UDP sockets of a network namespace (sock_diag(7)).
 
+mod table;
+
 use super::NetlinkError;
 use super::message::{NetlinkMessage, NetlinkRequest, attributes_after, u32_at};
 use super::socket::Socket;
@@ -21,6 +23,8 @@ pub struct UdpSocketState {
     pub local: SocketAddrV4,
     /// The other end, if it is connected.
     pub remote: Option<SocketAddrV4>,
+    /// The number of its user.
+    pub user: u32,
     /// Its inode, which names it while it is open.
     pub inode: u64,
     /// Memory that received datagrams take, bytes (`SK_MEMINFO_RMEM_ALLOC`): a datagram is dropped
@@ -86,6 +90,7 @@ fn parse(message: &NetlinkMessage<'_>) -> Option<UdpSocketState> {
     let mut state = UdpSocketState {
         local,
         remote: remote.0.map(|ip| SocketAddrV4::new(ip, remote.1)).filter(|end| end.port() != 0),
+        user: u32_at(body, 64)?,
         inode: u64::from(u32_at(body, 68)?),
         received: 0,
         receive_buffer: 0,

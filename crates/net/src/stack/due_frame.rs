@@ -69,10 +69,10 @@ impl Stack {
     ///
     /// `request` has the parts of the frame that it answers, and is empty for a frame from
     /// [`Stack::poll`]. Returns 0, and counts it, if the frame does not fit.
-    pub fn write(&mut self, message: &DueFrame, request: &[&[u8]], into: &mut [u8]) -> usize {
-        match self.try_write(message, FrameParts(request), into) {
+    pub fn write(&mut self, frame: &DueFrame, request: &[&[u8]], into: &mut [u8]) -> usize {
+        match self.try_write(frame, FrameParts(request), into) {
             Ok(len) => {
-                match message.kind {
+                match frame.kind {
                     Kind::Arp(_) => self.counters.tx_arp += 1,
                     Kind::EchoReply(_) => {}
                     Kind::PortUnreachable(_) => self.counters.tx_unreachable += 1,
@@ -88,20 +88,20 @@ impl Stack {
 
     fn try_write(
         &mut self,
-        message: &DueFrame,
+        frame: &DueFrame,
         parts: FrameParts<'_>,
         into: &mut [u8],
     ) -> Result<usize> {
-        let is_arp = matches!(message.kind, Kind::Arp(_));
+        let is_arp = matches!(frame.kind, Kind::Arp(_));
         let ethernet = EthernetRepr {
-            destination: message.to,
+            destination: frame.to,
             source: self.config.mac,
             tag: self.config.vlan,
             ether_type: if is_arp { ether_type::ARP } else { ether_type::IPV4 },
         };
         let at = ethernet.emit(into)?;
         let into = &mut into[at..];
-        let len = match message.kind {
+        let len = match frame.kind {
             Kind::Arp(repr) => repr.emit(into)?,
             Kind::EchoReply(reply) => self.write_icmp(reply, into, |into| {
                 icmp::emit_echo_reply(parts.range(reply.at, reply.end), into)

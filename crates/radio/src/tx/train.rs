@@ -1,4 +1,4 @@
-//! The GSO batch: packets that are sent together, written in the port's send buffer.
+//! The packets of a train, which one call sends, written in the port's send buffer.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -7,18 +7,19 @@ use millstream_link::port::{FrameLoan, PortTx};
 use millstream_wire::chdr::{DataRepr, SC16_LEN};
 use millstream_wire::{Epid, Width};
 
-/// Packets under construction. Samples are converted directly into the buffer from which they are
-/// sent: a port's frame, or the GSO batch of a socket.
+/// The packets of a train: the complete ones, and the one under construction. Samples are converted
+/// directly into the memory from which they are sent, which the port lends.
 ///
-/// An incomplete packet stays in its place when those before it are sent.
+/// The packet under construction stays in its place when the complete ones are sent.
 #[derive(Debug)]
-pub(super) struct GsoBatch {
+pub(super) struct PacketTrain {
     width: Width,
     samples_per_packet: usize,
-    /// The bytes before the samples of each packet; below, whether they include time.
+    /// The bytes before the samples of each packet: a header, with a time or without.
     header_bytes: usize,
+    /// The bytes of a full packet.
     segment_bytes: usize,
-    /// The most packets that are sent together.
+    /// The most packets of a train.
     packets_max: usize,
     /// Complete packets that have not been sent.
     packets: usize,
@@ -28,7 +29,7 @@ pub(super) struct GsoBatch {
     short: bool,
 }
 
-impl GsoBatch {
+impl PacketTrain {
     pub fn new(width: Width, samples_per_packet: usize) -> Self {
         let mut train = Self {
             width,
@@ -100,7 +101,7 @@ impl GsoBatch {
         }
     }
 
-    /// Counts samples written to [`GsoBatch::space`]. Returns true when the packet is full.
+    /// Counts samples written to [`PacketTrain::space`]. Returns true when the packet is full.
     pub fn fill(&mut self, samples: usize) -> bool {
         self.filled += samples;
         debug_assert!(self.filled <= self.samples_per_packet);
@@ -161,13 +162,13 @@ mod tests {
             .unwrap()
     }
 
-    fn put(train: &mut GsoBatch, port: &mut Port, value: u8, samples: usize) -> bool {
+    fn put(train: &mut PacketTrain, port: &mut Port, value: u8, samples: usize) -> bool {
         let space = train.space(&mut *port.tx).unwrap();
         space[..samples * 4].fill(value);
         train.fill(samples)
     }
 
-    fn complete(train: &mut GsoBatch, port: &mut Port, seq: u16, ticks: Option<u64>) {
+    fn complete(train: &mut PacketTrain, port: &mut Port, seq: u16, ticks: Option<u64>) {
         train.complete(&mut *port.tx, port.local, Epid(2), seq, ticks, false).unwrap();
     }
 
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn only_the_last_packet_of_a_train_is_short() {
-        let (mut train, mut port) = (GsoBatch::new(Width::W64, 10), port());
+        let (mut train, mut port) = (PacketTrain::new(Width::W64, 10), port());
         assert_eq!(train.segment_bytes(), 56);
         for seq in 0..2 {
             assert!(put(&mut train, &mut port, 7, 10));
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_unfinished_packet_stays_in_its_place() {
-        let (mut train, mut port) = (GsoBatch::new(Width::W64, 10), port());
+        let (mut train, mut port) = (PacketTrain::new(Width::W64, 10), port());
         train.shape(false);
         assert_eq!(train.segment_bytes(), 48);
         put(&mut train, &mut port, 1, 10);
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn a_train_is_no_longer_than_one_call_can_send() {
         for samples in [1, 10, 362, 2000, 5000, 16_000] {
-            let (mut train, mut port) = (GsoBatch::new(Width::W64, samples), port());
+            let (mut train, mut port) = (PacketTrain::new(Width::W64, samples), port());
             let mut packets = 0;
             while !train.is_full() {
                 put(&mut train, &mut port, 0, 1);

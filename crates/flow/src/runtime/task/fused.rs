@@ -118,20 +118,20 @@ impl BlockTask {
 
     /// Calls the block with a lane.
     #[inline]
-    pub(in crate::runtime) fn pass(&mut self, lane: &mut Lane) {
+    pub(in crate::runtime) fn call_on_lane(&mut self, lane: &mut Lane) {
         self.block.pass(lane);
     }
 
-    /// As `pass`, and wakes the neighbours.
-    pub(in crate::runtime) fn pass_and_tell(&mut self, lane: &mut Lane) {
+    /// As `call_on_lane`, and wakes the neighbours.
+    pub(in crate::runtime) fn call_on_lane_and_tell(&mut self, lane: &mut Lane) {
         self.block.pass(lane);
         self.tell();
     }
 
-    /// Counts the items that lanes took through the block.
+    /// Adds the calls with a lane to the block's count.
     #[inline]
-    pub(in crate::runtime) fn count_passed(&mut self, passed: PendingCounts) {
-        self.calls += passed.batches;
+    pub(in crate::runtime) fn count_calls(&mut self, counts: PendingCounts) {
+        self.calls += counts.batches;
         self.counters.calls.set(self.calls);
     }
 

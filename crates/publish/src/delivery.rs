@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) const END_LOOK: Duration = Duration::from_millis(2);
 
 /// A block's end of that way. The block never waits for the outlet.
-pub(crate) struct Lane {
+pub(crate) struct Delivery {
     entry: Option<QueueEntry>,
     shared: Arc<Shared>,
     away_cause: DropCause,
@@ -26,8 +26,8 @@ pub(crate) struct Lane {
     thread: Option<JoinHandle<Result<(), OutletError>>>,
 }
 
-impl Lane {
-    /// Makes a lane with a queue of `queue_bytes`, whose courier goes on for `linger` after the
+impl Delivery {
+    /// Makes a delivery with a queue of `queue_bytes`, whose courier goes on for `linger` after the
     /// graph's end. `publications` lists it, and gives it metrics every `metrics_every` if that is
     /// not zero.
     pub fn new(
@@ -111,7 +111,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Delivery {
     fn drop(&mut self) {
         // The courier is left only after an error of the graph: it must not outlive it.
         self.shared.abandoned.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Samples to 16 bits: rotated, corrected, and at a level with head room and resolution.
+//! Quantises samples to 16 bits: rotated, corrected, and at a level with head room and resolution.
 
 use super::balance::Balance;
 use super::carrier::{CarrierLoop, CarrierObservation, SampleScaling};
@@ -7,12 +7,12 @@ use crate::Sample;
 use millstream_dsp::rotation::counts;
 use millstream_dsp::sampler::IntSample;
 
-/// Root mean square of packed samples: 24 dB below the largest, and rounding is 76 dB below.
+/// Root mean square of quantised samples: 24 dB below the largest, and rounding is 76 dB below.
 const RMS: f64 = 2048.0;
 
-/// Packs samples, and stores those that are still needed.
+/// Quantises samples to 16 bits, and stores those that are still needed.
 #[derive(Clone, Debug)]
-pub struct Packer {
+pub struct Quantiser {
     carrier: CarrierLoop,
     balance: Balance,
     row: Vec<IntSample>,
@@ -21,8 +21,8 @@ pub struct Packer {
     patience: LevelTolerance,
 }
 
-impl Packer {
-    /// Creates a packer in its initial state.
+impl Quantiser {
+    /// Creates a quantiser in its initial state.
     #[must_use]
     pub fn new(carrier: CarrierLoop) -> Self {
         Self {
@@ -74,9 +74,9 @@ impl Packer {
         self.one = Some(one);
         let start = self.row.len();
         self.row.resize(start + samples.len(), [0; 2]);
-        let packing = SampleScaling { trim, one: one as f32, held };
+        let scaling = SampleScaling { trim, one: one as f32, held };
         let CarrierObservation { bad, power } =
-            self.carrier.rotate(samples, packing, &mut self.row[start..]);
+            self.carrier.rotate(samples, scaling, &mut self.row[start..]);
         if !held {
             self.watch(f64::from(power), samples.len(), one);
         }
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use millstream_dsp::noise::Noise;
 
-    fn packer() -> Packer {
-        Packer::new(CarrierLoop::new(0.0, 6.25e6))
+    fn quantiser() -> Quantiser {
+        Quantiser::new(CarrierLoop::new(0.0, 6.25e6))
     }
 
     fn rms(row: &[IntSample]) -> f64 {
@@ -132,15 +132,15 @@ mod tests {
 
     #[test]
     fn the_level_follows_what_lasts_and_nothing_else() {
-        let (mut noise, mut packer) = (Noise::new(3), packer());
+        let (mut noise, mut quantiser) = (Noise::new(3), quantiser());
         let mut run = |level: f32, chunks: usize| {
             for _ in 0..chunks {
                 let samples: Vec<Sample> =
                     (0..2048).map(|_| noise.gaussian_pair() * level).collect();
-                packer.drop_first(packer.kept());
-                packer.push(&samples, false);
+                quantiser.drop_first(quantiser.kept());
+                quantiser.push(&samples, false);
             }
-            let (row, one) = packer.row().unwrap();
+            let (row, one) = quantiser.row().unwrap();
             (rms(row), one)
         };
         let (level, one) = run(1e-3, 10);
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn samples_kept_change_their_level_too() {
-        let mut packer = packer();
-        packer.push(&[Sample::new(0.01, 0.0); 64], true);
-        let before = packer.row().unwrap().0[10][0];
+        let mut quantiser = quantiser();
+        quantiser.push(&[Sample::new(0.01, 0.0); 64], true);
+        let before = quantiser.row().unwrap().0[10][0];
         // The change counts as lasting from the fourth chunk on.
         for _ in 0..4 {
-            packer.push(&[Sample::new(0.1, 0.0); 2048], false);
+            quantiser.push(&[Sample::new(0.1, 0.0); 2048], false);
         }
-        let (row, one) = packer.row().unwrap();
+        let (row, one) = quantiser.row().unwrap();
         let [re, _] = row[10];
         assert!(before > 9 * re, "{before} became {re}");
         assert!((f64::from(re) / one - 0.01).abs() < 1e-4, "{re} of {one}");
@@ -173,16 +173,16 @@ mod tests {
 
     #[test]
     fn silence_is_no_level() {
-        let mut packer = packer();
+        let mut quantiser = quantiser();
         for (silence, bad) in [(0.0, 0), (1e-42, 0), (f32::NAN, 2048), (f32::INFINITY, 2048)] {
-            assert_eq!(packer.push(&[Sample::new(silence, 0.0); 2048], false), bad, "{silence}");
-            assert!(packer.row().is_none() && packer.kept() == 0, "{silence}");
+            assert_eq!(quantiser.push(&[Sample::new(silence, 0.0); 2048], false), bad, "{silence}");
+            assert!(quantiser.row().is_none() && quantiser.kept() == 0, "{silence}");
         }
         // A value that is not a number does not hide the other samples.
         let mut samples = [Sample::new(0.5, 0.0); 2048];
         samples[7].im = f32::NAN;
-        assert_eq!(packer.push(&samples, false), 1);
-        let (row, one) = packer.row().unwrap();
+        assert_eq!(quantiser.push(&samples, false), 1);
+        let (row, one) = quantiser.row().unwrap();
         assert!(row.len() == 2048 && one > 1000.0, "{one}");
     }
 }

@@ -5,6 +5,8 @@ use crate::doctor::{Evidence, Finding, MachineFiles};
 use crate::packet_threads::{PacketThread, PacketThreadKind, of_interfaces};
 use millstream_cpu::CpuSet;
 
+/// Checks whether the kernel's threads that carry packets, at once or deferred, have higher
+/// priorities than the stream's thread.
 pub fn check(view: &MachineFiles) -> Vec<Finding> {
     let stream = view.stream_cpus();
     let near = |one: &PacketThread| {
