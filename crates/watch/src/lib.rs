@@ -12,6 +12,10 @@
 //! without missing numbers is samples that the radio did not send. What a receiver reports missing
 //! and the capture has seen was lost behind it. Nothing is inferred beyond that.
 //!
+//! Flows of VITA 49 and datagrams with a counter are followed as far as their numbers go (see
+//! [`FlowProtocol`]). A [`Judge`] puts what a host counts and names beside the gaps, and says at
+//! which hop each loss occurred.
+//!
 //! Packets may be cut off behind their first bytes: [`SNAPLEN`] are enough.
 
 mod account;

@@ -272,7 +272,23 @@ impl Judge {
             let usual_ns = credit.usual_ns.unwrap_or(0).saturating_mul(8);
             credit.report_age_ns >= usual_ns.max(REPORT_MIN_NS)
         };
+        // It had read all that had come: its reports were lost, or the radio did not take them.
+        let has_read = socket.is_some_and(|socket| {
+            let inside = self.history.between(time.0, time.1).flat_map(|one| &one.sockets);
+            let same = inside.filter(|one| one.inode == socket.inode);
+            let most = same.map(|one| one.queued_bytes).max();
+            let is_empty = most.is_some_and(|queued| queued < socket.buffer_bytes / 64);
+            is_empty && silent_ns >= 5 * REPORT_MIN_NS
+        });
         let mut finding = match credit {
+            Some(credit) if has_read && credit.room_packets <= 1 => {
+                let sentence = format!(
+                    "The radio reported an overrun: it had had no credit for {:.1} ms, and the \
+                     program had read all that had come.",
+                    ms(silent_ns)
+                );
+                Finding::between(Hop::Radio, Hop::Wire, LossCause::Wire, sentence)
+            }
             Some(credit) if is_mute(&credit) => {
                 let certainty =
                     if is_full || is_kept { Certainty::Sure } else { Certainty::Perhaps };
@@ -355,7 +371,7 @@ impl Judge {
                     Some((flow, credit)) => self.overrun(flow, at_ns, credit),
                     None => {
                         let text = format!("The radio reported an overrun on channel {channel}.");
-                        Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Radio, text)
+                        Finding::at(Hop::Radio, Certainty::Perhaps, LossCause::Unknown, text)
                     }
                 };
                 (LossKind::Overrun, finding)

@@ -413,9 +413,11 @@ fn a_stopped_program_uses_up_the_radios_credit() {
         assert_eq!((loss.kind, loss.samples), (LossKind::NotSent, Some(50 * SAMPLES)));
         says(&loss, &["used up for 20.0 ms", "was stopped", "400000 of 425984", "-CONT 4700"]);
         // Nothing else shows that the program was late.
-        let mut run =
-            Overrun { room: 0, mute_ms: 0, message_ms: 20, report_ms: 45, kept }.run(|_, _| ());
+        let overrun = || Overrun { room: 0, mute_ms: 0, message_ms: 20, report_ms: 45, kept };
+        let mut run = overrun().run(|_, reading| reading.sockets[0].queued_bytes = 50_000);
         is(&run.only(), Hop::Program, Certainty::Perhaps, 0);
+        // It had read all.
+        is(&overrun().run(|_, _| ()).only(), Hop::Radio, Certainty::Between, 0);
     }
 }
 
