@@ -404,8 +404,10 @@ impl CaptureAccount {
             epid: command.dst_epid.0,
             stream: 0,
         };
-        if let Some(number) = self.find(&key).filter(|_| command.op == CommandOp::Init) {
-            self.flows[number].set_up();
+        match (self.find(&key), command.op) {
+            (Some(number), CommandOp::Init) => self.flows[number].set_up(),
+            (Some(number), _) => self.flows[number].commanded(),
+            (None, _) => {}
         }
     }
 

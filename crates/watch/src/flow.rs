@@ -117,6 +117,11 @@ pub struct DataFlow {
     open: OpenGaps,
     received: Received,
     report: Option<Report>,
+    /// Commands of the sender since the set-up, where its first packet was captured.
+    commands: Option<u16>,
+    /// By how much the receiver's count of packets is ahead of the numbers of data: some receivers
+    /// count commands, too.
+    ahead: u16,
     usual_ns: Option<u64>,
     /// When the radio reported its last overrun, and its credit then.
     overrun: Option<(Option<u64>, Option<Credit>)>,
@@ -179,6 +184,9 @@ pub(crate) struct DataPacket {
     pub is_least: bool,
 }
 
+/// Bytes of a sender's command at the narrowest width.
+const COMMAND_BYTES: u64 = 24;
+
 impl DataFlow {
     pub(crate) fn new(
         key: FlowKey,
@@ -210,6 +218,8 @@ impl DataFlow {
             open: OpenGaps::default(),
             received: Received::default(),
             report: None,
+            commands: None,
+            ahead: 0,
             usual_ns: None,
             overrun: None,
         }
@@ -357,7 +367,12 @@ impl DataFlow {
         self.last = None;
         self.open.clear();
         self.received = Received::default();
-        self.report = None;
+        (self.report, self.commands, self.ahead) = (None, None, 0);
+    }
+
+    /// Counts a command of the sender besides the set-up.
+    pub(crate) fn commanded(&mut self) {
+        self.commands = self.commands.map(|commands| commands.saturating_add(1));
     }
 
     /// Returns the time behind the last sample, ticks.
@@ -382,7 +397,10 @@ impl DataFlow {
         if let Some(at_ns) = at_ns {
             self.captured_ns.get_or_insert((at_ns, at_ns)).1 = at_ns;
         }
-        let Some(last) = self.last else { return self.pass(packet) };
+        let Some(last) = self.last else {
+            self.commands = (header.seq == 0).then_some(0);
+            return self.pass(packet);
+        };
         let ahead = header.seq.wrapping_sub(last.seq.wrapping_add(1));
         if ahead >= 1 << 15 {
             return self.old(header.seq, found);
@@ -586,6 +604,12 @@ impl DataFlow {
     ) {
         if let Some(last) = &mut self.last {
             last.reported_ns = last.reported_ns.or(at_ns);
+            // It cannot count data that was not sent.
+            let ahead = (status.count_packets as u16).wrapping_sub(last.seq.wrapping_add(1));
+            if ahead < 1 << 15 {
+                let most = self.commands.unwrap_or(u16::MAX);
+                self.ahead = self.ahead.max(ahead.min(most));
+            }
         }
         let before = self.report.replace(Report {
             at_ns,
@@ -651,11 +675,15 @@ impl DataFlow {
     /// Returns the credit behind a packet.
     fn credit(&self, last: &LastPacket) -> Option<Credit> {
         let (report, step) = (last.report?, self.step?);
-        let in_flight = u64::from(last.seq.wrapping_add(1).wrapping_sub(report.packets as u16));
+        let behind_last = last.seq.wrapping_add(1).wrapping_add(self.ahead);
+        let in_flight = behind_last.wrapping_sub(report.packets as u16);
+        let in_flight = if in_flight < 1 << 15 { u64::from(in_flight) } else { 0 };
         let word = self.width.map_or(8, Width::bytes);
         let length = usize::from(step.length).next_multiple_of(word).max(word) as u64;
         // The count of bytes may be behind that of packets, and it is the one that gives credit.
-        let behind = report.packets.saturating_mul(length).checked_sub(report.bytes);
+        let ahead = u64::from(self.ahead);
+        let data_bytes = report.packets.saturating_sub(ahead).saturating_mul(length);
+        let behind = data_bytes.checked_sub(report.bytes.saturating_sub(ahead * COMMAND_BYTES));
         let behind = behind.filter(|bytes| *bytes < 64 * length).unwrap_or(0);
         let mut capacity = report.capacity_bytes.saturating_sub(behind) / length;
         if report.capacity_packets != PACKETS_UNLIMITED {

@@ -5,7 +5,7 @@ use millstream_watch::{CaptureAccount, Captured, LinkType, LossPlace};
 use millstream_wire::Epid;
 use millstream_wire::chdr::Width;
 use millstream_wire::stream::{
-    CommandRepr, PACKETS_UNLIMITED, SequenceGap, StatusRepr, StreamCondition,
+    CommandOp, CommandRepr, PACKETS_UNLIMITED, SequenceGap, StatusRepr, StreamCondition,
 };
 use proptest::prelude::*;
 
@@ -263,4 +263,41 @@ fn a_set_up_begins_the_numbers_anew_and_used_up_credit_is_seen() {
     let [gap] = account.gaps().collect::<Vec<_>>()[..] else { panic!() };
     assert_eq!((gap.place, gap.samples), (LossPlace::Sender, Some(100 * SAMPLES)));
     assert_eq!(gap.credit.unwrap().room_packets, 0, "by the reports before the jump");
+}
+
+#[test]
+fn a_receiver_that_counts_commands_besides_data_has_as_much_room() {
+    let mut account = CaptureAccount::new();
+    let width = Width::W64;
+    let length = data(width, 0, 0).len() as u64;
+    let step = SAMPLES * TICKS;
+    let send = |account: &mut CaptureAccount, seq: u16, ticks: u64| {
+        take(account, seq.into(), &packet(RADIO, HOST, &data(width, seq, ticks)));
+    };
+    for seq in 0..8u16 {
+        send(&mut account, seq, u64::from(seq) * step);
+        let mut bytes = vec![0; CommandRepr::packet_len(width)];
+        let op = CommandOp::Resync;
+        let repr =
+            CommandRepr { dst_epid: Epid(3), src_epid: Epid(2), seq, op, ..Default::default() };
+        repr.emit(width, &mut bytes).unwrap();
+        take(&mut account, seq.into(), &packet(RADIO, HOST, &bytes));
+    }
+    let commands = 8 * CommandRepr::packet_len(width) as u64;
+    let repr = StatusRepr {
+        capacity_bytes: 8 * length,
+        capacity_packets: PACKETS_UNLIMITED,
+        count_packets: 16,
+        count_bytes: 8 * length + commands,
+        ..StatusRepr::default()
+    };
+    take(&mut account, 8, &packet(HOST, RADIO, &status(width, repr)));
+    // The samples jump behind one packet more, and again behind three more.
+    send(&mut account, 8, 8 * step);
+    for seq in 9..12 {
+        send(&mut account, seq, (u64::from(seq) + 100) * step);
+    }
+    send(&mut account, 12, 1000 * step);
+    let rooms: Vec<_> = account.gaps().map(|gap| gap.credit.unwrap().room_packets).collect();
+    assert_eq!(rooms, [7, 4]);
 }
