@@ -348,7 +348,8 @@ fn inspect_makes_the_account_of_a_recording_that_watch_made_live() {
     let args = format!("{args},recv_queue_bytes=100000");
     let rx = ["rx", "--args", &args, "--rate", "4e6", "--nsamps", "4000000", "--out", "x.sc16"];
     for keep in ["60s", "all"] {
-        let watch = ["watch", "--json", "--port", &port, "--record", "x.pcapng", "--keep", keep];
+        let watch =
+            ["watch", "--json", "--port", &port, "--record", "x.pcapng", "--record-last", keep];
         let watch = [&watch[..], &["--force", "--", program], &rx, &["--force"]].concat();
         let live = millstream(folder.path(), &watch);
         if is_not_allowed(&live) {

@@ -77,6 +77,7 @@ fn every_verb_that_fails_prints_one_document_and_one_reason() {
     let args = format!("addr={addr}");
     let commands = [
         &["inspect", "--json", "none.sc16"][..],
+        &["watch", "--json", "--pid", "2147483647"],
         &["view", "--json", "none.sigmf-meta"],
         &["probe", "--json", "--args", &args],
         &["graph", "--json", "blocks", "none"],

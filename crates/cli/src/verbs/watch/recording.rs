@@ -22,7 +22,7 @@ pub struct RecordArgs {
     /// once.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = kept)]
     #[arg(requires = "record")]
-    keep: Kept,
+    record_last: Kept,
 
     #[command(flatten)]
     force: ForceArgs,
@@ -52,7 +52,7 @@ crate::results! {
         bytes: u64,
         /// From its first to its last packet or reading.
         seconds: f64,
-        /// Whether the memory was too small for all that --keep wants.
+        /// Whether the memory was too small for all that --record-last wants.
         is_short: bool,
     }
 }
@@ -69,7 +69,7 @@ impl RecordArgs {
     /// Begins a recording, if one is wanted, of what passes in the network namespace of a process.
     pub fn begin(&self, pid: Option<u32>) -> Result<Option<HopRecording>> {
         let Some(path) = &self.record else { return Ok(None) };
-        let keep = match self.keep {
+        let keep = match self.record_last {
             Kept::All => None,
             Kept::Last(length) => Some(length),
         };
@@ -111,8 +111,10 @@ impl WatchRecording {
     /// A line of text.
     pub fn line(&self) -> String {
         let Self { file, bytes, seconds, is_short } = self;
-        let short =
-            if *is_short { "; the memory was too small for all that --keep wants" } else { "" };
+        let short = match is_short {
+            true => "; the memory was too small for all that --record-last wants",
+            false => "",
+        };
         format!("recorded     {file}: the last {seconds:.1} s, {bytes} bytes{short}\n")
     }
 }
