@@ -75,6 +75,19 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give a number above 0, such as 6.25e6 or 6.25M (k, M or G)".to_owned())
 }
 
+/// A UDP port, or a range of them: 49153, 49153-49400.
+pub fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        _ => Err(format!(
+            "{text} is not a port and not a range of ports: write for example 49153 or \
+             49153-49400"
+        )),
+    }
+}
+
 /// A whole number in a range: 4000000, 4e6 or 4M. The type may limit it further.
 pub fn whole<T: TryFrom<u64>>(
     range: impl RangeBounds<u64>,

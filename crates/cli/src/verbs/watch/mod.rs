@@ -6,7 +6,7 @@ mod view;
 
 use crate::account::FlowAccount;
 use crate::live::{Live, Picture};
-use crate::numbers::{seconds, whole};
+use crate::numbers::{ports, seconds, whole};
 use crate::output::{Report, note};
 use crate::{interrupt, stdout};
 use anyhow::Context;
@@ -14,6 +14,7 @@ use observer::Observer;
 use recording::{RecordArgs, WatchRecording};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -46,9 +47,9 @@ pub struct Args {
     #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..))]
     pid: Option<u32>,
 
-    /// A UDP port of the radio, if it is not 49153. Repeat the option for more ports.
-    #[arg(long, value_name = "PORT", value_parser = whole::<u16>(1..))]
-    port: Vec<u16>,
+    /// UDP ports of the radio, if it is not 49153.
+    #[arg(long, value_name = "PORT[-PORT],…", value_delimiter = ',', value_parser = ports)]
+    port: Vec<RangeInclusive<u16>>,
 
     /// Watch this interface; by default all. Repeat the option for more interfaces.
     #[arg(long, value_name = "INTERFACE")]
@@ -107,7 +108,8 @@ crate::results! {
 /// Succeeds unless more than `--max-lost` was lost.
 pub fn run(args: Args) -> anyhow::Result<Report> {
     let begins = !args.command.is_empty();
-    let ports = [&[millstream_wire::chdr::UDP_PORT], &args.port[..]].concat();
+    let radio = millstream_wire::chdr::UDP_PORT;
+    let ports: Vec<_> = args.port.iter().cloned().flatten().chain([radio]).collect();
     let is_named = begins || args.pid.is_some() || !args.interface.is_empty();
     // Where the program is; `None` until one streams.
     let place = if is_named { Some(args.pid) } else { observer::streams_at() };

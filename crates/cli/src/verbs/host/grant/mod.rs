@@ -5,7 +5,7 @@ mod confine;
 mod serve;
 mod terminal;
 
-use crate::numbers::whole;
+use crate::numbers::{ports, whole};
 use crate::output::Report;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -84,18 +84,6 @@ pub struct Args {
 fn families() -> impl TypedValueParser<Value = &'static Family> {
     let names = PossibleValuesParser::new(Family::all().map(|family| family.link));
     names.try_map(|name| Family::of_link(&name).ok_or("this link cannot be granted"))
-}
-
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
-    match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last => Ok(first..=last),
-        _ => Err(format!(
-            "{text} is not a port and not a range of ports: write for example 49153 or \
-             49153-49400"
-        )),
-    }
 }
 
 crate::results! { also [serve::results], }
