@@ -222,7 +222,8 @@ macro_rules! either_end {
                 self.batch.items = self.batch.least.max(items);
             }
 
-            /// Hands out the cursor, so that items can [bypass](Producer::pass) the ring; `None` if
+            /// Hands out the cursor, so that items can [bypass](Producer::count_bypassed) the ring;
+            /// `None` if
             /// it is out already. The slice is empty until [`resume`](Self::resume).
             pub fn bypass(&mut self) -> Option<$Cursor> {
                 self.cursor.take()
