@@ -149,7 +149,9 @@ impl Thread {
         let (cpu_ns, run_delay_ns) = times(&stat, schedstat.read().unwrap_or_default());
         let is_ours = |inode| sockets.iter().any(|socket| socket.inode == inode);
         // One that runs waits for nothing just now: what it was seen to read remains.
-        *reads = call.read().and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
+        // A refusal lasts, and each one may be a line in the kernel's log.
+        let call = if call.is_refused { None } else { call.read() };
+        *reads = call.and_then(|call| awaited_socket(pid, call, is_ours)).or(*reads);
         Some(ThreadReading {
             pid,
             tid: *tid,

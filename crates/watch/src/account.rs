@@ -120,6 +120,7 @@ impl CaptureAccount {
         match (source.port() == UDP_PORT, destination.port() == UDP_PORT) {
             (true, false) => true,
             (false, true) => false,
+            _ if peers(source) == peers(destination) => flow.is_outgoing() == Some(false),
             _ => peers(source) > peers(destination),
         }
     }

@@ -310,6 +310,12 @@ impl DataFlow {
         self.captured_ns
     }
 
+    /// Returns when the last packet was captured, nanoseconds.
+    #[must_use]
+    pub fn last_ns(&self) -> Option<u64> {
+        Some(self.captured_ns?.1)
+    }
+
     /// Returns the time from the first to the last packet, seconds.
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
@@ -580,7 +586,7 @@ impl DataFlow {
         if length == step.length {
             return Some(step.ticks);
         }
-        Some(self.samples_of(length)? * self.ticks_per_sample()?)
+        self.samples_of(length)?.checked_mul(self.ticks_per_sample()?)
     }
 
     fn samples_of(&self, length: u16) -> Option<u64> {
@@ -653,7 +659,7 @@ impl DataFlow {
         if packets == 0 {
             return;
         }
-        open.push(first, missed, found.next());
+        open.push_partly(first, missed, missed.saturating_sub(packets as u16), found.next());
         self.lost_behind += packets;
         found.push(FlowGap {
             flow: number,

@@ -35,12 +35,17 @@ impl OpenGap {
 impl OpenGaps {
     /// Adds so many missing numbers from one on; `place` is their number in the list of gaps.
     pub fn push(&mut self, first: u16, count: u16, place: u64) {
+        self.push_partly(first, count, 0, place);
+    }
+
+    /// The same, where `came` of them are not missing.
+    pub fn push_partly(&mut self, first: u16, count: u16, came: u16, place: u64) {
         // Numbers repeat: what has not come by now does not come.
         let is_old = |open: &OpenGap| first.wrapping_sub(open.first) >= 1 << 15;
         while self.gaps.front().is_some_and(is_old) || self.gaps.len() == OPEN_GAPS {
             self.gaps.pop_front();
         }
-        self.gaps.push_back(OpenGap { first, count, came: 0, place });
+        self.gaps.push_back(OpenGap { first, count, came, place });
     }
 
     /// Forgets the gaps that a number is far behind.

@@ -50,6 +50,14 @@ impl WaitWatch {
     /// # Errors
     /// As [`crate::DropWatch::open`].
     pub fn open(threshold: Duration) -> Result<Self, ProbeError> {
+        // The first namespace of processes has this inode (`PROC_PID_INIT_INO` of the kernel).
+        let namespace = std::fs::read_link("/proc/self/ns/pid");
+        if namespace.is_ok_and(|name| name.as_os_str() != "pid:[4026531836]") {
+            return Err(ProbeError::Unfit(
+                "what ran when a thread waited is not seen in a container with process numbers of \
+                 its own: start it with --pid=host",
+            ));
+        }
         let types = Btf::of_kernel(Path::new("/"))?;
         let cpus = cpus();
         let bytes = size_of::<WaitsHead>() + cpus as usize * size_of::<CpuRun>();
@@ -68,7 +76,7 @@ impl WaitWatch {
             records: records.as_raw_fd(),
         };
         let at = |name, code: Vec<Insn>| -> Result<_, ProbeError> {
-            Ok(attach("ms_waits", types.tracepoint(name)?, &code)?)
+            attach("ms_waits", types.tracepoint(name)?, &code)
         };
         Ok(Self {
             _attached: [

@@ -47,7 +47,8 @@ impl RecordRing {
         // atomics, too.
         let (ours, theirs) = unsafe { (ours.as_ref(), theirs.as_ref()) };
         let mut position = ours.load(Ordering::Relaxed);
-        let mut end = theirs.load(Ordering::Acquire);
+        // Not beyond what is there now: programs may write as fast as we read.
+        let end = theirs.load(Ordering::Acquire);
         while position < end {
             let at = (page_size() + (position as usize & (self.bytes - 1))) as u64;
             // SAFETY: as above: a record begins with a word at a multiple of 8 bytes.
@@ -65,9 +66,6 @@ impl RecordRing {
             }
             position += (HEADER_BYTES + length).next_multiple_of(8) as u64;
             ours.store(position, Ordering::Release);
-            if position >= end {
-                end = theirs.load(Ordering::Acquire);
-            }
         }
     }
 }

@@ -31,8 +31,14 @@ const BLOCK_BYTES: usize = 1 << 17;
 /// The most blocks: 16 MiB, about 50 000 cut frames.
 const BLOCKS: usize = 128;
 
-/// The most ports and interfaces that a filter tests one by one; with more of them all pass.
-const TESTS_MAX: usize = 1000;
+/// The most ports and interfaces of a filter, which tests them one by one: a program holds 4096
+/// instructions (`BPF_MAXINSNS`).
+const PORTS_MAX: usize = 900;
+const INTERFACES_MAX: usize = 200;
+
+/// The bytes before the IPv4 header of an Ethernet frame. The kernel removes the outer VLAN tag
+/// before a packet socket sees it.
+const ETHERNET_BYTES: u32 = 14;
 
 /// The kinds of devices, `ARPHRD_` of `linux/if_arp.h`, that begin with an Ethernet header.
 const ETHERNETS: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
@@ -40,9 +46,9 @@ const ETHERNETS: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
 /// Which datagrams are wanted: UDP over IPv4, the first fragment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeaderFilter {
-    /// Ports, of which either end has one; empty for all.
+    /// Ports, of which either end has one: at most 900; empty for all.
     pub ports: Vec<u16>,
-    /// Numbers of interfaces; empty for all.
+    /// Numbers of interfaces: at most 200; empty for all.
     pub interfaces: Vec<u32>,
     /// Bytes of each frame that are wanted.
     pub bytes: u32,
@@ -90,12 +96,13 @@ impl HeaderCapture {
     /// Begins a capture by a socket of the family `AF_PACKET`, type `SOCK_RAW`, which is not bound.
     ///
     /// # Errors
-    /// Those of setsockopt(2), mmap(2) and bind(2).
+    /// Those of setsockopt(2), mmap(2) and bind(2); `InvalidInput` for too many ports or
+    /// interfaces.
     pub fn begin(socket: OwnedFd, filter: &HeaderFilter) -> io::Result<Self> {
         let fd = socket.as_fd();
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
         socket::set_number(fd, libc::PACKET_VERSION, version)?;
-        socket::attach(fd, &program(filter))?;
+        socket::attach(fd, &program(filter)?)?;
         // SAFETY: the struct is plain data, and all zeros is one.
         let mut request: libc::tpacket_req3 = unsafe { std::mem::zeroed() };
         request.tp_block_size = BLOCK_BYTES as u32;
@@ -118,9 +125,9 @@ impl HeaderCapture {
     /// Wants other datagrams from now on.
     ///
     /// # Errors
-    /// That of setsockopt(2).
+    /// That of setsockopt(2); `InvalidInput` for too many ports or interfaces.
     pub fn want(&self, filter: &HeaderFilter) -> io::Result<()> {
-        socket::attach(self.socket.as_fd(), &program(filter))
+        socket::attach(self.socket.as_fd(), &program(filter)?)
     }
 
     /// Waits until there are frames, or the time is over.
@@ -237,58 +244,97 @@ fn frames_of(block: &[u8], each: &mut impl FnMut(&PassingFrame<'_>)) -> u64 {
     frames
 }
 
-/// Returns the program that passes the wanted datagrams, cut. Offsets count from the IPv4 header,
-/// so that the kind of the interface does not matter.
-fn program(filter: &HeaderFilter) -> Vec<sock_filter> {
-    let mut code = Vec::new();
-    let mut put = |kind: u32, jt: u8, jf: u8, k: u32| {
-        code.push(sock_filter { code: kind as u16, jt, jf, k });
-    };
-    let (net, known) = (|at: i32| (libc::SKF_NET_OFF + at) as u32, libc::SKF_AD_OFF);
-    let known = |what: i32| (known + what) as u32;
-    let (load, equal) = (BPF_LD | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K);
-    let ret = BPF_RET | BPF_K;
-    // Passes the next instruction if A is `k`, else drops the frame.
-    put(load | BPF_W, 0, 0, known(libc::SKF_AD_PROTOCOL));
-    put(equal, 1, 0, 0x0800);
-    put(ret, 0, 0, 0);
-    put(load | BPF_B, 0, 0, net(9));
-    put(equal, 1, 0, 17);
-    put(ret, 0, 0, 0);
-    // Later fragments have no ports.
-    put(load | BPF_H, 0, 0, net(6));
-    put(BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x1fff);
-    put(ret, 0, 0, 0);
-    // What the loopback interface sends comes in there again.
-    put(load | BPF_W, 0, 0, known(libc::SKF_AD_HATYPE));
-    put(equal, 0, 3, libc::ARPHRD_LOOPBACK.into());
-    put(load | BPF_W, 0, 0, known(libc::SKF_AD_PKTTYPE));
-    put(equal, 0, 1, libc::PACKET_OUTGOING.into());
-    put(ret, 0, 0, 0);
-    let interfaces = &filter.interfaces;
-    if !interfaces.is_empty() && interfaces.len() <= TESTS_MAX {
-        put(load | BPF_W, 0, 0, known(libc::SKF_AD_IFINDEX));
-        for (number, interface) in interfaces.iter().enumerate() {
-            // Over the tests that are left, and the end, by a jump that reaches everywhere.
-            put(equal, 0, 1, *interface);
-            put(BPF_JMP | libc::BPF_JA, 0, 0, ((interfaces.len() - number - 1) * 2 + 1) as u32);
-        }
-        put(ret, 0, 0, 0);
+/// A program being written.
+#[derive(Default)]
+struct Code(Vec<sock_filter>);
+
+impl Code {
+    fn put(&mut self, kind: u32, jt: u8, jf: u8, k: u32) {
+        self.0.push(sock_filter { code: kind as u16, jt, jf, k });
     }
-    if !filter.ports.is_empty() && filter.ports.len() <= TESTS_MAX {
-        put(BPF_LDX | BPF_B | BPF_MSH, 0, 0, net(0));
-        for end in [0, 2] {
-            put(BPF_LD | BPF_H | BPF_IND, 0, 0, net(end));
-            for port in &filter.ports {
-                put(equal, 0, 1, (*port).into());
-                put(ret, 0, 0, filter.bytes);
-            }
-        }
-        put(ret, 0, 0, 0);
-    } else {
-        put(ret, 0, 0, filter.bytes);
+
+    /// A ← what the kernel stores with the frame.
+    fn load_known(&mut self, what: i32) {
+        self.put(BPF_LD | BPF_W | BPF_ABS, 0, 0, (libc::SKF_AD_OFF + what) as u32);
+    }
+
+    /// Goes on if A is `k`, else drops the frame.
+    fn want(&mut self, k: u32) {
+        self.put(EQUAL, 1, 0, k);
+        self.put(RETURN, 0, 0, 0);
+    }
+}
+
+const EQUAL: u32 = BPF_JMP | BPF_JEQ | BPF_K;
+const RETURN: u32 = BPF_RET | BPF_K;
+
+/// Drops what is no first part of a UDP datagram, and stores both ports; the IPv4 header begins at
+/// `base`. Offsets relative to that header, which the kernel has (`SKF_NET_OFF`), would not find
+/// what is in a packet's pages.
+fn ports_at(base: u32) -> Code {
+    let mut code = Code::default();
+    code.put(BPF_LD | BPF_B | BPF_ABS, 0, 0, base + 9);
+    code.want(17);
+    // Later fragments have no ports.
+    code.put(BPF_LD | BPF_H | BPF_ABS, 0, 0, base + 6);
+    code.put(BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x1fff);
+    code.put(RETURN, 0, 0, 0);
+    code.put(BPF_LDX | BPF_B | BPF_MSH, 0, 0, base);
+    for end in [0, 1] {
+        code.put(BPF_LD | BPF_H | BPF_IND, 0, 0, base + 2 * end);
+        code.put(libc::BPF_ST, 0, 0, end);
     }
     code
+}
+
+/// Returns the program that passes the wanted datagrams, cut.
+fn program(filter: &HeaderFilter) -> io::Result<Vec<sock_filter>> {
+    let HeaderFilter { ports, interfaces, bytes } = filter;
+    if ports.len() > PORTS_MAX || interfaces.len() > INTERFACES_MAX {
+        let why = format!("at most {PORTS_MAX} ports and {INTERFACES_MAX} interfaces are watched");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let mut code = Code::default();
+    code.load_known(libc::SKF_AD_PROTOCOL);
+    code.want(0x0800);
+    if !interfaces.is_empty() {
+        code.load_known(libc::SKF_AD_IFINDEX);
+        for (number, interface) in interfaces.iter().enumerate() {
+            // Over the tests that are left, and the end, by a jump that reaches everywhere.
+            code.put(EQUAL, 0, 1, *interface);
+            let left = (interfaces.len() - number - 1) * 2 + 1;
+            code.put(BPF_JMP | libc::BPF_JA, 0, 0, left as u32);
+        }
+        code.put(RETURN, 0, 0, 0);
+    }
+    // What the loopback interface sends comes in there again.
+    code.load_known(libc::SKF_AD_HATYPE);
+    code.put(EQUAL, 0, 3, libc::ARPHRD_LOOPBACK.into());
+    code.load_known(libc::SKF_AD_PKTTYPE);
+    code.put(EQUAL, 0, 1, libc::PACKET_OUTGOING.into());
+    code.put(RETURN, 0, 0, 0);
+    let [framed, plain] = [ports_at(ETHERNET_BYTES), ports_at(0)];
+    code.load_known(libc::SKF_AD_HATYPE);
+    let [one, other] = ETHERNETS;
+    code.put(EQUAL, 2, 0, one.into());
+    code.put(EQUAL, 1, 0, other.into());
+    code.put(BPF_JMP | libc::BPF_JA, 0, 0, framed.0.len() as u32 + 1);
+    code.0.extend(framed.0);
+    code.put(BPF_JMP | libc::BPF_JA, 0, 0, plain.0.len() as u32);
+    code.0.extend(plain.0);
+    if !ports.is_empty() {
+        for end in [0, 1] {
+            code.put(BPF_LD | libc::BPF_MEM, 0, 0, end);
+            for port in ports {
+                code.put(EQUAL, 0, 1, (*port).into());
+                code.put(RETURN, 0, 0, *bytes);
+            }
+        }
+        code.put(RETURN, 0, 0, 0);
+    } else {
+        code.put(RETURN, 0, 0, *bytes);
+    }
+    Ok(code.0)
 }
 
 #[cfg(test)]
@@ -339,6 +385,19 @@ mod tests {
             capture.wait(Duration::from_millis(50)).unwrap();
             let others = capture.read(|frame| assert_ne!(frame.length, 14 + 28 + 9));
             assert_eq!(others, 0);
+        }
+    }
+
+    #[test]
+    fn too_many_ports_are_refused_and_as_many_as_fit_are_taken() {
+        let with = |ports: u16, interfaces: u32| HeaderFilter {
+            ports: (1..=ports).collect(),
+            interfaces: (1..=interfaces).collect(),
+            bytes: 60,
+        };
+        assert!(program(&with(900, 200)).unwrap().len() <= 4096);
+        for filter in [with(901, 0), with(0, 201)] {
+            assert_eq!(program(&filter).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
     }
 

@@ -237,7 +237,7 @@ impl<R: Read> CaptureReader<R> {
         let kind = if kind == SECTION { kind } else { self.order(kind) };
         let mut order = [0; 4];
         let early = if kind == SECTION {
-            self.source.read_exact(&mut order)?;
+            self.source.read_exact(&mut order).map_err(cut)?;
             self.swapped = match u32::from_ne_bytes(order) {
                 BYTE_ORDER => false,
                 word if word.swap_bytes() == BYTE_ORDER => true,

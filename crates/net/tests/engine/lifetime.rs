@@ -7,7 +7,7 @@ use millstream_link::loopback::{CableState, LoopOptions};
 use millstream_link::port::PortOptions;
 use millstream_net::{engine, open};
 
-use crate::{Net, PATIENCE, any, collect, gone, threads};
+use crate::{Net, PATIENCE, any, collect, gone, started};
 
 /// Returns the error of opening. Links without hardware are identified by their name: these tests
 /// use one each.
@@ -21,9 +21,9 @@ fn the_first_port_starts_the_thread_and_the_last_one_ends_it() {
     let link = "loop:address=10.1.0.1/24,thread=first,cpu=0";
     for _ in 0..3 {
         let one = open(link, any(), &PortOptions::default()).unwrap();
-        assert_eq!(threads("ms-io-first"), ["ms-io-first"]);
+        assert_eq!(started("ms-io-first", 1), ["ms-io-first"]);
         let mut two = open("loop", any(), &PortOptions::default()).unwrap();
-        assert_eq!(threads("ms-io-first").len(), 1, "both ports are on one thread");
+        assert_eq!(started("ms-io-first", 1).len(), 1, "both ports are on one thread");
         assert_ne!(one.local, two.local);
         let report = engine::inventory();
         let thread = report.threads.iter().find(|t| t.name == "ms-io-first").unwrap();
@@ -45,7 +45,7 @@ fn the_first_port_starts_the_thread_and_the_last_one_ends_it() {
         let mut rx = one.rx;
         assert_eq!(rx.recv_batch(PATIENCE).unwrap(), 1, "each half holds its port");
         drop(rx);
-        assert_eq!(threads("ms-io-first").len(), 1);
+        assert_eq!(started("ms-io-first", 1).len(), 1);
         drop(two.tx);
         gone("ms-io-first");
     }
@@ -71,7 +71,7 @@ fn opens_that_race_share_one_link() {
         let mut numbers: Vec<_> = ports.iter().map(|port| port.local.port()).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        assert_eq!((numbers.len(), threads("ms-io-race").len()), (4, 1));
+        assert_eq!((numbers.len(), started("ms-io-race", 1).len()), (4, 1));
         let closes: Vec<_> =
             ports.into_iter().map(|port| std::thread::spawn(move || drop(port))).collect();
         closes.into_iter().for_each(|close| close.join().unwrap());
@@ -126,8 +126,8 @@ fn links_that_name_the_same_thread_share_it() {
     // 2 threads x 1 link, then 1 thread x 2 links; a pair has two links.
     let apart = Net::with("thread=apart1", "thread=apart2", &link);
     let together = Net::new("thread=together", &link);
-    assert_eq!(threads("ms-io-apart").len(), 2);
-    assert_eq!(threads("ms-io-together").len(), 1);
+    assert_eq!(started("ms-io-apart", 2).len(), 2);
+    assert_eq!(started("ms-io-together", 1).len(), 1);
     for net in [&apart, &together] {
         let (mut near, mut far) = (net.near(), net.far());
         near.tx.send(b"hello", far.local).unwrap();

@@ -86,6 +86,20 @@ fn threads(prefix: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).collect()
 }
 
+/// The names of the threads that begin with `prefix`, once there are as many: a new thread gives
+/// itself its name, perhaps when its opener has gone on.
+#[track_caller]
+fn started(prefix: &str, count: usize) -> Vec<String> {
+    let until = std::time::Instant::now() + PATIENCE;
+    loop {
+        let names = threads(prefix);
+        if names.len() >= count || std::time::Instant::now() >= until {
+            return names;
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Waits until no thread has a name that begins with `prefix`: the system lists a joined thread a
 /// moment longer.
 #[track_caller]

@@ -75,7 +75,7 @@ impl LossCause {
             }
             Self::Wire => &[
                 "Read the counters of the switch's ports and of the far end's card, or capture \
-                 there: `tcpdump -s 256 -w FILE udp`.",
+                 there: `tcpdump -Z root -s 256 -w FILE udp`.",
                 "Let the switch wait in place of dropping: turn on flow control (PAUSE) at its \
                  ports and at the cards, `ethtool -A {interface} rx on tx on`.",
             ],
@@ -90,8 +90,8 @@ impl LossCause {
                 "Use jumbo frames, so that fewer packets come: `ip link set {interface} mtu 9000`.",
             ],
             Self::Backlog => &[
-                "`sysctl -w net.core.netdev_max_backlog=10000`",
-                "`sysctl -w net.core.netdev_budget=600`",
+                "`sysctl -w net.core.netdev_max_backlog=10000`, if it is less now",
+                "`sysctl -w net.core.netdev_budget=600`, if it is less now",
                 "Keep the CPU that serves the card's interrupts free of other work.",
             ],
             Self::Capture => &[
@@ -102,16 +102,16 @@ impl LossCause {
                 &["`nft list ruleset` shows the rules that drop packets.", "`nstat -az`"]
             }
             Self::SocketFull => &[
-                "`sysctl -w net.core.rmem_max={bytes}`, and with UHD the device argument \
-                 `recv_buff_size={bytes}`",
+                "`sysctl -w net.core.rmem_max={bytes}`, if it is less now, and with UHD the device \
+                 argument `recv_buff_size={bytes}`",
                 "Pin the thread that reads to a CPU of its own: `taskset -cp CPU {tid}`.",
                 "Use jumbo frames, so that fewer packets come: `ip link set {interface} mtu 9000`.",
             ],
             Self::ThreadWaited => &[
                 "Pin the thread to a CPU of its own: `taskset -cp CPU {tid}`.",
                 "Let it run before others: `chrt -f -p 50 {tid}`.",
-                "`sysctl -w net.core.rmem_max={bytes}`, and with UHD the device argument \
-                 `recv_buff_size={bytes}`",
+                "`sysctl -w net.core.rmem_max={bytes}`, if it is less now, and with UHD the device \
+                 argument `recv_buff_size={bytes}`",
             ],
             Self::ThreadStopped => {
                 &["Find who stops it (SIGSTOP, Ctrl-Z, a debugger, a frozen cgroup): `kill -CONT \
@@ -123,8 +123,8 @@ impl LossCause {
             ],
             Self::ProgramSlow => &[
                 "Do less between two reads: write and compute in other threads.",
-                "`sysctl -w net.core.rmem_max={bytes}`, and with UHD the device argument \
-                 `recv_buff_size={bytes}`",
+                "`sysctl -w net.core.rmem_max={bytes}`, if it is less now, and with UHD the device \
+                 argument `recv_buff_size={bytes}`",
                 "Lower the sample rate, or use fewer channels.",
             ],
             Self::NoSocket => {
@@ -135,8 +135,8 @@ impl LossCause {
                 "Lower the sample rate, or use fewer channels.",
             ],
             Self::SendQueue => &[
-                "`ip link set {interface} txqueuelen 10000`",
                 "`tc -s qdisc show dev {interface}` says which queue dropped.",
+                "`ip link set {interface} txqueuelen 10000`, for queues with that limit (pfifo).",
             ],
             Self::SentLate => &[
                 "Send earlier: begin a burst some 10 ms ahead of its time, and keep the next \

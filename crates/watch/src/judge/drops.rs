@@ -29,6 +29,8 @@ pub(crate) fn hop_of(reason: &str) -> Option<Hop> {
         "NOT_SPECIFIED" | "UNKNOWN" | "NOT_DROPPED_YET" | "CONSUMED" | "PACKET_SOCK_ERROR" => {
             return None;
         }
+        // For another host, or of a socket that was closed.
+        "OTHERHOST" | "QUEUE_PURGE" => return None,
         "TC_EGRESS" => Hop::SendQueue,
         queue if ["QDISC_", "FQ_", "CAKE_"].iter().any(|one| queue.starts_with(one)) => {
             Hop::SendQueue
@@ -211,7 +213,7 @@ pub(super) fn seen_from(hop: Hop, is_received: bool, place: Option<LossPlace>) -
         (true, Hop::SendQueue) => Hop::Wire,
         (false, Hop::Card | Hop::Backlog) => Hop::Wire,
         (false, Hop::Socket | Hop::Program) => Hop::Radio,
-        (false, Hop::Stack) if place != Some(LossPlace::Before) => Hop::Wire,
+        (false, Hop::Stack) if place == Some(LossPlace::Behind) => Hop::Wire,
         (_, hop) => hop,
     }
 }

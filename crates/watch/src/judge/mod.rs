@@ -25,7 +25,7 @@ use std::net::Ipv4Addr;
 
 pub use cause::LossCause;
 use counters::Way;
-use drops::{Drops, seen_from};
+use drops::Drops;
 use history::{History, NoWindow, Span, Window};
 use millstream_wire::regs::radio::async_msg::Event;
 use sockets::Sockets;
@@ -110,7 +110,7 @@ impl Judge {
         self.take_new(account);
         self.gaps(account, now_ns, &mut judged);
         for run in self.drops.runs(account, now_ns) {
-            let verdict = self.dropped_verdict(account, &run);
+            let verdict = self.dropped_verdict(account, &run, None);
             judged.push(JudgedLoss {
                 kind: LossKind::Lost,
                 source: LossSource::Dropped,
@@ -205,9 +205,8 @@ impl Judge {
             return;
         }
         let (runs, known) = self.drops.explain(gap, account);
-        for mut run in runs {
-            run.hop = seen_from(run.hop, is_received, Some(gap.place));
-            let verdict = self.dropped_verdict(account, &run);
+        for run in runs {
+            let verdict = self.dropped_verdict(account, &run, Some(gap.place));
             judged.push(loss_of(account, one.number, gap, LossKind::Lost, run.packets, verdict));
         }
         let rest = gap.packets - known;
@@ -285,7 +284,11 @@ impl Judge {
                 history::is_end(loss.socket.local, flow.key().destination)
                     && loss.socket.remote.is_none_or(|remote| remote == flow.key().source)
             });
-            let flow = flows.next().filter(|_| flows.next().is_none()).map(|(number, _)| number);
+            let Some((first, _)) = flows.next() else {
+                // The program has other sockets, too.
+                continue;
+            };
+            let flow = flows.next().is_none().then_some(first);
             judged.push(JudgedLoss {
                 kind: LossKind::Lost,
                 source: LossSource::Counter,

@@ -19,6 +19,8 @@ const CAUSE_NS: u64 = 100_000_000;
 const REPORT_MIN_NS: u64 = 2_000_000;
 /// A thread that was kept from running for so long explains a lack of samples, nanoseconds.
 const KEPT_MIN_NS: u64 = 1_000_000;
+/// A wait that is sure to be why samples came late.
+const KEPT_LONG_NS: u64 = 10_000_000;
 
 /// A verdict in the making.
 struct Finding {
@@ -55,9 +57,14 @@ impl Finding {
 
 impl Judge {
     /// Says where the kernel dropped packets that it named.
-    pub(super) fn dropped_verdict(&self, account: &CaptureAccount, run: &Run) -> HopVerdict {
+    pub(super) fn dropped_verdict(
+        &self,
+        account: &CaptureAccount,
+        run: &Run,
+        place: Option<LossPlace>,
+    ) -> HopVerdict {
         let is_received = account.is_from_radio(&account.flows()[run.flow]);
-        let hop = seen_from(run.hop, is_received, None);
+        let hop = seen_from(run.hop, is_received, place);
         let (packets, reason) = (run.packets, &run.packet.reason);
         let sentence = format!("The kernel dropped {} of this flow: {reason}.", counted(packets));
         let (here, there) = (run.packet.destination, run.packet.source);
@@ -184,6 +191,9 @@ impl Judge {
                     let text = "No counter of this host's card or backlog grew, of those it has.";
                     finding.evidence.push(text.into());
                     finding
+                }
+                None if way == Way::Out => {
+                    Finding::between(first, last, LossCause::SendQueue, sentence)
                 }
                 None => Finding::between(first, last, LossCause::Wire, sentence),
             },
@@ -412,7 +422,11 @@ impl Judge {
         let lost = account.gaps().find(|gap| {
             gap.place != LossPlace::Sender
                 && *account.flows()[gap.flow].key().destination.ip() == message.radio
-                && gap.at_ns.is_some_and(|at_ns| near.contains(&at_ns))
+                && gap.at_ns.is_some_and(|at_ns| {
+                    // The packet that shows it may come long behind what was lost.
+                    let since_ns = gap.since_ns.unwrap_or(at_ns).min(at_ns);
+                    at_ns >= *near.start() && since_ns <= *near.end()
+                })
         });
         if let Some(gap) = lost {
             let packets = gap.packets;
@@ -435,7 +449,9 @@ impl Judge {
             Some(story) if is_kept => story.cause,
             _ => LossCause::SentLate,
         };
-        let certainty = if is_kept { Certainty::Sure } else { Certainty::Perhaps };
+        // Any thread waits a little; a radio's buffer holds some milliseconds.
+        let is_long = story.as_ref().is_some_and(|story| story.kept_ns >= KEPT_LONG_NS);
+        let certainty = if is_long { Certainty::Sure } else { Certainty::Perhaps };
         let mut finding = Finding::at(Hop::Program, certainty, cause, sentence);
         if let Some(socket) = socket {
             finding.values.pid = socket.pid;

@@ -12,6 +12,7 @@ use crate::{interrupt, stdout};
 use anyhow::Context;
 use observer::Observer;
 use recording::{RecordArgs, WatchRecording};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::ops::RangeInclusive;
@@ -55,7 +56,8 @@ pub struct Args {
     #[arg(long, value_name = "INTERFACE")]
     interface: Vec<String>,
 
-    /// How long to watch; by default until the program ends.
+    /// How long to watch; by default until the program ends. One that it started is then asked to
+    /// end (SIGINT).
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
 
@@ -99,8 +101,8 @@ crate::results! {
         pid: u32,
         /// Its name, up to 15 bytes.
         name: String,
-        /// The exit status of a program that the command started; null if a signal ended it.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        /// The exit status of a program that the command started; null if a signal ended it, and of
+        /// other programs.
         status: Option<i32>,
     }
 }
@@ -163,24 +165,30 @@ pub fn run(args: Args) -> anyhow::Result<Report> {
     line.end();
     let recording = observer.finish()?;
     let seconds = begun.elapsed().as_secs_f64();
-    let status = started.as_mut().map(Started::end).transpose()?;
-    let programs = observer.programs.iter().map(|program| WatchedProgram {
-        pid: program.pid,
-        name: program.name.clone(),
-        status: status.filter(|(pid, _)| *pid == program.pid).and_then(|(_, status)| status),
-    });
+    let mut programs: Vec<_> =
+        started.as_mut().map(Started::end).transpose()?.into_iter().collect();
+    for program in &observer.programs {
+        let (pid, name) = (program.pid, program.name.clone());
+        match programs.iter_mut().find(|known| known.pid == pid) {
+            Some(known) => known.name = name,
+            None => programs.push(WatchedProgram { pid, name, status: None }),
+        }
+    }
     let results = WatchedStreams {
         seconds,
-        programs: programs.collect(),
+        programs,
         not_seen: observer.lacks(),
         lost: observer.lost,
         recording,
         account: observer.told(),
     };
-    let failure = args
-        .max_lost
-        .filter(|most| results.lost > *most)
-        .map(|most| format!("{} losses, and --max-lost {most} allows no more", results.lost));
+    let failure = args.max_lost.and_then(|most| match results.lost {
+        _ if results.account.flows.is_empty() => {
+            Some("no stream passed, so --max-lost says nothing".into())
+        }
+        lost if lost > most => Some(format!("{lost} losses, and --max-lost {most} allows no more")),
+        _ => None,
+    });
     Ok(Report::of(text(&results), &results).failing(failure))
 }
 
@@ -204,40 +212,44 @@ fn text(watched: &WatchedStreams) -> String {
 /// A program that this command has started.
 struct Started {
     child: Child,
+    name: String,
     told: bool,
 }
 
 impl Started {
     fn new(command: &[OsString]) -> anyhow::Result<Self> {
         let (program, arguments) = command.split_first().context("a command is needed")?;
+        let name = Path::new(program).display().to_string();
         let mut command = Command::new(program);
         if stdout::is_json() {
             // Standard output belongs to the document.
             command.stdout(rustix::io::dup(std::io::stderr())?);
         }
         let child = command.args(arguments).spawn();
-        let child =
-            child.with_context(|| format!("cannot start {}", Path::new(program).display()))?;
-        Ok(Self { child, told: false })
+        let child = child.with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { child, name, told: false })
     }
 
-    /// Whether it has ended; passes a request to end on to it.
+    /// Whether it has ended; a request to end is passed on to it.
     fn has_ended(&mut self) -> anyhow::Result<bool> {
-        interrupt::forward(&self.child, &mut self.told);
+        // The terminal's Ctrl-C goes to all of its processes by itself.
+        let is_told = std::io::stdin().is_terminal();
+        if !is_told {
+            interrupt::forward(&self.child, &mut self.told);
+        }
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits for its end, and returns its number and exit status.
-    fn end(&mut self) -> anyhow::Result<(u32, Option<i32>)> {
-        interrupt::forward(&self.child, &mut self.told);
-        Ok((self.child.id(), self.child.wait()?.code()))
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // An error must not leave it behind; it has ended otherwise.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// Waits for its end; returns it with its exit status. If it has been watched for long enough,
+    /// it is asked to end, as by Ctrl-C.
+    fn end(&mut self) -> anyhow::Result<WatchedProgram> {
+        if !interrupt::asked() && !self.has_ended()? {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+        }
+        while !self.has_ended()? {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let status = self.child.wait()?.code();
+        Ok(WatchedProgram { pid: self.child.id(), name: self.name.clone(), status })
     }
 }

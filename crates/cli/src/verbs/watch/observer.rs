@@ -9,7 +9,7 @@ use millstream_hops::{
 use millstream_host::netlink::{Netlink, NetlinkError};
 use millstream_link::packet::{HeaderCapture, HeaderFilter};
 use millstream_watch::{
-    CaptureAccount, Captured, Hop, HopReading, Judge, JudgedLoss, LinkType, SNAPLEN,
+    CaptureAccount, Captured, Hop, HopReading, Judge, JudgedLoss, LinkType, LossKind, SNAPLEN,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const READING: Duration = Duration::from_millis(40);
 /// The time between two looks for verdicts, and for new flows.
 const SETTLE: Duration = Duration::from_millis(100);
+/// A flow without a packet for so long has ended, nanoseconds.
+const IDLE_NS: u64 = 30_000_000_000;
 /// The time between two pictures.
 const PICTURE: Duration = Duration::from_millis(500);
 
@@ -36,7 +38,8 @@ pub struct Observer {
     capture: HeaderCapture,
     hops: HopReader,
     /// The packets that the kernel drops and the waits of threads, or why they are not seen.
-    probes: Result<(DropWatch, WaitWatch), ProbeError>,
+    drops: Result<DropWatch, ProbeError>,
+    waits: Result<WaitWatch, ProbeError>,
     pub account: CaptureAccount,
     judge: Judge,
     recording: Option<HopRecording>,
@@ -68,10 +71,11 @@ impl Observer {
         recording: Option<HopRecording>,
     ) -> anyhow::Result<Self> {
         let hops = HopReader::open(pid, interfaces)?;
-        let probes = DropWatch::open().and_then(|mut drops| {
+        let mut drops = DropWatch::open();
+        if let Ok(drops) = &mut drops {
             drops.watch_ports(ports);
-            Ok((drops, WaitWatch::open(WaitWatch::THRESHOLD)?))
-        });
+        }
+        let waits = WaitWatch::open(WaitWatch::THRESHOLD);
         let open = || -> io::Result<_> {
             let interfaces = numbers_of(interfaces).map_err(io::Error::other)?;
             let ports = ports.to_vec();
@@ -91,7 +95,8 @@ impl Observer {
         Ok(Self {
             capture,
             hops,
-            probes,
+            drops,
+            waits,
             account: CaptureAccount::new(),
             judge: Judge::new(),
             recording,
@@ -139,8 +144,10 @@ impl Observer {
             self.reading = self.hops.read(self.missed);
             self.next_reading = now + READING.max(self.hops.rest());
             let (mut dropped, mut waited) = (Vec::new(), Vec::new());
-            if let Ok((drops, waits)) = &mut self.probes {
+            if let Ok(drops) = &mut self.drops {
                 drops.read(&mut dropped);
+            }
+            if let Ok(waits) = &mut self.waits {
                 waits.read(&mut waited);
             }
             for note in dropped.into_iter().map(HopNote::Dropped) {
@@ -219,18 +226,24 @@ impl Observer {
     /// Says what could not be seen, and what would help.
     pub fn lacks(&self) -> Vec<String> {
         let mut lacks = self.hops.lacks();
-        let (dropped, waited) = match &self.probes {
-            Ok((drops, waits)) => (drops.missed(), waits.missed()),
-            Err(error) => {
-                lacks.push(format!(
-                    "Which packets the kernel dropped, and what ran when a thread waited: {error}."
-                ));
-                (0, 0)
+        let drops = self.drops.as_ref().map(DropWatch::missed);
+        let waits = self.waits.as_ref().map(WaitWatch::missed);
+        for (missed, what, many) in [
+            (drops, "which packets the kernel dropped, and why", "dropped packets"),
+            (waits, "what ran when a thread waited", "waits of threads"),
+        ] {
+            match missed {
+                Ok(0) => {}
+                Ok(missed) => lacks.push(format!("{missed} {many}, which were too many at once.")),
+                Err(error) => lacks.push(format!("{what}: {error}.")),
             }
-        };
-        for (missed, what) in [(dropped, "dropped packets"), (waited, "waits of threads")] {
+        }
+        for (missed, what) in [
+            (self.account.counts().not_kept, "flows, which were more than are followed"),
+            (self.account.forgotten(), "of the oldest gaps and messages, which were too many"),
+        ] {
             if missed > 0 {
-                lacks.push(format!("{missed} {what}, which were too many at once."));
+                lacks.push(format!("{missed} {what}."));
             }
         }
         lacks
@@ -238,7 +251,9 @@ impl Observer {
 
     fn keep(&mut self, judged: Vec<JudgedLoss>) {
         for loss in judged {
-            let count = loss.packets.max(1);
+            // What only our own capture missed is no loss.
+            let is_lost = loss.kind != LossKind::NotCaptured;
+            let count = if is_lost { loss.packets.max(1) } else { 0 };
             self.lost += count;
             self.groups.add(&FoundLoss::of(&loss, self.at_s(loss.at_ns)));
             *self.at_hops.entry((loss.flow, loss.verdict.hop)).or_default() += count;
@@ -251,9 +266,13 @@ impl Observer {
     /// Follows the sockets of all flows, and the programs that have them.
     fn follow(&mut self) {
         let ends = |flow: &millstream_watch::DataFlow| [flow.key().source, flow.key().destination];
-        let ends: Vec<SocketAddrV4> = self.account.flows().iter().flat_map(ends).collect();
+        // The ports of ended flows may be another program's by now.
+        let old_ns = self.reading.at_ns.saturating_sub(IDLE_NS);
+        let flows = self.account.flows().iter();
+        let ends: Vec<SocketAddrV4> =
+            flows.filter(|flow| flow.last_ns() >= Some(old_ns)).flat_map(ends).collect();
         self.hops.follow(&ends);
-        if let Ok((_, waits)) = &mut self.probes {
+        if let Ok(waits) = &mut self.waits {
             let threads: Vec<_> = self.reading.threads.iter().map(|thread| thread.tid).collect();
             // Beyond its limit the first are watched.
             let _ = waits.watch_threads(&threads);

@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// The hops in the order of the receive direction, and of the transmit direction.
 const RECEIVE: [Hop; 7] =
     [Hop::Radio, Hop::Wire, Hop::Card, Hop::Backlog, Hop::Stack, Hop::Socket, Hop::Program];
-const TRANSMIT: [Hop; 4] = [Hop::Program, Hop::SendQueue, Hop::Wire, Hop::Radio];
+const TRANSMIT: [Hop; 5] = [Hop::Program, Hop::Stack, Hop::SendQueue, Hop::Wire, Hop::Radio];
 /// Cells of a bar.
 const BAR: u64 = 20;
 
