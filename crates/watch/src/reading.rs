@@ -97,6 +97,21 @@ pub struct SocketReading {
     pub dropped: u64,
 }
 
+impl SocketReading {
+    /// Returns whether it gets what is sent to `end`.
+    #[must_use]
+    pub fn receives(&self, end: SocketAddrV4) -> bool {
+        let is_here = *self.local.ip() == *end.ip() || self.local.ip().is_unspecified();
+        self.local.port() == end.port() && is_here
+    }
+
+    /// Returns whether it is the end `here` of a flow whose other end is `there`.
+    #[must_use]
+    pub fn is_of(&self, here: SocketAddrV4, there: SocketAddrV4) -> bool {
+        self.receives(here) && self.remote.is_none_or(|remote| remote == there)
+    }
+}
+
 /// A thread of a program that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -36,8 +36,9 @@ impl LossGroups {
             group.losses += 1;
             group.packets += packets;
             group.samples = group.samples.zip(samples).map(|(sum, samples)| sum + samples);
-            if let (Some((_, last_s)), Some(at_s)) = (&mut group.times_s, at_s) {
-                *last_s = at_s;
+            // Some become known later than losses behind them.
+            if let (Some((first_s, last_s)), Some(at_s)) = (&mut group.times_s, at_s) {
+                (*first_s, *last_s) = (first_s.min(at_s), last_s.max(at_s));
             }
             return;
         }

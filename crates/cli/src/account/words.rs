@@ -56,7 +56,7 @@ impl FlowAccount {
     }
 
     /// A gap of these flows, with its verdict; whole lines.
-    pub fn gap_line(&self, gap: &CapturedGap) -> String {
+    fn gap_line(&self, gap: &CapturedGap) -> String {
         let at = gap.at_s.map_or("gap".to_owned(), |at_s| format!("{at_s:.6} s"));
         let sender = match self.flows.get(gap.flow) {
             Some(flow) if flow.from_radio => "radio",

@@ -227,9 +227,7 @@ impl History {
         until_ns: u64,
     ) -> Option<&SocketReading> {
         let behind = self.readings.partition_point(|one| one.at_ns <= until_ns);
-        let of = |one: &SocketReading| {
-            is_end(one.local, here) && one.remote.is_none_or(|remote| remote == there)
-        };
+        let of = |one: &SocketReading| one.is_of(here, there);
         let earlier = self.readings.range(..behind).rev();
         let later = self.readings.range(behind..);
         earlier.chain(later).find_map(|reading| reading.sockets.iter().find(|one| of(one)))
@@ -240,9 +238,4 @@ impl History {
         let first = self.readings.partition_point(|one| one.at_ns <= from_ns);
         self.readings.range(first..).take_while(move |one| one.at_ns <= until_ns)
     }
-}
-
-/// Returns whether a socket with this address is one end of a flow.
-pub(super) fn is_end(local: SocketAddrV4, end: SocketAddrV4) -> bool {
-    local.port() == end.port() && (local.ip() == end.ip() || local.ip().is_unspecified())
 }

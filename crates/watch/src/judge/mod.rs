@@ -280,10 +280,10 @@ impl Judge {
         judged: &mut Vec<JudgedLoss>,
     ) {
         for loss in counted {
-            let mut flows = account.flows().iter().enumerate().filter(|(_, flow)| {
-                history::is_end(loss.socket.local, flow.key().destination)
-                    && loss.socket.remote.is_none_or(|remote| remote == flow.key().source)
-            });
+            let mut flows =
+                account.flows().iter().enumerate().filter(|(_, flow)| {
+                    loss.socket.is_of(flow.key().destination, flow.key().source)
+                });
             let Some((first, _)) = flows.next() else {
                 // The program has other sockets, too.
                 continue;

@@ -2,7 +2,6 @@
 //! packet.
 
 use super::drops::Drops;
-use super::history::is_end;
 use crate::account::CaptureAccount;
 use crate::reading::{HopReading, SocketReading};
 use crate::verdict::Hop;
@@ -65,7 +64,7 @@ impl Sockets {
                 // One that was opened meanwhile has counted nothing else.
                 let is_new = account.flows().iter().any(|flow| {
                     let began = flow.captured_ns().is_some_and(|(first, _)| first >= before_ns);
-                    is_end(socket.local, flow.key().destination) && began
+                    socket.receives(flow.key().destination) && began
                 });
                 self.follow(socket, if is_new { 0 } else { socket.dropped });
                 if let Some(one) = self.counted.last_mut().filter(|_| is_new) {
@@ -117,7 +116,7 @@ impl Counted {
         };
         let named: u64 = drops
             .between(time.0, time.1)
-            .filter(|one| one.hop == Hop::Socket && is_end(socket.local, one.packet.destination))
+            .filter(|one| one.hop == Hop::Socket && socket.receives(one.packet.destination))
             .filter(|one| socket.remote.is_none_or(|remote| remote == one.packet.source))
             .filter(|one| account.place_of(&one.packet).is_some())
             .map(|one| one.count())

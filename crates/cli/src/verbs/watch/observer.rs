@@ -164,9 +164,7 @@ impl Observer {
         self.next_settle = now + SETTLE;
         self.follow();
         let judged = self.judge.settle(&self.account, self.reading.at_ns);
-        let mut new = LossGroups::default();
-        judged.iter().for_each(|loss| new.add(&FoundLoss::of(loss, self.at_s(loss.at_ns))));
-        self.keep(judged);
+        let new = self.keep(judged);
         Ok(new.lines().collect())
     }
 
@@ -249,18 +247,23 @@ impl Observer {
         lacks
     }
 
-    fn keep(&mut self, judged: Vec<JudgedLoss>) {
+    /// Counts and keeps losses; returns them by groups.
+    fn keep(&mut self, judged: Vec<JudgedLoss>) -> LossGroups {
+        let mut new = LossGroups::default();
         for loss in judged {
             // What only our own capture missed is no loss.
             let is_lost = loss.kind != LossKind::NotCaptured;
             let count = if is_lost { loss.packets.max(1) } else { 0 };
             self.lost += count;
-            self.groups.add(&FoundLoss::of(&loss, self.at_s(loss.at_ns)));
+            let found = FoundLoss::of(&loss, self.at_s(loss.at_ns));
+            new.add(&found);
+            self.groups.add(&found);
             *self.at_hops.entry((loss.flow, loss.verdict.hop)).or_default() += count;
             if self.losses.len() < LOSSES_MAX {
                 self.losses.push(loss);
             }
         }
+        new
     }
 
     /// Follows the sockets of all flows, and the programs that have them.

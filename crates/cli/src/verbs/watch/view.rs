@@ -76,7 +76,7 @@ fn flow_lines(observer: &Observer, number: usize, flow: &DataFlow) -> Vec<String
         let _ = write!(counts, "{gap}{lost:^width$}");
     }
     let mut lines = vec![heading, names, counts];
-    let socket = observer.shown[1].sockets.iter().find(|socket| is_of(socket, host));
+    let socket = observer.shown[1].sockets.iter().find(|socket| socket.receives(host));
     if let Some(socket) = socket.filter(|_| from_radio) {
         let share = socket.queued_bytes * BAR / socket.buffer_bytes.max(1);
         let full = share.min(BAR) as usize;
@@ -117,10 +117,4 @@ fn thread_line(observer: &Observer, thread: &ThreadReading) -> String {
         }
     }
     line
-}
-
-/// Whether a socket is that of a flow's end on this host.
-fn is_of(socket: &SocketReading, host: std::net::SocketAddrV4) -> bool {
-    let any = socket.local.ip().is_unspecified();
-    socket.local.port() == host.port() && (any || socket.local.ip() == host.ip())
 }
