@@ -95,7 +95,9 @@ impl History {
     pub fn around(&self, from_ns: u64, until_ns: u64) -> Vec<&HopReading> {
         let first = self.readings.partition_point(|one| one.at_ns <= from_ns).saturating_sub(1);
         let behind = self.readings.partition_point(|one| one.at_ns < until_ns);
-        self.readings.range(first..(behind + 1).min(self.readings.len())).collect()
+        // Readings of one moment, as a recording may have, are before and behind it.
+        let end = (behind + 1).max(first + 1).min(self.readings.len());
+        self.readings.range(first..end).collect()
     }
 
     /// Returns the counters around a loss, with all else that is missing meanwhile, and what they
@@ -237,5 +239,23 @@ impl History {
     pub fn between(&self, from_ns: u64, until_ns: u64) -> impl Iterator<Item = &HopReading> {
         let first = self.readings.partition_point(|one| one.at_ns <= from_ns);
         self.readings.range(first..).take_while(move |one| one.at_ns <= until_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_of_one_moment_are_around_it() {
+        let mut history = History::default();
+        assert_eq!(history.around(5, 5).len(), 0);
+        for count in 1..5 {
+            history.take(HopReading { at_ns: 5, ..HopReading::default() });
+            for (from_ns, until_ns) in [(5, 5), (6, 5), (4, 4), (6, 6), (0, 9)] {
+                let around = history.around(from_ns, until_ns).len();
+                assert!((1..=count).contains(&around), "{count} at {from_ns} to {until_ns}");
+            }
+        }
     }
 }
