@@ -24,6 +24,8 @@ struct Counted {
     socket: SocketReading,
     /// What was counted and not named yet; below zero what was named and not counted yet.
     balance: i64,
+    /// The balance one reading before.
+    before: i64,
     /// Between which readings it was counted.
     grew: (u64, u64),
     is_there: bool,
@@ -93,7 +95,13 @@ impl Sockets {
     fn follow(&mut self, socket: &SocketReading, dropped: u64) {
         if self.counted.len() < SOCKETS_MAX {
             let socket = SocketReading { dropped, ..socket.clone() };
-            self.counted.push(Counted { socket, balance: 0, grew: (0, 0), is_there: true });
+            self.counted.push(Counted {
+                socket,
+                balance: 0,
+                before: 0,
+                grew: (0, 0),
+                is_there: true,
+            });
         }
     }
 }
@@ -121,14 +129,20 @@ impl Counted {
             .filter(|one| account.place_of(&one.packet).is_some())
             .map(|one| one.count())
             .sum();
-        let before = self.balance;
+        let (earlier, before) = (self.before, self.balance);
         self.balance = before.saturating_add(grown as i64).saturating_sub(named as i64);
-        // What remains on one side for two readings is no matter of moments.
-        let settled = match (before, self.balance) {
-            (before, now) if before > 0 && now > 0 => before.min(now),
-            (before, now) if before < 0 && now < 0 => before.max(now),
+        // What remains on one side for three readings is no matter of moments; for two it may be,
+        // with a packet on the edge of each.
+        let settled = match (earlier, before, self.balance) {
+            (earlier, before, now) if earlier > 0 && before > 0 && now > 0 => {
+                earlier.min(before).min(now)
+            }
+            (earlier, before, now) if earlier < 0 && before < 0 && now < 0 => {
+                earlier.max(before).max(now)
+            }
             _ => 0,
         };
+        self.before = before - settled;
         let loss = u64::try_from(settled).ok().filter(|packets| *packets > 0);
         let loss = loss.map(|packets| self.loss(packets));
         self.balance -= settled;
